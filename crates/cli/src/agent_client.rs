@@ -19,7 +19,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use crate::{connect::innermost, error::Error};
+use crate::{cause::innermost, error::Error};
 
 /// Connecting, and one answer, must be done within this.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -34,10 +34,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  # In one terminal: a way to the hint port
-  kubectl -n headroom-system port-forward service/headroom-hints 9444
-
-  # In another: all nodes, live
+  # All nodes, live, with whatever kubeconfig kubectl uses
   kubectl headroom top
 
   # Why does this node have the allocatable it has?
@@ -46,7 +43,7 @@ Examples:
   # Raw values everywhere, at once
   kubectl headroom off --now
 
-  # From inside the cluster, as a service account, for a script
+  # From inside the cluster, for a script, as a service account with ClusterRole headroom-debug
   kubectl-headroom --addr headroom-hints.headroom-system.svc:9444 --ca-file /etc/headroom/ca.crt \\
     --token-file /var/run/secrets/headroom/token top --once -o json
 

@@ -11,6 +11,7 @@ mod hints;
 mod node;
 mod off;
 mod pod;
+mod quota;
 mod reasons;
 mod top;
 
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Agent(agent::AgentArgs),
     Config(config::ConfigArgs),
     Pod(pod::PodArgs),
+    Quota(quota::QuotaArgs),
     Reasons(reasons::ReasonsArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -63,6 +65,7 @@ impl Command {
             Self::Agent(args) => args.run(session).await,
             Self::Config(args) => args.run(session).await,
             Self::Pod(args) => args.run(session).await,
+            Self::Quota(args) => args.run(session).await,
             Self::Reasons(args) => args.run(session),
             Self::Completions(args) => args.run(session),
         }

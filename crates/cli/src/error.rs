@@ -2,14 +2,13 @@
 
 use std::{io, path::PathBuf};
 
-use headroom_domain::{
-    installation::{ConfigMapName, Namespace},
-    names,
-};
+use headroom_domain::installation::{ConfigMapName, Namespace};
 use headroom_proto::WireError;
 use tonic::Code;
 
-use crate::{advise, args::Address, pod::PodError, slo::SloError};
+use crate::{
+    advise, args::Address, cause::innermost, pod::PodError, quota::QuotaError, rights::Right, slo::SloError,
+};
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -23,20 +22,51 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The kubeconfig cannot be used. The library's texts contain their causes.
-    #[error("cannot use the kubeconfig: {0}")]
+    /// The kubeconfig cannot be used.
+    #[error("cannot use the kubeconfig: {}; see --kubeconfig and --context", innermost(.0.as_ref()))]
     Kubeconfig(Box<kube::config::KubeconfigError>),
-    /// The kubeconfig's user cannot be turned into a credential, or the API server does not answer.
-    #[error("cannot {attempt}: {reason}")]
+    /// The API server does not answer, or refuses what is no question of rights.
+    #[error("cannot {attempt}: {}", message(reason))]
     Cluster {
         /// What was attempted.
         attempt: &'static str,
-        /// The reason the client library gives; its texts contain their causes.
+        /// The reason.
         reason: Box<kube::Error>,
     },
-    /// The kubeconfig's user has no bearer token, or none that fits a header.
-    #[error("the kubeconfig's user has no bearer token; give one with --token-file")]
+    /// The API server does not let the user do something.
+    #[error("cannot {}: {message}; the missing rule is {right}", right.purpose)]
+    Forbidden {
+        /// The API server's own words.
+        message: String,
+        /// What is missing.
+        right: &'static Right,
+    },
+    /// The API server made no token that fits a header.
+    #[error("the API server made no token; give one with --token-file")]
     NoToken,
+    /// The API server forwards another port than it was asked for.
+    #[error("the API server does not forward the port that it was asked for")]
+    NoPort,
+    /// No pod of the webhook is ready.
+    #[error(
+        "no pod behind Service {service} in namespace {namespace} is ready; see `kubectl -n {namespace} get pods`, or give --namespace"
+    )]
+    NoReplica {
+        /// The namespace of the installation that is asked.
+        namespace: Namespace,
+        /// Its hint service.
+        service: String,
+    },
+    /// The way to a pod does not work, or the pod is not who it should be.
+    #[error("cannot connect to pod {pod} in namespace {namespace} through the API server: {reason}")]
+    Forward {
+        /// The pod.
+        pod: String,
+        /// Its namespace.
+        namespace: Namespace,
+        /// The innermost reason; what the transport wraps around it says nothing more.
+        reason: String,
+    },
     /// The token file holds something else.
     #[error("{} does not hold a bearer token", path.display())]
     BadToken {
@@ -51,16 +81,11 @@ pub enum Error {
     },
     /// The webhook cannot be reached, or is not who it should be.
     #[error(
-        "cannot connect to {addr}: {reason} (it takes `kubectl -n {namespace} port-forward service/{service} {}` or --addr)",
-        names::HINTS_PORT
+        "cannot connect to {addr}: {reason}; without --addr and HEADROOM_ADDR the API server forwards the port"
     )]
     Connect {
         /// Where.
         addr: Address,
-        /// The namespace of the installation that is asked.
-        namespace: Namespace,
-        /// Its hint service.
-        service: String,
         /// The innermost reason; what the transport wraps around it says nothing more.
         reason: String,
     },
@@ -84,6 +109,9 @@ pub enum Error {
     /// The answer cannot be read: the agent is of another version.
     #[error("cannot read the agent's answer; use the kubectl-headroom of its version")]
     AgentAnswer(#[source] WireError),
+    /// The answer cannot be read: the webhook is of another version.
+    #[error("cannot read the webhook's answer about quotas")]
+    QuotaAnswer(#[source] WireError),
     /// The webhook knows no such node.
     #[error("node {name:?} is not known to the webhook")]
     UnknownNode {
@@ -162,6 +190,9 @@ pub enum Error {
     /// A question about a pod has no answer.
     #[error(transparent)]
     Pod(#[from] PodError),
+    /// A question about quotas has no answer.
+    #[error(transparent)]
+    Quota(#[from] QuotaError),
     /// A version of Koordinator's ConfigMap would be refused. Why has been said.
     #[error("ConfigMap {config_map} would be refused")]
     VersionRefused {
@@ -177,6 +208,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Why the API server did not do what that right is for.
+    pub(crate) fn api(right: &'static Right, source: kube::Error) -> Self {
+        if let kube::Error::Api(status) = &source
+            && status.code == 403
+        {
+            // The API server gives no reason when `create` is missing for a WebSocket.
+            let message = status.message.trim_end_matches([':', ' ']).to_owned();
+            return Self::Forbidden { message, right };
+        }
+        Self::Cluster {
+            attempt: right.purpose,
+            reason: Box::new(source),
+        }
+    }
+
     /// True if the answer could not be written for this reason.
     pub fn is_io(&self, kind: io::ErrorKind) -> bool {
         matches!(self, Self::Write(error) if error.kind() == kind)
@@ -192,6 +238,8 @@ impl Error {
         matches!(
             self,
             Self::Connect { .. }
+                | Self::Forward { .. }
+                | Self::NoReplica { .. }
                 | Self::Refused {
                     code: Code::Unavailable
                         | Code::Cancelled
@@ -203,6 +251,14 @@ impl Error {
                 }
         )
     }
+}
+
+/// What the API server says, or else the innermost cause.
+fn message(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return status.message.clone();
+    }
+    innermost(error).to_string()
 }
 
 impl From<tonic::Status> for Error {

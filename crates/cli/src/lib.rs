@@ -1,11 +1,12 @@
 //! kubectl headroom: asks a webhook for its data about nodes, and prints them for people or machines.
 //!
 //! ```text
-//! args -> connect (TLS, token) -> cmd::{top, node, explain, hints} -> view::Node -> output -> screen
+//! args -> connect (port-forward, TLS, token) -> cmd::{top, node, explain, hints} -> view::Node -> output -> screen
 //!      -> connect (kubeconfig) -> cmd::off -> Node objects -----------------------------^
 //!      -> connect (Prometheus) or files -> advise -> Advice ------------------------^
 //!      -> connect or files -> slo -> cmd::config, by the webhook's rules ---------------^
 //!      -> connect to each replica, or files -> pod -> cmd::pod, by the webhook's rules ------^
+//!      -> connect to each replica -> quota -> cmd::quota ------------------------------^
 //!      -> agent (unix socket) -> cmd::agent -> messages of the agent -------------------^
 //! ```
 #![forbid(unsafe_code)]
@@ -20,10 +21,13 @@ pub mod error;
 pub mod human_numbers;
 pub mod output;
 pub mod pod;
+pub mod quota;
+pub mod rights;
 pub mod screen;
 pub mod slo;
 pub mod view;
 
+mod cause;
 mod cmd;
 
 use std::io::Write;

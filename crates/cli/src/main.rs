@@ -6,7 +6,7 @@ use std::{io, process::ExitCode};
 
 use clap::Parser as _;
 use headroom_kit::log::chain;
-use kubectl_headroom::{args::Args, run, screen::Screen};
+use kubectl_headroom::{args::Args, output::one_line, run, screen::Screen};
 
 #[tokio::main(flavor = "current_thread")]
 #[expect(clippy::print_stderr, reason = "this is where errors reach people")]
@@ -17,7 +17,7 @@ async fn main() -> ExitCode {
         // The reader of a pipe has seen enough.
         Err(error) if error.is_io(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", chain(&error));
+            eprintln!("error: {}", one_line(&chain(&error).to_string()));
             ExitCode::from(error.exit_code())
         }
     }

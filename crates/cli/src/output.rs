@@ -3,21 +3,25 @@
 pub mod agent;
 
 mod advice;
+mod escape;
 mod json;
 mod numbers;
 pub(crate) mod page;
 pub(crate) mod pod;
+pub(crate) mod quota;
 pub(crate) mod slo;
 mod table;
 
 use std::borrow::Borrow;
 
 pub(crate) use self::{
+    escape::escaped,
     json::{measured as measured_json, members as row_members, policy as policy_json},
     numbers::{derivation_json, words},
     table::{Column, table as text_table},
 };
 pub use self::{
+    escape::one_line,
     json::{node as node_json, report as report_json, row as row_json},
     page::Page,
     table::{hints as hints_table, lines as top_lines, top as top_table},

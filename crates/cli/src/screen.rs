@@ -1,10 +1,10 @@
-//! `Screen`: prints answers as plain text, or redraws a table in place on a terminal.
+//! `Screen`: prints answers as plain text, or redraws a table in place on a terminal. No text moves the cursor itself.
 
 use std::io::{self, IsTerminal as _, Stdout, Write};
 
 use rustix::termios::tcgetwinsize;
 
-use crate::error::Error;
+use crate::{error::Error, output::escaped};
 
 /// Tells how many rows a terminal has now.
 type Rows = Box<dyn Fn() -> Option<u16> + Send>;
@@ -66,7 +66,7 @@ impl<W: Write> Screen<W> {
     /// It cannot be written.
     pub fn print(&mut self, text: &str) -> Result<(), Error> {
         self.drawn = 0;
-        self.write(text)
+        self.write(&escaped(text))
     }
 
     /// Writes text in place of what was drawn before; what does not fit the terminal is left out and counted.
@@ -79,6 +79,7 @@ impl<W: Write> Screen<W> {
             .as_ref()
             .and_then(|rows| rows())
             .map_or(usize::MAX, usize::from);
+        let text = escaped(text);
         let all = text.lines().count();
         // The cursor stands in the row below the table.
         let kept = if all < rows { all } else { rows.saturating_sub(2) };
@@ -128,6 +129,17 @@ mod tests {
         assert_eq!(
             drawn(24, &["a\nb\n", "c\n"]),
             "\x1b[?7la\nb\n\x1b[?7h\x1b[2F\x1b[J\x1b[?7lc\n\x1b[?7h"
+        );
+    }
+
+    #[test]
+    fn texts_of_others_move_no_cursor() {
+        let mut out = Vec::new();
+        Screen::plain(&mut out).print("a\u{1b}[2J\n").unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "a\\u001b[2J\n");
+        assert_eq!(
+            drawn(24, &["a\u{1b}[2J\u{9b}H\n"]),
+            "\x1b[?7la\\u001b[2J\\u009bH\n\x1b[?7h"
         );
     }
 

@@ -13,6 +13,14 @@ pub enum AdviceError {
         /// The innermost reason.
         reason: String,
     },
+    /// A token would go over the network in the clear.
+    #[error(
+        "--prometheus-token-file sends its token over plain HTTP to {host}, where others can read it: give an https:// URL"
+    )]
+    PlainToken {
+        /// The host of the URL.
+        host: String,
+    },
     /// What answers is not Prometheus, or refuses before Prometheus does.
     #[error("{query}: the server answers {status}: {text}")]
     Status {

@@ -16,7 +16,7 @@ use super::{
     series::{self, Series},
     span::{FRAME_S, Span},
 };
-use crate::connect::innermost;
+use crate::cause::innermost;
 
 /// Most that is shown of an answer that cannot be used.
 const SHOWN: usize = 200;

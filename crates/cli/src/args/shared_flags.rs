@@ -13,24 +13,39 @@ use http::uri::Authority;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectArgs {
-    /// Host and port of the webhook's hint service.
-    #[arg(long, global = true, env = "HEADROOM_ADDR", value_name = "HOST:PORT", default_value_t = Address::local())]
-    pub addr: Address,
+    /// Host and port of the webhook's hint service [default: a port of the webhook's pod, forwarded by the API server].
+    #[arg(long, global = true, env = "HEADROOM_ADDR", value_name = "HOST:PORT")]
+    pub addr: Option<Address>,
     /// PEM file with the CA of the webhook's certificate [default: the caBundle in the cluster's webhook configuration].
     #[arg(long, global = true, env = "HEADROOM_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Name that the webhook's certificate must be for [default: that of the hint service in the two flags' installation].
     #[arg(long, global = true, env = "HEADROOM_TLS_SERVER_NAME", value_name = "NAME")]
     pub tls_server_name: Option<String>,
-    /// File with a bearer token [default: the token of the kubeconfig's user].
+    /// File with a token whose audience is headroom-webhook [default: one that the API server makes for service account
+    /// headroom-viewer, good for 10 minutes and renewed].
     #[arg(long, global = true, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Kubeconfig file, for a CA or token that the two flags above do not name [default: KUBECONFIG, then ~/.kube/config].
+    /// Kubeconfig file, for what the flags above do not name; any credential of its user will do [default: KUBECONFIG, then
+    /// ~/.kube/config].
     #[arg(long, global = true, env = "HEADROOM_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current context].
     #[arg(long, global = true, env = "HEADROOM_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
+    /// User to act as at the API server.
+    #[arg(long = "as", global = true, env = "HEADROOM_AS", value_name = "USER")]
+    pub as_user: Option<String>,
+    /// Group to act as at the API server; may be given several times.
+    #[arg(
+        long,
+        global = true,
+        env = "HEADROOM_AS_GROUP",
+        value_name = "GROUP",
+        value_delimiter = ',',
+        requires = "as_user"
+    )]
+    pub as_group: Vec<String>,
     /// Namespace of the webhook.
     #[arg(long, global = true, env = "HEADROOM_NAMESPACE", value_name = "NAME", default_value_t = Installation::default().namespace)]
     pub namespace: Namespace,
@@ -77,18 +92,8 @@ pub struct Address {
 
 /// The text is not `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not HOST:PORT, as in {}", Address::local())]
+#[error("not HOST:PORT, as in 127.0.0.1:{}", names::HINTS_PORT)]
 pub struct AddressError;
-
-impl Address {
-    /// Where `kubectl port-forward` listens for the hint port.
-    pub fn local() -> Self {
-        Self {
-            host: "127.0.0.1".to_owned(),
-            port: names::HINTS_PORT,
-        }
-    }
-}
 
 impl FromStr for Address {
     type Err = AddressError;

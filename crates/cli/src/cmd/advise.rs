@@ -5,11 +5,13 @@ mod args;
 use std::{
     fs,
     io::Write,
+    net::IpAddr,
     path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use headroom_domain::{policy::Bounds, resource::PerResource};
+use http::Uri;
 use kube::Config;
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
@@ -86,6 +88,9 @@ async fn source(connect: &ConnectArgs, args: &AdviseArgs) -> Result<Source, Erro
     }
     let (client, prefix) = match (&args.prometheus, &args.prometheus_service) {
         (Some(url), _) => {
+            if args.prometheus_token_file.is_some() {
+                keeps_token(url)?;
+            }
             let mut config = Config::new(url.clone());
             if let Some(path) = &args.prometheus_ca_file {
                 config.root_cert = Some(certificates(path)?);
@@ -114,6 +119,20 @@ async fn source(connect: &ConnectArgs, args: &AdviseArgs) -> Result<Source, Erro
     }))
 }
 
+/// Refuses a URL at which a token could be read on its way: plain HTTP to another machine.
+fn keeps_token(url: &Uri) -> Result<(), advise::AdviceError> {
+    let host = url.host().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = host == "localhost" || address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    if url.scheme_str() == Some("https") || is_loopback {
+        Ok(())
+    } else {
+        Err(advise::AdviceError::PlainToken {
+            host: host.to_owned(),
+        })
+    }
+}
+
 fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Error> {
     let bad = |reason: String| Error::BadCa {
         path: path.to_owned(),
@@ -128,4 +147,28 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Error> {
         return Err(bad("no certificate in it".to_owned()));
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_not_sent_in_the_clear_but_to_loopback() {
+        for (url, is_kept) in [
+            ("https://prometheus.example/x", true),
+            ("http://127.0.0.1:9090", true),
+            ("http://127.8.0.1", true),
+            ("http://[::1]:9090", true),
+            ("http://localhost:9090", true),
+            ("http://prometheus.example", false),
+            ("http://localhost.example", false),
+            ("http://10.0.0.1:9090", false),
+            ("http://127.0.0.1.example", false),
+            ("http://127.0.0.1@example:9090", false),
+        ] {
+            let kept = keeps_token(&url.parse().unwrap());
+            assert_eq!(kept.is_ok(), is_kept, "{url}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use self::node_result::{OffResult, Remains, traces};
 use super::Session;
-use crate::{args::Format, connect, error::Error, screen::Screen};
+use crate::{args::Format, connect, error::Error, rights, screen::Screen};
 
 /// How often nodes are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -118,7 +118,7 @@ async fn until_restored<W: Write>(client: &NodeClient, telling: &mut Telling<'_,
 impl NodeClient {
     /// The nodes that are asked for.
     async fn found(&self) -> Result<Vec<Node>, Error> {
-        let attempt = |source| failed("read the nodes", source);
+        let attempt = |source| Error::api(&rights::READ_NODES, source);
         match &self.args.node {
             None => {
                 let list = self.nodes.list(&ListParams::default()).await;
@@ -175,7 +175,7 @@ impl NodeClient {
     async fn written(&self, node: &Node, params: &PatchParams, annotations: &Value) -> Result<Node, Error> {
         let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
         let written = self.nodes.patch_status(&node.name_any(), params, &patch).await;
-        written.map_err(|source| failed("write the status of a node", source))
+        written.map_err(|source| Error::api(&rights::WRITE_STATUS, source))
     }
 }
 
@@ -198,12 +198,5 @@ impl<W: Write> Telling<'_, W> {
         self.screen.print(&text)?;
         self.reported.insert(restored.node.clone(), restored);
         Ok(())
-    }
-}
-
-fn failed(attempt: &'static str, source: kube::Error) -> Error {
-    Error::Cluster {
-        attempt,
-        reason: Box::new(source),
     }
 }

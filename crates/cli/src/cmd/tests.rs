@@ -2,6 +2,7 @@
 
 mod config;
 mod pod;
+mod quota;
 
 use std::{
     net::SocketAddr,
@@ -16,6 +17,7 @@ use headroom_proto::v1alpha1::{
     GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse,
     ListNodesRequest, ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
     debug_server::{Debug, DebugServer},
+    quota_debug_server::QuotaDebugServer,
 };
 use tempfile::TempDir;
 use tokio::{
@@ -176,6 +178,7 @@ impl Running {
             .tls_config(ServerTlsConfig::new().identity(identity))
             .unwrap()
             .add_service(DebugServer::new(webhook))
+            .add_service(QuotaDebugServer::new(quota::Quotas))
             .serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(server);
         Self {

@@ -99,7 +99,7 @@ async fn follow<W: Write>(
     picture: &mut Picture,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
-    let mut watch: NodeWatch = webhook.watch(node).await?;
+    let mut watch: NodeWatch<'_> = webhook.watch(node).await?;
     let mut beat = interval(BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -1,14 +1,14 @@
 //! Asks each replica of the webhook behind one name for what it decided about a pod.
 
-use std::net::SocketAddr;
-
 use headroom_kit::log::chain;
-use headroom_proto::v1alpha1::{ListPodDecisionsRequest, ListPodDecisionsResponse};
+use headroom_proto::v1alpha1::{
+    ListPodDecisionsRequest, ListPodDecisionsResponse, debug_client::DebugClient,
+};
 use tonic::Request;
 
-use super::{Connection, Credentials, LIMIT, credentials};
+use super::{Credentials, LIMIT, Route};
 use crate::{
-    args::{Address, ConnectArgs},
+    args::ConnectArgs,
     error::Error,
     pod::{
         PodName,
@@ -16,29 +16,17 @@ use crate::{
     },
 };
 
-/// Most addresses that are asked.
-const MOST_ADDRESSES: usize = 16;
-
-impl Connection {
-    async fn pod_decisions(&mut self, pod: &PodName) -> Result<ListPodDecisionsResponse, Error> {
-        let PodName { namespace, name } = pod.clone();
-        let mut request = Request::new(ListPodDecisionsRequest { namespace, name });
-        request.set_timeout(LIMIT);
-        Ok(self.client.list_pod_decisions(request).await?.into_inner())
-    }
-}
-
 /// What the replicas behind the address decided about a pod. A name with several addresses, as that of the headless service,
 /// is all of them.
 ///
 /// # Errors
 /// No replica answers.
 pub async fn pod_decisions(args: &ConnectArgs, pod: &PodName) -> Result<DecidedPod, Error> {
-    let credentials = credentials(args).await?;
+    let credentials = Credentials::new(args).await?;
     let (mut asked, mut decisions, mut left_out) = (Vec::new(), Vec::new(), 0_u32);
     let mut failure = None;
-    for addr in addresses(&args.addr).await {
-        let kept = match ask(&addr, &credentials, pod).await {
+    for route in Route::to_each(args, &credentials).await? {
+        let kept = match ask(&route, &credentials, pod).await {
             Err(error) => {
                 let reason = chain(&error).to_string();
                 failure.get_or_insert(error);
@@ -64,7 +52,7 @@ pub async fn pod_decisions(args: &ConnectArgs, pod: &PodName) -> Result<DecidedP
                 })
             }
         };
-        let addr = addr.to_string();
+        let addr = route.to_string();
         asked.push(AskedReplica { addr, kept });
     }
     if let Some(error) = failure.filter(|_| asked.iter().all(|replica| replica.kept.is_err())) {
@@ -80,30 +68,14 @@ pub async fn pod_decisions(args: &ConnectArgs, pod: &PodName) -> Result<DecidedP
 }
 
 async fn ask(
-    addr: &Address,
+    route: &Route,
     credentials: &Credentials,
     pod: &PodName,
 ) -> Result<ListPodDecisionsResponse, Error> {
-    credentials.connect(addr).await?.pod_decisions(pod).await
-}
-
-/// Each address behind a host; the host itself where it has none, which then says why it cannot be reached.
-async fn addresses(addr: &Address) -> Vec<Address> {
-    let found = tokio::net::lookup_host(addr.to_string()).await;
-    let mut found: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
-    found.sort_unstable();
-    found.dedup();
-    // One replica may be found under an address of each family.
-    if found.iter().any(SocketAddr::is_ipv4) {
-        found.retain(SocketAddr::is_ipv4);
-    }
-    let addresses = found.into_iter().take(MOST_ADDRESSES);
-    let addresses: Vec<Address> = addresses
-        .filter_map(|addr| addr.to_string().parse().ok())
-        .collect();
-    if addresses.is_empty() {
-        vec![addr.clone()]
-    } else {
-        addresses
-    }
+    let channel = route.open(credentials).await?;
+    let mut client = DebugClient::with_interceptor(channel, credentials.bearer());
+    let PodName { namespace, name } = pod.clone();
+    let mut request = Request::new(ListPodDecisionsRequest { namespace, name });
+    request.set_timeout(LIMIT);
+    Ok(client.list_pod_decisions(request).await?.into_inner())
 }

@@ -8,7 +8,7 @@ use headroom_domain::{
     resource::Resource,
 };
 
-use super::{reasons, table::hint_age};
+use super::{escape::one_line, reasons, table::hint_age};
 use crate::{
     derivation::{Derivation, SYMBOL},
     human_numbers::{age, percent, short, with_unit},
@@ -60,10 +60,10 @@ pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result
         Some(in_force) => rules(f, in_force)?,
     }
     if let Some(reason) = policy_refused {
-        writeln!(f, "ConfigMap refused: {reason}")?;
+        writeln!(f, "ConfigMap refused: {}", one_line(reason))?;
     }
     if let Some(trouble) = floor_trouble {
-        writeln!(f, "{trouble}")?;
+        writeln!(f, "{}", one_line(trouble))?;
     }
     match hint {
         None => writeln!(f, "no agent has reported"),

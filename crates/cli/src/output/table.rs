@@ -8,7 +8,7 @@ use headroom_domain::{
 };
 
 use self::Column::{Number, Text};
-use super::reasons;
+use super::{escape::one_line, reasons};
 use crate::{
     human_numbers::{age, percent, short},
     view::{Hint, NodeView, brake, freshness, source},
@@ -87,7 +87,7 @@ pub fn top(nodes: &[NodeView]) -> String {
     let mut text = table(&TOP, rows);
     // It is one floor for all nodes.
     if let Some(trouble) = nodes.iter().find_map(|node| node.floor_trouble.as_ref()) {
-        text.extend([trouble, "\n"]);
+        text.extend([&one_line(trouble), "\n"]);
     }
     text
 }
@@ -198,7 +198,7 @@ pub(crate) fn table<const N: usize>(
         .load_style(presets::NOTHING)
         .force_no_tty()
         .set_header(columns.map(Column::title))
-        .add_rows(rows);
+        .add_rows(rows.map(|row| row.map(|cell| one_line(&cell).into_owned())));
     for (column, kind) in table.column_iter_mut().zip(columns) {
         column.set_padding((0, 2));
         column.set_cell_alignment(match kind {

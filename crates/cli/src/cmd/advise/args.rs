@@ -13,7 +13,7 @@ use crate::advise::{query::Replacement, span::FRAME_S};
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("past").required(true), after_help = "\
 Reads cAdvisor's usage and what kube-state-metrics tells of nodes and pods, at least two days of it. An agent sees bursts that
-averages hide, and would have given less.
+averages hide, and would have given less. The expressions name no job: where others can have targets scraped, pin it with --query.
 
 Examples:
   kubectl headroom advise --prometheus http://127.0.0.1:9090 --pool-label label_node_kubernetes_io_instance_type
@@ -48,7 +48,7 @@ pub(crate) struct AdviseArgs {
         requires = "prometheus"
     )]
     pub(crate) prometheus_ca_file: Option<PathBuf>,
-    /// File with a bearer token for the server.
+    /// File with a bearer token for the server; over plain HTTP it goes to loopback only.
     #[arg(
         long,
         env = "HEADROOM_PROMETHEUS_TOKEN_FILE",

@@ -30,8 +30,8 @@ use crate::{
 /// refused.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Each replica keeps its last 1,000 reviews of pods in memory, 4 MiB at most. A name with several addresses is all replicas: that
-of the headless service, from inside the cluster. Through a port-forward one replica is asked.
+Each replica keeps its last 1,000 reviews of pods in memory, 4 MiB at most. All replicas are asked; with --addr
+those behind each address of the name, as of the headless service from inside the cluster.
 
 With -f nothing is asked of anybody: the rules are the webhook's, with its gates at their defaults, and chance leaves nothing out.
 The API server fills in defaults before it asks the webhook; a file has what is written in it.

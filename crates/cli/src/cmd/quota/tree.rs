@@ -1,0 +1,64 @@
+//! `quota tree`: prints each quota below its parent, with what it has or with what is used of it.
+
+use std::io::Write;
+
+use super::super::Session;
+use crate::{
+    args::Format,
+    connect,
+    error::Error,
+    output::quota::{
+        json::tree_json,
+        tree::{TreePage, TreeTable},
+    },
+    quota::{QuotaError, QuotaRef, answers::SeenQuotas, drawing::draw},
+};
+
+/// All quotas, each below its parent, those that hang on nothing at the end.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Each replica knows quotas and pods by its own watches, and counts what it admitted itself until it sees it stored (CLAIMED). All
+replicas are asked, and what they admitted is added up.
+
+Examples:
+  kubectl headroom quota tree
+  kubectl headroom quota tree --usage research
+  kubectl headroom quota tree --usage -o json | jq '.quotas[] | select(.claims > 0)'")]
+pub(super) struct TreeArgs {
+    /// The quota to begin with; all without.
+    #[arg(value_name = "NAME | NAMESPACE/NAME")]
+    root: Option<QuotaRef>,
+    /// Shows what is used, was just admitted, and is left, instead of min and max.
+    #[arg(long, env = "HEADROOM_USAGE")]
+    usage: bool,
+}
+
+impl TreeArgs {
+    pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
+        let answers = connect::quotas(&session.connect).await?;
+        let follows = |seen: &SeenQuotas| seen.sight.quotas_known || seen.sight.quotas_age_ms.is_some();
+        if !answers.successes().any(follows) {
+            return Err(QuotaError::NotFollowed.into());
+        }
+        let quotas = answers.together();
+        let drawn = draw(&quotas, self.root.as_ref());
+        if let Some(quota) = self.root.filter(|_| drawn.is_empty()) {
+            let nearest = String::new();
+            return Err(QuotaError::Unknown { quota, nearest }.into());
+        }
+        let table = if self.usage {
+            TreeTable::Usage
+        } else {
+            TreeTable::Amounts
+        };
+        session.screen.print(&match session.format {
+            Format::Table => TreePage {
+                answers: &answers,
+                drawn: &drawn,
+                table,
+            }
+            .to_string(),
+            Format::Json => format!("{:#}\n", tree_json(&answers, &drawn)),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! What replicas know of ElasticQuotas, for people and for machines.
+
+pub(crate) mod explained;
+pub(crate) mod json;
+mod resources;
+pub(crate) mod tree;
+
+use std::fmt;
+
+use headroom_proto::v1alpha1::{QuotaSight, QuotaVerdict};
+
+use super::slo::lines::wrapped;
+use crate::quota::answers::QuotaAnswers;
+
+/// What each replica sees, and which one does not answer.
+fn write_sights<T>(
+    f: &mut fmt::Formatter<'_>,
+    answers: &QuotaAnswers<T>,
+    sight: impl Fn(&T) -> Option<&QuotaSight>,
+) -> fmt::Result {
+    for answer in &answers.0 {
+        let text = match &answer.said {
+            Err(reason) => format!("replica at {} did not answer: {reason}", answer.addr),
+            Ok(said) => sight(said).map_or_else(|| format!("replica at {}", answer.addr), sight_sentence),
+        };
+        f.write_str(&wrapped(0, &text))?;
+    }
+    Ok(())
+}
+
+fn sight_sentence(sight: &QuotaSight) -> String {
+    let QuotaSight {
+        replica,
+        quotas_known,
+        quotas_age_ms,
+        pods_known,
+        pods_age_ms,
+        evaluation,
+        quotas,
+        quota_claims,
+        pods,
+        pod_claims,
+    } = sight;
+    let watch = |is_known: bool, age: &Option<u64>| match (is_known, age) {
+        (true, Some(ms)) => format!("known, last sign {ms} ms ago"),
+        (true, None) => "known".to_owned(),
+        (false, Some(ms)) => format!("too old to count, last sign {ms} ms ago"),
+        (false, None) => "not followed".to_owned(),
+    };
+    let evaluation = match evaluation.as_str() {
+        "refuses" => "refused",
+        "warns" => "let in with a warning",
+        "off" => "let in, as pods are not compared with quotas",
+        // A newer webhook may have others.
+        other => other,
+    };
+    format!(
+        "replica {replica}: {quotas} quotas ({}; {quota_claims} just admitted), {pods} pods ({}; {pod_claims} just admitted); what \
+         is too much for its quota is {evaluation}",
+        watch(*quotas_known, quotas_age_ms),
+        watch(*pods_known, pods_age_ms),
+    )
+}
+
+/// What a new pod would be told.
+fn verdict_sentence(verdict: &QuotaVerdict) -> String {
+    match verdict.result.as_str() {
+        "room" => "there is room".to_owned(),
+        "refused" => format!("it would be refused: {}", verdict.reasons.join("; ")),
+        "unlimited" => "nothing limits it".to_owned(),
+        "off" => "it is let in: pods are not compared with quotas".to_owned(),
+        "unknown" => {
+            "the call would fail: the watch of the replica is too old, or nothing is followed".to_owned()
+        }
+        // A newer webhook may have others.
+        other => other.to_owned(),
+    }
+}

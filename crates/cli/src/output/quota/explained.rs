@@ -1,0 +1,271 @@
+//! What replicas say of one quota, or of the quota of a pod, for people.
+
+use std::fmt;
+
+use headroom_proto::v1alpha1::{
+    ExplainQuotaPodResponse, ExplainQuotaResponse, ExplainedQuota, QuotaNamespace, QuotaStatus,
+};
+
+use super::{
+    super::slo::lines::{printable, wrapped},
+    resources::resource_table,
+    verdict_sentence, write_sights,
+};
+use crate::{pod::PodName, quota::answers::QuotaAnswers};
+
+/// All quotas of a name.
+pub(crate) struct QuotaPage<'a> {
+    pub(crate) answers: &'a QuotaAnswers<ExplainQuotaResponse>,
+}
+
+/// The quota of a pod.
+pub(crate) struct PodQuotaPage<'a> {
+    pub(crate) pod: &'a PodName,
+    pub(crate) answers: &'a QuotaAnswers<ExplainQuotaPodResponse>,
+}
+
+impl fmt::Display for QuotaPage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_sights(f, self.answers, |answer| answer.sight.as_ref())?;
+        let Some(answer) = self.answers.first(|answer| answer.sight.as_ref()) else {
+            return Ok(());
+        };
+        for quota in &answer.quotas {
+            writeln!(f)?;
+            write_quota(f, quota)?;
+        }
+        for other in self
+            .answers
+            .successes()
+            .filter(|other| !std::ptr::eq(*other, answer))
+        {
+            write_difference(f, answer, other)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where another replica would say something else of a new pod.
+fn write_difference(
+    f: &mut fmt::Formatter<'_>,
+    answer: &ExplainQuotaResponse,
+    other: &ExplainQuotaResponse,
+) -> fmt::Result {
+    let replica = other
+        .sight
+        .as_ref()
+        .map(|sight| sight.replica.as_str())
+        .unwrap_or_default();
+    for quota in &other.quotas {
+        let same = answer.quotas.iter().find(|same| same.uid == quota.uid);
+        let (Some(verdict), Some(same)) = (&quota.verdict, same) else {
+            f.write_str(&wrapped(
+                0,
+                &format!("replica {replica} knows another quota of the name"),
+            ))?;
+            continue;
+        };
+        if same
+            .verdict
+            .as_ref()
+            .is_none_or(|same| same.result != verdict.result)
+        {
+            f.write_str(&wrapped(
+                0,
+                &format!(
+                    "replica {replica} says of a new pod: {}",
+                    verdict_sentence(verdict)
+                ),
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_quota(f: &mut fmt::Formatter<'_>, explained: &ExplainedQuota) -> fmt::Result {
+    let ExplainedQuota {
+        status,
+        uid: _,
+        children,
+        above,
+        way_end,
+        namespaces,
+        namespaces_left_out,
+        of_the_name,
+        verdict,
+        faults,
+        noted,
+    } = explained;
+    let empty = QuotaStatus::default();
+    let status = status.as_ref().unwrap_or(&empty);
+    f.write_str(&wrapped(
+        0,
+        &format!("quota {}/{}", status.namespace, status.name),
+    ))?;
+    f.write_str(&wrapped(2, &place(status, above, way_end, *children)))?;
+    if *of_the_name > 1 {
+        let text = format!("{of_the_name} quotas have this name; pods that name it are refused");
+        f.write_str(&wrapped(2, &text))?;
+    }
+    write_status(f, status)?;
+    for namespace in namespaces {
+        f.write_str(&wrapped(2, &namespace_sentence(namespace)))?;
+    }
+    if *namespaces_left_out > 0 {
+        writeln!(f, "  {namespaces_left_out} more namespaces had no room")?;
+    }
+    if let Some(verdict) = verdict {
+        let text = format!(
+            "a new pod with its name in the label: {}",
+            verdict_sentence(verdict)
+        );
+        f.write_str(&wrapped(2, &text))?;
+    }
+    for fault in faults {
+        f.write_str(&wrapped(2, &format!("wrong as it is stored: {fault}")))?;
+    }
+    if !noted.is_empty() {
+        f.write_str(&wrapped(2, &format!("noted by the scheduler: {noted}")))?;
+    }
+    Ok(())
+}
+
+/// Where it stands in its tree.
+fn place(status: &QuotaStatus, above: &[String], way_end: &str, children: u64) -> String {
+    let way = match (above, way_end) {
+        ([], _) => "on the first level".to_owned(),
+        (above, "root") => format!("part of {}", above.join(" < ")),
+        ([missing], "orphan") => format!("its parent {missing} is not there"),
+        ([above @ .., missing], "orphan") => {
+            format!(
+                "part of {}, whose parent {missing} is not there",
+                above.join(" < ")
+            )
+        }
+        (above, "cycle") => format!("above itself: {}", above.join(" < ")),
+        (above, _) => format!("part of {} and more", above.join(" < ")),
+    };
+    let parts = match (status.is_parent, children) {
+        (false, 0) => String::new(),
+        (false, children) => format!(", {children} parts, and yet no parent"),
+        (true, children) => format!(", parent of {children}"),
+    };
+    let tree = if status.tree_id.is_empty() {
+        String::new()
+    } else {
+        format!(", tree {}", status.tree_id)
+    };
+    format!("{way}{parts}{tree}")
+}
+
+fn write_status(f: &mut fmt::Formatter<'_>, status: &QuotaStatus) -> fmt::Result {
+    let QuotaStatus {
+        is_going,
+        is_pending,
+        resources,
+        pods,
+        claims,
+        unreadable,
+        ..
+    } = status;
+    if *is_going {
+        writeln!(f, "  it is being removed")?;
+    }
+    if *is_pending {
+        writeln!(
+            f,
+            "  its last write was admitted and is not seen on the watch yet"
+        )?;
+    }
+    if !unreadable.is_empty() {
+        let text = format!("every pod that is compared with it is refused: {unreadable}");
+        f.write_str(&wrapped(2, &text))?;
+    }
+    match pods {
+        Some(pods) => writeln!(f, "  {pods} pods, and {claims} just admitted")?,
+        None => writeln!(f, "  its pods are not known")?,
+    }
+    if !resources.is_empty() {
+        writeln!(f)?;
+        for line in resource_table(status).lines() {
+            writeln!(f, "    {line}")?;
+        }
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
+fn namespace_sentence(of: &QuotaNamespace) -> String {
+    let QuotaNamespace {
+        namespace,
+        quota,
+        rule,
+        counts,
+    } = of;
+    let pods = format!("pods without a label in namespace {namespace}");
+    match (*counts, quota.as_str()) {
+        (true, _) => format!("{pods} belong to it ({rule})"),
+        (false, "") => format!("{pods} belong to no quota"),
+        (false, quota) => format!("{pods} belong to quota {quota} ({rule})"),
+    }
+}
+
+impl fmt::Display for PodQuotaPage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pod, answers } = self;
+        write_sights(f, answers, |answer| answer.sight.as_ref())?;
+        let Some(answer) = answers.first(|answer| answer.sight.as_ref()) else {
+            return Ok(());
+        };
+        let ExplainQuotaPodResponse {
+            sight: _,
+            is_known,
+            label,
+            quota,
+            rule,
+            requested,
+            verdict,
+            quotas,
+            is_counted,
+        } = answer;
+        writeln!(f, "\npod {}", printable(&pod.to_string()))?;
+        if !is_known {
+            f.write_str(&wrapped(
+                2,
+                "the webhook does not know it; this is what a pod without a label would be",
+            ))?;
+        }
+        let belongs = match (quota.as_str(), label.as_str()) {
+            ("", _) => "it belongs to no quota".to_owned(),
+            (quota, "") => format!("it belongs to quota {quota} ({rule})"),
+            (quota, label) => format!("it belongs to quota {quota} ({rule}: its label is {label})"),
+        };
+        f.write_str(&wrapped(2, &belongs))?;
+        if !requested.is_empty() {
+            let amounts = requested
+                .iter()
+                .map(|of| format!("{}={}", of.resource, of.amount));
+            let amounts: Vec<String> = amounts.collect();
+            let counted = if *is_counted {
+                ""
+            } else {
+                ", which does not count yet"
+            };
+            f.write_str(&wrapped(
+                2,
+                &format!("it asks for {}{counted}", amounts.join(", ")),
+            ))?;
+        }
+        if let Some(verdict) = verdict {
+            f.write_str(&wrapped(
+                2,
+                &format!("were it created now: {}", verdict_sentence(verdict)),
+            ))?;
+        }
+        for quota in quotas {
+            f.write_str(&wrapped(0, &format!("quota {}/{}", quota.namespace, quota.name)))?;
+            write_status(f, quota)?;
+        }
+        Ok(())
+    }
+}

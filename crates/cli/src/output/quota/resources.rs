@@ -1,0 +1,55 @@
+//! The resources of a quota as a table: limits, what is used, and what is left.
+
+use headroom_proto::v1alpha1::{QuotaResource, QuotaStatus};
+
+use super::super::{
+    slo::lines::printable,
+    table::{Column, table},
+};
+
+/// Columns of the table.
+const COLUMNS: [Column; 7] = [
+    Column::Text("RESOURCE"),
+    Column::Number("MIN"),
+    Column::Number("MAX"),
+    Column::Number("LIMIT"),
+    Column::Number("USED"),
+    Column::Number("CLAIMED"),
+    Column::Number("LEFT"),
+];
+
+/// One row for each resource.
+pub(super) fn resource_table(quota: &QuotaStatus) -> String {
+    let rows = quota.resources.iter().map(|resource| {
+        let QuotaResource {
+            resource: name,
+            min,
+            max,
+            guaranteed: _,
+            limit,
+            limit_from,
+            used,
+            claimed,
+            left,
+        } = resource;
+        let limit = match limit_from.as_str() {
+            "admission" => format!("{} (admission)", amount(limit.as_ref())),
+            _ => amount(limit.as_ref()),
+        };
+        [
+            printable(name),
+            amount(min.as_ref()),
+            amount(max.as_ref()),
+            limit,
+            amount(used.as_ref()),
+            amount(claimed.as_ref()),
+            amount(left.as_ref()),
+        ]
+    });
+    table(&COLUMNS, rows)
+}
+
+/// An amount; `-` for none.
+pub(super) fn amount(text: Option<&String>) -> String {
+    text.map_or_else(|| "-".to_owned(), |text| printable(text))
+}
