@@ -1,5 +1,5 @@
-//! [`Names`] reads the types and functions that a package declares, tests included, from its sources. Its user is
-//! `tests/process/names.rs`.
+//! [`Names`] reads the types and functions that a package declares, tests included, from its sources. Its users are
+//! `tests/process/names.rs` and `tests/process/named_tests.rs`.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use syn::{
-    ImplItemFn, ItemEnum, ItemFn, ItemImpl, ItemStruct, ItemTrait, ItemType, ItemUnion, TraitItemFn,
+    ImplItemFn, ItemEnum, ItemFn, ItemImpl, ItemStruct, ItemTrait, ItemType, ItemUnion, Macro, TraitItemFn,
     visit::{self, Visit},
 };
 
@@ -128,6 +128,22 @@ impl<'a> Visit<'a> for Reader<'_> {
                 visit::visit_block(self, &function.block);
             }
         }
+    }
+
+    /// What a macro is given is no syntax yet; what begins a function in it most likely becomes one.
+    fn visit_macro(&mut self, call: &'a Macro) {
+        let text = call.tokens.to_string();
+        let words: Vec<&str> = text
+            .split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+            .collect();
+        for pair in words.windows(2) {
+            if let ["fn", name] = pair
+                && let Ok(name) = syn::parse_str(name)
+            {
+                self.declare_function(&name);
+            }
+        }
+        visit::visit_macro(self, call);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'a ImplItemFn) {

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{ErrorKind, Write as _},
     os::unix::{fs::symlink, process::ExitStatusExt as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
@@ -135,7 +135,7 @@ impl PodTree {
         folder.join("cgroup.procs")
     }
 
-    /// Limits the memory of a cgroup.
+    /// Limits the memory of a cgroup; waits until what it uses above that can be reclaimed, as version 1 refuses before.
     pub fn limit_memory(&self, cgroup: &str, mib: usize) {
         let file = if self.is_v1 {
             "memory.limit_in_bytes"
@@ -143,7 +143,15 @@ impl PodTree {
             "memory.max"
         };
         let memory = self.roots.last().expect("a hierarchy").join(cgroup);
-        fs::write(memory.join(file), (mib << 20).to_string()).expect("limit a cgroup");
+        let (limit, deadline) = ((mib << 20).to_string(), Instant::now() + happens_within());
+        loop {
+            match fs::write(memory.join(file), &limit) {
+                Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                    thread::sleep(LOOK_EVERY);
+                }
+                done => return done.expect("limit a cgroup"),
+            }
+        }
     }
 
     /// Starts a shell script in a cgroup.

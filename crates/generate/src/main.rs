@@ -16,6 +16,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use headroom_rules::{SWITCHES, switch};
+use kubectl_headroom::rights::{self, RIGHTS};
 use xtask::{terminal::print, workspace};
 
 /// Writes the files that follow from declarations.
@@ -132,11 +133,18 @@ static FILES: &[File] = &[
     },
 ];
 
-static SECTIONS: &[PageSection] = &[PageSection {
-    path: "docs/compatibility.md",
-    name: "switches",
-    text: || Ok(switch::markdown(SWITCHES)),
-}];
+static SECTIONS: &[PageSection] = &[
+    PageSection {
+        path: "docs/compatibility.md",
+        name: "switches",
+        text: || Ok(switch::markdown(SWITCHES)),
+    },
+    PageSection {
+        path: "docs/roles.md",
+        name: "rights",
+        text: || Ok(rights::markdown(RIGHTS)),
+    },
+];
 
 fn main() -> ExitCode {
     match Generate::parse().run() {

@@ -1,7 +1,7 @@
 //! Generates the manifests from the webhook's declarations: webhook configurations, policies and RBAC.
 
 use anyhow::Result;
-use headroom_domain::{installation::Installation, names};
+use headroom_domain::installation::Installation;
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{endpoint::Family, endpoints},
@@ -14,14 +14,8 @@ use headroom_webhook::{
         steady_state,
     },
 };
-use k8s_openapi::{
-    api::rbac::v1::{ClusterRole, PolicyRule},
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
-};
+use kubectl_headroom::rights::{Audience, DebugRights, debug_rights};
 use serde::Serialize;
-
-/// Role of people who may look at everything; bound to nobody.
-const VIEWER: &str = "headroom-viewer";
 
 /// The webhook configurations of the base, with all gates at their defaults.
 pub(super) fn webhooks() -> Result<String> {
@@ -48,10 +42,17 @@ pub(super) fn steady_state_skip() -> Result<String> {
     yaml(&steady_state::kustomize_patch())
 }
 
-/// The webhook's roles in the base and their bindings, and the role of people who look on.
+/// The webhook's roles in the base and their bindings, the roles of people, which are bound to nobody, and the right of the
+/// account whose tokens they show.
 pub(super) fn rbac() -> Result<String> {
+    let installation = Installation::default();
     let mut texts = roles(Family::Nodes)?;
-    texts.push(yaml(&viewer())?);
+    for audience in Audience::ALL {
+        texts.push(yaml(&audience.cluster_role(&installation))?);
+        texts.push(yaml(&audience.namespaced_role(&installation))?);
+    }
+    let DebugRights { role, binding } = debug_rights(&installation);
+    texts.extend([yaml(&role)?, yaml(&binding)?]);
     Ok(documents(&texts))
 }
 
@@ -105,25 +106,6 @@ fn roles(family: Family) -> Result<Vec<String>> {
         }
     }
     Ok(texts)
-}
-
-fn viewer() -> ClusterRole {
-    ClusterRole {
-        metadata: named(VIEWER),
-        rules: Some(vec![PolicyRule {
-            non_resource_urls: Some(vec![names::DEBUG_URL.to_owned()]),
-            verbs: vec!["get".to_owned()],
-            ..PolicyRule::default()
-        }]),
-        ..ClusterRole::default()
-    }
-}
-
-fn named(name: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(name.to_owned()),
-        ..ObjectMeta::default()
-    }
 }
 
 fn yaml(object: &impl Serialize) -> Result<String> {

@@ -240,11 +240,11 @@ async fn a_question_without_an_answer_is_an_error_with_its_reason() {
     let (code, reason) = cli.fail(&["nodes"]).await;
     assert!(code == Some(2) && reason.contains("'nodes'"), "{code:?} {reason}");
 
-    // An agent's token is not for the API server, so its owner is nobody here.
+    // An agent's token is for the webhook, but its account has no right to ask.
     let foreign = Cli::new(&stand, &webhook, "agent", &stand.agent_token(&node).await);
     let (code, reason) = foreign.fail(&["hints"]).await;
     assert!(
-        code == Some(1) && reason.contains("Unauthenticated"),
+        code == Some(1) && reason.contains("PermissionDenied"),
         "{code:?} {reason}"
     );
 

@@ -269,6 +269,15 @@ fn container(template: &PodTemplateSpec) -> &Container {
     container
 }
 
+/// What is said of the mounts below that of the cgroups: those of version 1 are mounts of their own.
+fn below_cgroups(template: &PodTemplateSpec) -> Option<String> {
+    let mounts = container(template).volume_mounts.iter().flatten();
+    let mut cgroups = mounts.filter(|mount| mount.name == "cgroup");
+    let mount = cgroups.next().expect("a mount of the cgroups").clone();
+    assert_eq!(mount.read_only, Some(true));
+    mount.recursive_read_only
+}
+
 fn labels(template: &PodTemplateSpec) -> BTreeMap<String, String> {
     let metadata = template.metadata.clone().expect("metadata");
     metadata.labels.expect("labels")
@@ -536,7 +545,12 @@ fn the_checks_are_in_the_base_and_go_with_their_component() {
     }
     assert_eq!((policies, bindings), (vec![policy], vec![binding]));
     let before = installation.objects.len();
+    assert_eq!(
+        below_cgroups(&installation.agent()).as_deref(),
+        Some("IfPossible")
+    );
     installation.add_component("before-1.30");
+    assert_eq!(below_cgroups(&installation.agent()), None);
     assert_eq!(installation.objects.len(), before - 2);
     assert_eq!(installation.all::<ValidatingAdmissionPolicy>(), []);
     assert_eq!(installation.all::<ValidatingAdmissionPolicyBinding>(), []);

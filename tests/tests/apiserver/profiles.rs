@@ -6,6 +6,8 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
+use std::fs;
+
 use e2e::{
     custom_kinds::PROFILES,
     namespaces,
@@ -22,6 +24,8 @@ use serde_json::{Value, json};
 
 /// The namespace of the pods. The API server labels it with its name.
 const TEAM: &str = "team";
+/// Most operations that make a batch pod of a plain one.
+const MOST_OPERATIONS: usize = 12;
 /// Classes that come just before the first pod of each.
 const LATE_CLASSES: usize = 100;
 
@@ -62,6 +66,21 @@ async fn results(webhook: &Webhook, result: &str) -> u64 {
     count(webhook, &series).await
 }
 
+/// How many operations the replica's patch of that new pod had, by the line of the review in its log.
+fn operations(stand: &Stand, name: &str) -> usize {
+    let log = fs::read_to_string(stand.cluster.dir().join("webhook-0.log")).expect("the log");
+    let fields = [r#"endpoint="mutate-pod""#, &format!(r#" name="{name}""#)];
+    let mut lines = log
+        .lines()
+        .filter(|line| fields.iter().all(|field| line.contains(field)));
+    let (_, rest) = lines
+        .next_back()
+        .and_then(|line| line.split_once(" operations="))
+        .expect("the line of the review");
+    let digits = rest.split(' ').next().expect("digits");
+    digits.parse().expect("a number")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_makes_a_batch_pod_of_a_plain_one_and_one_that_fails_changes_nothing() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
@@ -93,19 +112,15 @@ async fn a_profile_makes_a_batch_pod_of_a_plain_one_and_one_that_fails_changes_n
 
     let created = create(&pods, &pod("plain", "batch")).await;
     let spec = &created["spec"];
+    let members = [
+        "priorityClassName",
+        "priority",
+        "preemptionPolicy",
+        "schedulerName",
+    ];
     assert_eq!(
-        [
-            &spec["priorityClassName"],
-            &spec["priority"],
-            &spec["preemptionPolicy"],
-            &spec["schedulerName"]
-        ],
-        [
-            &json!("koord-batch"),
-            &json!(5_000),
-            &json!("Never"),
-            &json!("koord-scheduler")
-        ]
+        json!(members.map(|member| &spec[member])),
+        json!(["koord-batch", 5_000, "Never", "koord-scheduler"])
     );
     assert_eq!(
         spec["containers"][0]["resources"],
@@ -115,6 +130,8 @@ async fn a_profile_makes_a_batch_pod_of_a_plain_one_and_one_that_fails_changes_n
         })
     );
     assert_eq!(created["metadata"]["labels"]["koordinator.sh/qosClass"], "BE");
+    let operations = operations(&stand, "plain");
+    assert!((5..=MOST_OPERATIONS).contains(&operations), "{operations}");
 
     // Another app, and a profile whose class does not exist: as they came.
     for (name, app, failed) in [("other", "other", 0), ("broken", "broken", 1)] {

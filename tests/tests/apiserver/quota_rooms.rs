@@ -25,7 +25,7 @@ use headroom_testbed::{
 use headroom_webhook::{admission::endpoint::Family, install::manifest::custom_kinds};
 use k8s_openapi::{
     api::{
-        core::v1::{Pod, ResourceQuota},
+        core::v1::{Pod, ResourceQuota, ResourceQuotaStatus},
         scheduling::v1::PriorityClass,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -36,28 +36,32 @@ use kube::{
 };
 use rustix::process::Signal;
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 
 /// The namespace of the pods.
 const TEAM: &str = "team";
-/// Pods that are created.
+/// How often each setting is tried, each time with a quota of its own.
+const RUNS: usize = 20;
+/// Pods that are created in a run.
 const PODS: usize = 200;
 /// Pods that there is room for.
 const ROOM: usize = 50;
 /// Clients that create them.
 const CLIENTS: usize = 20;
-/// How long something admitted counts that is not stored, with some time to spare.
-const FREE_AGAIN: Duration = Duration::from_secs(45);
+/// How long something admitted counts at most that is not stored.
+const FREE_AGAIN: Duration = Duration::from_secs(30);
 /// A class of pods that a ResourceQuota refuses.
 const REFUSED: &str = "refused";
 
-/// A quota with room for [`ROOM`] pods, and replicas that keep it.
+/// Quotas with room for [`ROOM`] pods each, and replicas that keep them.
 struct QuotaRoom {
     stand: Stand,
     pods: Api<Pod>,
     way: Balancer,
     replicas: Vec<Webhook>,
     served: Served,
+    /// How many pods were created.
+    created: watch::Sender<usize>,
 }
 
 impl QuotaRoom {
@@ -96,14 +100,29 @@ impl QuotaRoom {
             way,
             replicas: started,
             served,
+            created: watch::Sender::new(0),
         };
-        room.create_quota("lab", ROOM).await;
-        room.create_quota("none", 0).await;
-        until("pods are compared with their quotas", async || {
-            room.refuses(&pod("probe", "none", None)).await
-        })
-        .await;
+        for run in 0..RUNS {
+            room.create_quota(&quota_of(run)).await;
+        }
+        room.wait_until_kept().await;
         room
+    }
+
+    /// Waits until all replicas know all quotas and pods.
+    async fn wait_until_kept(&self) {
+        for run in 0..RUNS {
+            let too_large = pod("probe", run, &(ROOM + 1).to_string(), None);
+            until("pods are compared with their quotas", async || {
+                for _ in 0..2 * self.replicas.len() {
+                    if !self.refuses(&too_large).await {
+                        return false;
+                    }
+                }
+                true
+            })
+            .await;
+        }
     }
 
     /// Starts the first replica anew.
@@ -115,16 +134,13 @@ impl QuotaRoom {
         let replica = Webhook::start(&options.flags([DEMO_TIMING])).await;
         self.replicas.push(replica.expect("start the webhook"));
         self.way.replace([self.replicas[0].admission]);
-        until("pods are compared with their quotas again", async || {
-            self.refuses(&pod("probe", "none", None)).await
-        })
-        .await;
+        self.wait_until_kept().await;
     }
 
-    async fn create_quota(&self, name: &str, cpus: usize) {
+    async fn create_quota(&self, name: &str) {
         let quota = json!({
             "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
-            "metadata": {"name": name}, "spec": {"max": {"cpu": cpus}},
+            "metadata": {"name": name}, "spec": {"max": {"cpu": ROOM}},
         });
         let quota: DynamicObject = serde_json::from_value(quota).expect("a quota");
         let quotas = QUOTAS.api(&self.stand, TEAM);
@@ -147,34 +163,72 @@ impl QuotaRoom {
         refused.is_err_and(|error| error.to_string().contains("exceeded quota: "))
     }
 
-    /// Many clients create pods; every `refused`th is one that a ResourceQuota refuses.
-    async fn fill(&self, prefix: &str, refused: Option<usize>) {
+    /// Many clients create pods of the quota of that run; every `refused`th is one that a ResourceQuota refuses.
+    async fn fill(&self, run: usize, prefix: &str, refused: Option<usize>) {
         let created = stream::iter(0..PODS).for_each_concurrent(CLIENTS, async |number| {
             let is_refused = refused.is_some_and(|every| number.is_multiple_of(every));
-            let pod = pod(
-                &format!("{prefix}-{number}"),
-                "lab",
-                is_refused.then_some(REFUSED),
-            );
-            if let Err(error) = self.pods.create(&PostParams::default(), &pod).await {
-                let text = error.to_string();
-                let is_down = text.contains("failed calling webhook");
-                assert!(is_down || text.contains("exceeded quota: "), "{text}");
+            let name = format!("{prefix}-{run}-{number}");
+            let pod = pod(&name, run, "1", is_refused.then_some(REFUSED));
+            match self.pods.create(&PostParams::default(), &pod).await {
+                Ok(_) => self.created.send_modify(|created| *created += 1),
+                Err(error) => {
+                    let text = error.to_string();
+                    let is_down = text.contains("failed calling webhook");
+                    assert!(is_down || text.contains("exceeded quota: "), "{text}");
+                }
             }
         });
         created.await;
     }
 
-    async fn stored(&self) -> usize {
-        let params = ListParams::default().labels(&format!("{}=lab", names::QUOTA_NAME));
+    async fn stored(&self, run: usize) -> usize {
+        let params = ListParams::default().labels(&format!("{}={}", names::QUOTA_NAME, quota_of(run)));
         self.pods.list(&params).await.expect("pods").items.len()
+    }
+
+    /// A class, and a ResourceQuota that refuses all pods of it after us.
+    async fn refuse_class(&self) {
+        let class = json!({"metadata": {"name": REFUSED}, "value": 1});
+        let class: PriorityClass = serde_json::from_value(class).expect("a class");
+        let classes: Api<PriorityClass> = Api::all(self.stand.client.clone());
+        let created = classes.create(&PostParams::default(), &class).await;
+        created.expect("create the class");
+        let selector = json!({"operator": "In", "scopeName": "PriorityClass", "values": [REFUSED]});
+        let quota = json!({
+            "metadata": {"name": "no-more"},
+            "spec": {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [selector]}},
+        });
+        let quota: ResourceQuota = serde_json::from_value(quota).expect("a quota");
+        let quotas: Api<ResourceQuota> = Api::namespaced(self.stand.client.clone(), TEAM);
+        let created = quotas.create(&PostParams::default(), &quota).await;
+        let mut quota = created.expect("create the quota");
+        // Here runs no controller that would say what holds.
+        let hard = quota.spec.as_ref().and_then(|spec| spec.hard.clone());
+        quota.status = Some(ResourceQuotaStatus {
+            used: hard.clone(),
+            hard,
+        });
+        let replaced = quotas
+            .replace_status("no-more", &PostParams::default(), &quota)
+            .await;
+        replaced.expect("say what holds");
+        until("the ResourceQuota refuses", async || {
+            let refused = self.dry(&pod("probe", 0, "1", Some(REFUSED))).await;
+            refused.is_err_and(|error| error.to_string().contains("exceeded quota: no-more"))
+        })
+        .await;
     }
 }
 
-fn pod(name: &str, quota: &str, class: Option<&str>) -> Pod {
-    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": 1}}});
+/// The quota of a run.
+fn quota_of(run: usize) -> String {
+    format!("lab-{run}")
+}
+
+fn pod(name: &str, run: usize, cpus: &str, class: Option<&str>) -> Pod {
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpus}}});
     let mut pod = json!({
-        "metadata": {"name": name, "labels": {names::QUOTA_NAME: quota}},
+        "metadata": {"name": name, "labels": {names::QUOTA_NAME: quota_of(run)}},
         "spec": {"containers": [container], "automountServiceAccountToken": false},
     });
     if let Some(class) = class {
@@ -184,83 +238,99 @@ fn pod(name: &str, quota: &str, class: Option<&str>) -> Pod {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_fill_a_quota_exactly_after_dry_runs_and_beside_a_scheduler() {
+async fn clients_fill_a_quota_exactly() {
+    let room = QuotaRoom::start(1).await;
+    for run in 0..RUNS {
+        room.fill(run, "p", None).await;
+        assert_eq!(room.stored(run).await, ROOM, "run {run}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_fill_a_quota_exactly_after_a_thousand_dry_runs() {
+    let room = QuotaRoom::start(1).await;
+    for run in 0..RUNS {
+        let dry = stream::iter(0..1_000).for_each_concurrent(CLIENTS, async |number| {
+            let pod = pod(&format!("dry-{number}"), run, "1", None);
+            room.dry(&pod).await.expect("a dry run leaves nothing");
+        });
+        dry.await;
+        room.fill(run, "p", None).await;
+        assert_eq!(room.stored(run).await, ROOM, "run {run}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_fill_a_quota_exactly_beside_a_scheduler_that_writes_each_second() {
     let room = QuotaRoom::start(1).await;
     let scheduler =
         SchedulerDouble::start(&room.stand, "koord-scheduler", "koord-scheduler", "n1", TEAM).await;
-    until("the scheduler writes", async || scheduler.quota_writes() > 0).await;
-    let dry = stream::iter(0..1_000).for_each_concurrent(CLIENTS, async |number| {
-        let pod = pod(&format!("dry-{number}"), "lab", None);
-        room.dry(&pod).await.expect("a dry run leaves nothing");
-    });
-    dry.await;
-    room.fill("p", None).await;
-    assert_eq!(room.stored().await, ROOM);
-    assert!(scheduler.quota_writes() > 2, "it wrote meanwhile");
+    let mut writes = 0;
+    for run in 0..RUNS {
+        room.fill(run, "p", None).await;
+        assert_eq!(room.stored(run).await, ROOM, "run {run}");
+        until("the scheduler has written meanwhile", async || {
+            scheduler.quota_writes() > writes
+        })
+        .await;
+        writes = scheduler.quota_writes();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_is_killed_knows_all_pods_when_it_is_back() {
     let mut room = QuotaRoom::start(1).await;
-    let mut victim = room.replicas.remove(0);
-    let killing = async {
-        until("half of the room is taken", async || {
-            room.stored().await >= ROOM / 2
-        })
-        .await;
-        victim.process.signal(Signal::KILL).expect("kill the replica");
-    };
-    tokio::join!(room.fill("first", None), killing);
-    let before = room.stored().await;
-    assert!(before <= ROOM, "{before}");
-    room.start_again().await;
-    room.fill("then", None).await;
-    let stored = room.stored().await;
-    println!("{before} pods were let in before, {stored} then, with room for {ROOM}");
-    assert_eq!(stored, ROOM);
+    for run in 0..RUNS {
+        let mut victim = room.replicas.remove(0);
+        let half = *room.created.borrow() + ROOM / 2;
+        let mut created = room.created.subscribe();
+        let killing = async {
+            let reached = created.wait_for(|created| *created >= half).await;
+            reached.expect("half of the room is taken");
+            victim.process.signal(Signal::KILL).expect("kill the replica");
+        };
+        tokio::join!(room.fill(run, "first", None), killing);
+        let before = room.stored(run).await;
+        assert!(before <= ROOM, "{before}");
+        room.start_again().await;
+        room.fill(run, "then", None).await;
+        let stored = room.stored(run).await;
+        println!("run {run}: {before} pods were let in before, {stored} then, with room for {ROOM}");
+        assert_eq!(stored, ROOM, "run {run}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn room_that_somebody_else_refused_is_there_again() {
+async fn room_that_somebody_else_refused_is_there_again_within_half_a_minute() {
     let room = QuotaRoom::start(1).await;
-    let class = json!({"metadata": {"name": REFUSED}, "value": 1});
-    let class: PriorityClass = serde_json::from_value(class).expect("a class");
-    let classes: Api<PriorityClass> = Api::all(room.stand.client.clone());
-    classes
-        .create(&PostParams::default(), &class)
-        .await
-        .expect("create the class");
-    let selector = json!({"operator": "In", "scopeName": "PriorityClass", "values": [REFUSED]});
-    let quota = json!({
-        "metadata": {"name": "no-more"},
-        "spec": {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [selector]}},
-    });
-    let quota: ResourceQuota = serde_json::from_value(quota).expect("a quota");
-    let quotas: Api<ResourceQuota> = Api::namespaced(room.stand.client.clone(), TEAM);
-    quotas
-        .create(&PostParams::default(), &quota)
-        .await
-        .expect("create the quota");
-    room.fill("first", Some(2)).await;
-    let stored = room.stored().await;
-    assert!(stored <= ROOM, "{stored}");
-    let began = Instant::now();
-    let mut round = 0;
-    while room.stored().await < ROOM {
-        assert!(began.elapsed() < FREE_AGAIN, "{} of {ROOM}", room.stored().await);
-        sleep(Duration::from_secs(5)).await;
-        round += 1;
-        room.fill(&format!("again-{round}"), None).await;
+    room.refuse_class().await;
+    let mut free = Vec::new();
+    for run in 0..RUNS {
+        room.fill(run, "first", Some(2)).await;
+        let stored = room.stored(run).await;
+        assert!(
+            stored < ROOM,
+            "run {run}: {stored} are stored, nothing was refused after us"
+        );
+        free.push(Instant::now() + FREE_AGAIN);
     }
-    assert_eq!(room.stored().await, ROOM);
+    for (run, free) in free.into_iter().enumerate() {
+        sleep(free.saturating_duration_since(Instant::now())).await;
+        room.fill(run, "again", None).await;
+        assert_eq!(room.stored(run).await, ROOM, "run {run}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_go_past_a_quota_by_what_is_on_its_way_at_most() {
     let room = QuotaRoom::start(2).await;
-    room.fill("p", None).await;
-    let stored = room.stored().await;
-    println!("two replicas let in {stored} pods, with room for {ROOM}");
-    // A replica knows what it let in itself; of the other it lacks what the clients have on their way.
-    assert!((ROOM..=ROOM + CLIENTS).contains(&stored), "{stored} of {ROOM}");
+    let mut overshoots = Vec::new();
+    for run in 0..RUNS {
+        room.fill(run, "p", None).await;
+        let stored = room.stored(run).await;
+        // A replica knows what it let in itself; of the other it lacks what the clients have on their way.
+        assert!((ROOM..=ROOM + CLIENTS).contains(&stored), "{stored} of {ROOM}");
+        overshoots.push(stored - ROOM);
+    }
+    println!("two replicas went past {RUNS} quotas with room for {ROOM} pods by {overshoots:?}");
 }

@@ -6,7 +6,7 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use e2e::{
     balancer::Balancer,
@@ -32,8 +32,8 @@ const PATH: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/ela
 const DOMAIN: &str = "quota.scheduling.koordinator.sh";
 /// The first of all quotas.
 const ROOT: &str = "koordinator-root-quota";
-/// How often the tree comes and goes, unless the environment says otherwise.
-const ROUNDS: usize = 5;
+/// How often the tree comes and goes.
+const ROUNDS: usize = 50;
 /// Clients that write at the same time.
 const CLIENTS: usize = 4;
 /// What a replica counts of the reviews of quotas.
@@ -183,11 +183,10 @@ fn tree() -> [Vec<Value>; 3] {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_comes_and_goes_through_two_replicas_without_a_refusal() {
     let replicas = QuotaStand::start().await;
-    let rounds = env::var("HEADROOM_TREE_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
     let tree = tree();
     assert_eq!(tree.iter().map(Vec::len).sum::<usize>(), 40);
     let before = replicas.reviews().await;
-    for _ in 0..rounds {
+    for _ in 0..ROUNDS {
         // Several clients at a time, so that both replicas are asked.
         for level in &tree {
             let created = stream::iter(level).for_each_concurrent(CLIENTS, |quota| replicas.create(quota));
@@ -213,7 +212,7 @@ async fn a_tree_comes_and_goes_through_two_replicas_without_a_refusal() {
         }
     }
     let after = replicas.reviews().await;
-    let share = u64::try_from(8 * rounds).expect("a number");
+    let share = u64::try_from(8 * ROUNDS).expect("a number");
     assert!(
         (0..2).all(|at| after[at] - before[at] > share),
         "both were asked: {before:?}, {after:?}"

@@ -13,6 +13,7 @@ mod config_check;
 mod config_page;
 mod extending;
 mod imports;
+mod named_tests;
 mod names;
 mod one_cpu;
 mod overload;

@@ -1,0 +1,227 @@
+//! Tests of the roles of people on a real API server: each command with one role alone, each rule missing in turn, and what
+//! else the account can do whose tokens they show.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use e2e::people::{NODE, People};
+use headroom_domain::{installation::Installation, names};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    authorization::v1::{SelfSubjectRulesReview, SelfSubjectRulesReviewSpec},
+    core::v1::{Node, ServiceAccount},
+    rbac::v1::{ClusterRole, PolicyRule, Role},
+};
+use kube::{
+    Api, Client, Config,
+    api::{Patch, PatchParams, PostParams},
+};
+use kubectl_headroom::rights::{Audience, Place, RIGHTS, Right};
+use serde_json::json;
+
+/// Commands that read.
+const READING: [&[&str]; 6] = [
+    &["top", "--once"],
+    &["node", NODE],
+    &["explain", NODE],
+    &["hints"],
+    &["pod", "explain", "shop/web"],
+    &["config", "explain", NODE],
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn viewers_run_each_command_that_reads_and_no_other() {
+    let people = People::start().await;
+    people.grant("ann", names::VIEWER).await;
+    let kubeconfig = people.kubeconfig("ann");
+    for command in READING {
+        let output = people.run(&kubeconfig, command).await;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(!complaint.contains("missing rule"), "{command:?}: {complaint}");
+    }
+    for command in [
+        &["top", "--once"][..],
+        &["node", NODE],
+        &["explain", NODE],
+        &["hints"],
+    ] {
+        let answer = people.ask(&kubeconfig, command).await;
+        assert!(
+            answer.contains(NODE) || command == ["hints"],
+            "{command:?}: {answer}"
+        );
+    }
+    assert_eq!(
+        people.fail(&kubeconfig, &["off"]).await,
+        "error: cannot read the nodes: nodes is forbidden: User \"ann\" cannot list resource \"nodes\" in API group \"\" at the \
+         cluster scope; the missing rule is {apiGroups: [\"\"], resources: [nodes], verbs: [get, list]} of ClusterRole \
+         headroom-operator\n"
+    );
+    let client = people
+        .stand
+        .cluster
+        .client_for("ann", None)
+        .await
+        .expect("a client");
+    let mode = json!({"metadata": {"annotations": {names::MODE: "off"}}});
+    let nodes: Api<Node> = Api::all(client);
+    let refused = nodes
+        .patch(NODE, &PatchParams::default(), &Patch::Merge(&mode))
+        .await;
+    assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 403));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_also_change_modes_and_switch_off() {
+    let people = People::start().await;
+    people.grant("olga", names::OPERATOR).await;
+    let kubeconfig = people.kubeconfig("olga");
+    let table = people.ask(&kubeconfig, &["top", "--once"]).await;
+    assert!(table.contains(NODE), "{table}");
+    let client = people
+        .stand
+        .cluster
+        .client_for("olga", None)
+        .await
+        .expect("a client");
+    let mode = json!({"metadata": {"annotations": {names::MODE: "static"}}});
+    let nodes: Api<Node> = Api::all(client);
+    nodes
+        .patch(NODE, &PatchParams::default(), &Patch::Merge(&mode))
+        .await
+        .expect("change the mode");
+    for command in [&["off"][..], &["off", "--now"], &["off", "--now", "--node", NODE]] {
+        let answer = people.ask(&kubeconfig, command).await;
+        assert!(answer.contains(&format!("{NODE}: raw")), "{command:?}: {answer}");
+    }
+}
+
+/// A role like that of operators, without some verbs of one rule.
+async fn grant_without(people: &People, user: &str, missing: &Right, verbs: &[&str]) {
+    let installation = Installation::default();
+    let cut = |rules: Option<Vec<PolicyRule>>, place: Place| {
+        let mut rules = rules.expect("rules");
+        for rule in rules.iter_mut().filter(|_| place == missing.place) {
+            if rule.resources.as_ref().expect("resources") == &[missing.resource] {
+                rule.verbs.retain(|verb| !verbs.contains(&verb.as_str()));
+            }
+        }
+        rules.retain(|rule| !rule.verbs.is_empty());
+        Some(rules)
+    };
+    let mut whole: ClusterRole = Audience::Operators.cluster_role(&installation);
+    whole.metadata.name = Some(user.to_owned());
+    whole.rules = cut(whole.rules, Place::Cluster);
+    let mut role: Role = Audience::Operators.namespaced_role(&installation);
+    role.metadata.name = Some(user.to_owned());
+    role.rules = cut(role.rules, Place::WebhookNamespace);
+    let client = &people.stand.client;
+    let params = PostParams::default();
+    Api::all(client.clone())
+        .create(&params, &whole)
+        .await
+        .expect("create the ClusterRole");
+    Api::namespaced(client.clone(), names::NAMESPACE)
+        .create(&params, &role)
+        .await
+        .expect("create the Role");
+    people.grant(user, user).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_is_missing_is_named_with_the_api_servers_words() {
+    let people = People::start().await;
+    // `off` writes nothing to a node without traces of ours.
+    people.stand.ask(NODE, 150).await;
+    let mut users = 0;
+    for right in RIGHTS {
+        for verb in right.verbs {
+            // `kubectl annotate` patches nodes, and `off --node` gets them.
+            let command: &[&str] = match (right.resource, *verb) {
+                ("nodes", "patch") => continue,
+                ("nodes", "get") => &["off", "--now", "--node", NODE],
+                _ if right.audience == Audience::Operators => &["off", "--now"],
+                _ => &["top", "--once"],
+            };
+            users += 1;
+            let user = format!("user-{users}");
+            grant_without(&people, &user, right, &[verb]).await;
+            let complaint = people.fail(&people.kubeconfig(&user), command).await;
+            // The check of `create` for a WebSocket says no more than this.
+            let words = match (right.resource, *verb) {
+                ("pods/portforward", "create") => "pods \"webhook-0\" is forbidden;".to_owned(),
+                (resource, verb) => format!("User \"{user}\" cannot {verb} resource \"{resource}\""),
+            };
+            for part in [right.purpose, &words, &right.to_string()] {
+                assert!(complaint.contains(part), "{part} is not in {complaint}");
+            }
+        }
+    }
+    assert_eq!(users, 9, "each verb of each rule");
+}
+
+/// A token of an account of ours for the API server, asked for by a user.
+async fn token_for_api(people: &People, user: &str, account: &str) -> kube::Result<TokenRequest> {
+    let client = people
+        .stand
+        .cluster
+        .client_for(user, None)
+        .await
+        .expect("a client");
+    let accounts: Api<ServiceAccount> = Api::namespaced(client, names::NAMESPACE);
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec::default()),
+        ..TokenRequest::default()
+    };
+    accounts
+        .create_token_request(account, &PostParams::default(), &request)
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_account_of_people_can_ask_the_debug_service_and_nothing_else() {
+    let people = People::start().await;
+    people.grant("olga", names::OPERATOR).await;
+    let refused = token_for_api(&people, "olga", names::WEBHOOK_SERVICE_ACCOUNT).await;
+    assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 403));
+
+    let answer = token_for_api(&people, "olga", names::VIEWER)
+        .await
+        .expect("a token");
+    let token = answer.status.expect("a status").token;
+    let url = people.stand.cluster.endpoint().parse().expect("a URL");
+    let mut config = Config::new(url);
+    config.accept_invalid_certs = true;
+    config.auth_info.token = token.map(Into::into);
+    let client = Client::try_from(config).expect("a client");
+    let review = SelfSubjectRulesReview {
+        spec: SelfSubjectRulesReviewSpec {
+            namespace: Some(names::NAMESPACE.to_owned()),
+        },
+        ..SelfSubjectRulesReview::default()
+    };
+    let reviews: Api<SelfSubjectRulesReview> = Api::all(client);
+    let review = reviews
+        .create(&PostParams::default(), &review)
+        .await
+        .expect("a review");
+    let status = review.status.expect("a status");
+    // What every authenticated user may ask: who it is, and what it may.
+    let objects = status
+        .resource_rules
+        .into_iter()
+        .flat_map(|rule| rule.resources.unwrap_or_default());
+    let mut objects: Vec<String> = objects.collect();
+    objects.sort_unstable();
+    assert_eq!(
+        objects,
+        [
+            "selfsubjectaccessreviews",
+            "selfsubjectreviews",
+            "selfsubjectrulesreviews"
+        ]
+    );
+    let urls = status.non_resource_rules.into_iter();
+    let urls: Vec<String> = urls
+        .flat_map(|rule| rule.non_resource_urls.unwrap_or_default())
+        .collect();
+    assert!(urls.contains(&names::DEBUG_URL.to_owned()), "{urls:?}");
+}

@@ -1,0 +1,60 @@
+//! Tests of the pages whose rows name the tests that show them: each of those is a function in the tree.
+
+use std::{collections::BTreeSet, fs};
+
+use cargo_metadata::MetadataCommand;
+use e2e::names::Names;
+use xtask::workspace;
+
+/// The pages.
+const PAGES: [&str; 2] = ["SECURITY.md", "docs/faults.md"];
+/// No shorter name of a test says what it shows.
+const FEWEST_WORDS: usize = 4;
+
+/// The tests that the rows of a page name.
+fn named(page: &str) -> BTreeSet<&str> {
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let quoted = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let is_test = |name: &&str| {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        name.bytes().all(is_plain) && name.split('_').count() >= FEWEST_WORDS
+    };
+    quoted.filter(is_test).collect()
+}
+
+#[test]
+fn the_tests_that_pages_name_are_there() {
+    let mut command = MetadataCommand::new();
+    let metadata = command.current_dir(workspace::root()).no_deps().exec();
+    let functions: BTreeSet<String> = metadata
+        .expect("cargo describes the workspace")
+        .packages
+        .iter()
+        .flat_map(|package| {
+            let folder = package.manifest_path.parent().expect("a folder");
+            Names::read(folder.as_std_path()).functions.into_keys()
+        })
+        .collect();
+    for page in PAGES {
+        let text = fs::read_to_string(workspace::root().join(page)).expect("a page");
+        let named = named(&text);
+        assert!(named.len() > 10, "{page} is read: {named:?}");
+        let missing: Vec<_> = named
+            .into_iter()
+            .filter(|name| !functions.contains(*name))
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "{page} names tests that are not there: {missing:#?}"
+        );
+    }
+}
+
+#[test]
+fn names_of_tests_are_told_from_other_words_of_a_row() {
+    let page = "`not_in_a_row`\n| `floor` | `a_node_is_full`, `raw_one_two` and `n1_on_this_kernel_too` | `shortage::x_y_z_a` |\n";
+    assert_eq!(
+        named(page),
+        BTreeSet::from(["a_node_is_full", "n1_on_this_kernel_too"])
+    );
+}
