@@ -295,3 +295,27 @@ fn allocatable_is_always_raw_or_amplified_once_whatever_happens_in_whatever_orde
         panic!("seed {seed}: {reason}\n{run:?}");
     }
 }
+
+#[test]
+fn replicas_that_know_of_other_exclusive_cpus_come_to_rest() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Pods(model_pods::PodChange::Bind(1)),
+            ModelStep::Pods(model_pods::PodChange::Admit),
+            ModelStep::Hint {
+                cents: 0,
+                replica: None,
+                is_of_old_life: false,
+                exclusive: 1,
+            },
+        ],
+        quiet: Quiet {
+            streams: 1,
+            cents: 0,
+            exclusive: 0,
+            are_lies: false,
+        },
+    };
+    run.check().unwrap();
+}

@@ -27,7 +27,7 @@ pub(super) fn annotations(
         result > raw
     });
     let mut annotations = records(write, given, outcomes, given.is_managed || is_lifted);
-    annotations.extend(hint_annotation(basis, given, outcomes));
+    annotations.extend(hint_annotation(write, basis, given, outcomes));
     annotations.extend(ratio_annotations(write, basis, given, outcomes));
     annotations
 }
@@ -53,9 +53,11 @@ pub(super) fn records(
 
 /// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
 /// while none has come yet, and where the annotation itself is all that says so and less is in force: an agent that comes
-/// back goes on from there. One that cannot be read may be a later version's and stays, too. In `static` it is there where pods hold CPUs for themselves, or replicas without the agent
-/// would not know of them.
+/// back goes on from there. One that cannot be read may be a later version's and stays, too. In `static` it tells replicas
+/// without the agent which CPUs pods hold for themselves. Once there, it stays when pods hold none any more: a replica that
+/// last heard of some would write them again.
 fn hint_annotation(
+    write: &Write<'_>,
     basis: &Basis<'_>,
     given: &Given<'_>,
     outcomes: &PerResource<ResourceDecision>,
@@ -68,7 +70,9 @@ fn hint_annotation(
     match basis.policy.mode {
         Mode::Off => Some((names::HINT, None)),
         Mode::Static => {
-            let needed = basis.hint.filter(|found| given.is_managed && found.note.excl > 0);
+            let is_stored = write.old.annotations.note_of(write.uid).is_some();
+            let is_needed = |found: &&EffectiveHint| found.note.excl > 0 || is_stored;
+            let needed = basis.hint.filter(|_| given.is_managed).filter(is_needed);
             Some((names::HINT, needed.map(written)))
         }
         Mode::Guard | Mode::Auto => {

@@ -60,6 +60,17 @@ fn where_there_are_none_static_writes_no_hint() {
     assert_eq!(after, unmanaged);
 }
 
+#[test]
+fn static_keeps_the_hint_when_pods_hold_none_any_more() {
+    let policy = policy(STATIC);
+    let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
+    let (_, node) = cpu(&policy, &holding(150, 2000), &node);
+    let (result, node) = cpu(&policy, &holding(150, 0), &node);
+    assert_eq!(result, Some(5000));
+    let note = node.annotations.hint.as_ref().unwrap().value().unwrap();
+    assert_eq!(note.excl, 0);
+}
+
 proptest! {
     /// The shared pool is bounded by the bounds, what is held is not touched, and deciding twice changes nothing.
     #[test]
