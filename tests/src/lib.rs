@@ -43,6 +43,7 @@ pub mod process_resources;
 pub mod prometheus;
 pub mod prometheus_samples;
 pub mod random;
+pub mod rendered_manifests;
 pub mod review;
 pub mod scheduler_double;
 pub mod scripted_agent;

@@ -68,6 +68,9 @@ pub const VIEWER: &str = "headroom-viewer";
 /// ClusterRole and Role of people who change modes and switch off; they may all that [`VIEWER`]s may.
 pub const OPERATOR: &str = "headroom-operator";
 
+/// Label of namespaces whose pods the NetworkPolicy lets ask the debug service, if its value is `true`.
+pub const CLIENT_LABEL: &str = "headroom.sh/client";
+
 /// ClusterRole with the right to ask the debug service.
 pub const DEBUG_ROLE: &str = "headroom-debug";
 

@@ -23,6 +23,7 @@ mod hints;
 mod hostile_bodies;
 mod koordinator_kinds;
 mod lagging_kubelet;
+mod manifest_options;
 mod manifests;
 mod no_floor;
 mod node_status;

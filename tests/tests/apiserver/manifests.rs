@@ -9,12 +9,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
+    path::Path,
     time::SystemTime,
 };
 
-use clap::Parser as _;
+use e2e::rendered_manifests::{
+    Installation, OVERLAY, command_line, container, labels, selects, spec, try_create,
+};
 use headroom_domain::{installation, names};
 use headroom_kit::{
     gate::GateSet,
@@ -39,9 +40,8 @@ use k8s_openapi::{
             ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
             WebhookClientConfig,
         },
-        apps::v1::{DaemonSet, Deployment},
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-        core::v1::{ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret, Service},
+        core::v1::{ConfigMap, Container, PodTemplateSpec, Secret, Service},
         networking::v1::{NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort},
         rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
     },
@@ -50,223 +50,74 @@ use k8s_openapi::{
         util::intstr::IntOrString,
     },
 };
-use kube::{Api, Client, Resource, ResourceExt as _, api::PostParams};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client, ResourceExt as _, api::PostParams};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use xtask::{
-    controlplane::{self, Component},
-    workspace,
-};
 
-/// The overlay with certificates, as the installation page uses it.
-const OVERLAY: &str = "overlays/certificate-files";
 /// What of a node agents may write to.
 const CHECKPOINTS: &str = "/var/lib/headroom";
 /// The namespace whose pods may scrape metrics.
 const MONITORING: &str = "monitoring";
 
-/// A copy of the manifests with fresh certificates in it.
-struct Installation {
-    folder: TempDir,
-    kubectl: PathBuf,
-    objects: Vec<Value>,
-}
-
-impl Installation {
-    fn render() -> Self {
-        let programs = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
-        let kubectl = programs.into_values().next().expect("the program asked for").path;
-        let folder = tempfile::tempdir().expect("a folder");
-        copy(&workspace::root().join("deploy/kustomize"), folder.path());
-        let service = |name: &str| format!("{name}.{}.svc", names::NAMESPACE);
-        let names = [names::WEBHOOK_SERVICE, names::HINTS_SERVICE].map(service);
-        self_signed::ensure(&folder.path().join(OVERLAY), &names, SystemTime::now()).expect("certificates");
-        let mut installation = Self {
-            folder,
-            kubectl,
-            objects: Vec::new(),
-        };
-        installation.objects = installation.rendered();
-        installation
-    }
-
-    /// What the overlay renders to now.
-    fn rendered(&self) -> Vec<Value> {
-        let rendered = self.kubectl(&["kustomize", OVERLAY]);
-        let text = String::from_utf8(rendered.stdout).expect("UTF-8");
-        let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
-        objects.iter_mut().for_each(join_base64);
-        objects
-    }
-
-    /// Has the overlay take a component too.
-    fn add_component(&mut self, name: &str) {
-        let overlay = self.folder.path().join(OVERLAY).join("kustomization.yaml");
-        let text = fs::read_to_string(&overlay).expect("the overlay");
-        let text = format!("{text}components: [../../components/{name}]\n");
-        fs::write(&overlay, text).expect("the overlay");
-        self.objects = self.rendered();
-    }
-
-    /// Runs kubectl in the copy.
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut kubectl = Command::new(&self.kubectl);
-        kubectl.args(arguments).current_dir(self.folder.path());
-        kubectl.output().expect("start kubectl")
-    }
-
-    /// Runs kubectl in the copy; it must succeed.
-    fn kubectl(&self, arguments: &[&str]) -> Output {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "kubectl {arguments:?}: {output:?}");
-        output
-    }
-
-    /// All objects of one kind.
-    fn all<K: Resource<DynamicType = ()> + DeserializeOwned>(&self) -> Vec<K> {
-        let of_kind =
-            |object: &&Value| object["kind"] == *K::kind(&()) && object["apiVersion"] == *K::api_version(&());
-        let objects = self.objects.iter().filter(of_kind);
-        objects
-            .map(|object| serde_json::from_value(object.clone()).expect("an object of its kind"))
-            .collect()
-    }
-
-    /// The object of a kind with that name.
-    fn get<K: Resource<DynamicType = ()> + DeserializeOwned>(&self, namespace: &str, name: &str) -> K {
-        let is_it =
-            |object: &K| object.name_any() == name && object.namespace().as_deref() == Some(namespace);
-        let found = self.all().into_iter().find(is_it);
-        found.unwrap_or_else(|| panic!("no {} {namespace}/{name}", K::kind(&())))
-    }
-
-    /// Replicas find what was applied to be what they generate, and their certificate trusted.
-    async fn is_as_generated(&self, client: &Client) {
-        let found = floor::fetch(client, &installation::Installation::default())
-            .await
-            .expect("policies");
-        assert_eq!(
-            (found.floor, found.annotations),
-            (PolicyState::InForce, PolicyState::InForce)
-        );
-        let folder = self.folder.path().join(OVERLAY);
-        let files = Files {
-            cert: folder.join(self_signed::CERT),
-            key: folder.join(self_signed::KEY),
-        };
-        let store = CertStore::load("test", files, SystemTime::now()).expect("certificates");
-        let gates = GateSet::parse(endpoints::gates(), headroom_testbed::webhook::GATES).expect("gates");
-        let registration = Registration::new(
-            &installation::Installation::default(),
-            &endpoints::served(&self.webhook_args().serve),
-            Features::with_gates(gates).shared(),
-            &Address::Service,
-            store,
-        );
-        let faults = registration.check(client).await.expect("webhook configurations");
-        assert!(!faults.is_empty());
-        for (endpoint, fault) in faults {
-            assert_eq!(fault, None, "{endpoint}");
-        }
-    }
-
-    fn webhook(&self) -> PodTemplateSpec {
-        let deployment: Deployment = self.get(names::NAMESPACE, names::WEBHOOK_SERVICE);
-        deployment.spec.expect("a specification").template
-    }
-
-    /// The command line of the webhook.
-    fn webhook_args(&self) -> headroom_webhook::args::Args {
-        let line = command_line("headroom-webhook", container(&self.webhook()));
-        headroom_webhook::args::Args::try_parse_from(line).expect("flags of the webhook")
-    }
-
-    /// Where the API server calls the webhook, one for each entry.
-    fn clients(&self) -> Vec<WebhookClientConfig> {
-        let mutating = self.all::<MutatingWebhookConfiguration>().into_iter();
-        let mutating = mutating.flat_map(|configuration| configuration.webhooks.expect("webhooks"));
-        let validating = self.all::<ValidatingWebhookConfiguration>().into_iter();
-        let validating = validating.flat_map(|configuration| configuration.webhooks.expect("webhooks"));
-        let mutating = mutating.map(|webhook| webhook.client_config);
-        mutating
-            .chain(validating.map(|webhook| webhook.client_config))
-            .collect()
-    }
-
-    /// Every entry of these families that gates at their defaults switch on leads to the webhook, and there is no other.
-    fn entries_lead_to_the_webhook(&self, families: &[Family]) {
-        let gates = GateSet::parse(endpoints::gates(), "").expect("gates");
-        let entries = endpoints::served(families)
-            .into_iter()
-            .filter(|endpoint| endpoint.is_enabled(&gates))
-            .flat_map(|endpoint| endpoint.declaration().entries);
-        let clients = self.clients();
-        assert_eq!(clients.len(), entries.count());
-        let ca = self.folder.path().join(OVERLAY).join(self_signed::CA_CERT);
-        let ca = fs::read(ca).expect("the CA");
-        for client in clients {
-            let reference = client.service.expect("a Service");
-            let service: Service = self.get(&reference.namespace, &reference.name);
-            let ports = service.spec.and_then(|spec| spec.ports).expect("ports");
-            assert!(ports.iter().any(|port| Some(port.port) == reference.port));
-            assert_eq!(client.ca_bundle.expect("a CA").0, ca);
-        }
-    }
-
-    fn agent(&self) -> PodTemplateSpec {
-        let daemons: DaemonSet = self.get(names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
-        daemons.spec.expect("a specification").template
-    }
-
-    /// Both kinds of pods with the namespace they are in.
-    fn pods(&self) -> [(&'static str, PodTemplateSpec); 2] {
-        [
-            (names::NAMESPACE, self.webhook()),
-            (names::AGENT_NAMESPACE, self.agent()),
-        ]
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let target = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).expect("a copy");
-        }
-    }
-}
-
-/// Kustomize breaks base64 into lines, which the API server takes and our types do not.
-fn join_base64(object: &mut Value) {
-    let join = |text: &mut Value| {
-        if let Value::String(text) = text {
-            text.retain(|character| character != '\n');
-        }
+/// Replicas find what was applied to be what they generate, and their certificate trusted.
+async fn is_as_generated(installation: &Installation, client: &Client) {
+    let found = floor::fetch(client, &installation::Installation::default())
+        .await
+        .expect("policies");
+    assert_eq!(
+        (found.floor, found.annotations),
+        (PolicyState::InForce, PolicyState::InForce)
+    );
+    let folder = installation.folder().join(OVERLAY);
+    let files = Files {
+        cert: folder.join(self_signed::CERT),
+        key: folder.join(self_signed::KEY),
     };
-    let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
-    for webhook in webhooks.into_iter().flatten() {
-        webhook.pointer_mut("/clientConfig/caBundle").map(join);
-    }
-    if object["kind"] == "Secret" {
-        let data = object["data"].as_object_mut().expect("content");
-        data.values_mut().for_each(join);
+    let store = CertStore::load("test", files, SystemTime::now()).expect("certificates");
+    let gates = GateSet::parse(endpoints::gates(), headroom_testbed::webhook::GATES).expect("gates");
+    let registration = Registration::new(
+        &installation::Installation::default(),
+        &endpoints::served(&installation.webhook_args().serve),
+        Features::with_gates(gates).shared(),
+        &Address::Service,
+        store,
+    );
+    let faults = registration.check(client).await.expect("webhook configurations");
+    assert!(!faults.is_empty());
+    for (endpoint, fault) in faults {
+        assert_eq!(fault, None, "{endpoint}");
     }
 }
 
-fn spec(template: &PodTemplateSpec) -> &PodSpec {
-    template.spec.as_ref().expect("a specification")
+/// Where the API server calls the webhook, one for each entry.
+fn clients(installation: &Installation) -> Vec<WebhookClientConfig> {
+    let mutating = installation.all::<MutatingWebhookConfiguration>().into_iter();
+    let mutating = mutating.flat_map(|configuration| configuration.webhooks.expect("webhooks"));
+    let validating = installation.all::<ValidatingWebhookConfiguration>().into_iter();
+    let validating = validating.flat_map(|configuration| configuration.webhooks.expect("webhooks"));
+    let mutating = mutating.map(|webhook| webhook.client_config);
+    mutating
+        .chain(validating.map(|webhook| webhook.client_config))
+        .collect()
 }
 
-fn container(template: &PodTemplateSpec) -> &Container {
-    let [container] = spec(template).containers.as_slice() else {
-        panic!("one container");
-    };
-    container
+/// Every entry of these families that gates at their defaults switch on leads to the webhook, and there is no other.
+fn entries_lead_to_the_webhook(installation: &Installation, families: &[Family]) {
+    let gates = GateSet::parse(endpoints::gates(), "").expect("gates");
+    let entries = endpoints::served(families)
+        .into_iter()
+        .filter(|endpoint| endpoint.is_enabled(&gates))
+        .flat_map(|endpoint| endpoint.declaration().entries);
+    let clients = clients(installation);
+    assert_eq!(clients.len(), entries.count());
+    let ca = installation.folder().join(OVERLAY).join(self_signed::CA_CERT);
+    let ca = fs::read(ca).expect("the CA");
+    for client in clients {
+        let reference = client.service.expect("a Service");
+        let service: Service = installation.get(&reference.namespace, &reference.name);
+        let ports = service.spec.and_then(|spec| spec.ports).expect("ports");
+        assert!(ports.iter().any(|port| Some(port.port) == reference.port));
+        assert_eq!(client.ca_bundle.expect("a CA").0, ca);
+    }
 }
 
 /// What is said of the mounts below that of the cgroups: those of version 1 are mounts of their own.
@@ -278,29 +129,11 @@ fn below_cgroups(template: &PodTemplateSpec) -> Option<String> {
     mount.recursive_read_only
 }
 
-fn labels(template: &PodTemplateSpec) -> BTreeMap<String, String> {
-    let metadata = template.metadata.clone().expect("metadata");
-    metadata.labels.expect("labels")
-}
-
-fn selects(selector: &BTreeMap<String, String>, labels: &BTreeMap<String, String>) -> bool {
-    !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
-}
-
 /// The container's ports by name.
 fn ports(container: &Container) -> BTreeMap<String, i32> {
     let ports = container.ports.iter().flatten();
     ports
         .map(|port| (port.name.clone().expect("a name"), port.container_port))
-        .collect()
-}
-
-/// A command line as the container gives it, the kubelet's variables filled in.
-fn command_line(program: &str, container: &Container) -> Vec<String> {
-    let arguments = container.args.iter().flatten();
-    [program.to_owned()]
-        .into_iter()
-        .chain(arguments.map(|argument| argument.replace("$(POD_NAME)", "webhook-0")))
         .collect()
 }
 
@@ -425,7 +258,7 @@ fn services_and_webhook_configurations_lead_to_the_webhook() {
         }
     }
 
-    installation.entries_lead_to_the_webhook(&[Family::Nodes]);
+    entries_lead_to_the_webhook(&installation, &[Family::Nodes]);
 }
 
 /// The roles in the whole cluster by name, each of which the webhook's account has.
@@ -459,7 +292,7 @@ fn the_component_koordinator_brings_its_entries_its_roles_and_the_flag() {
     installation.add_component("koordinator");
     let families = installation.webhook_args().serve;
     assert_eq!(families, [Family::Nodes, Family::Koordinator]);
-    installation.entries_lead_to_the_webhook(&families);
+    entries_lead_to_the_webhook(&installation, &families);
 
     // What nodes need is as before, and what pods need is in roles of their own.
     let mut after = bound_roles(&installation);
@@ -779,8 +612,18 @@ fn the_network_is_closed_but_for_the_two_flows() {
     );
     assert!(into_webhook[&names::ADMISSION_PORT].is_empty());
     assert!(is_monitoring(&into_webhook[&names::ADMIN_PORT]));
-    let agents = &into_webhook[&names::HINTS_PORT];
-    assert!(agents.len() == 1 && is_exactly(&agents[0], names::AGENT_NAMESPACE, &installation.agent()));
+    let [agents, scripts] = into_webhook[&names::HINTS_PORT].as_slice() else {
+        panic!("agents and scripts");
+    };
+    assert!(is_exactly(agents, names::AGENT_NAMESPACE, &installation.agent()));
+    assert!(scripts.pod_selector.is_none() && scripts.ip_block.is_none());
+    let namespaces = scripts
+        .namespace_selector
+        .clone()
+        .and_then(|selector| selector.match_labels);
+    // No namespace of ours has it: who labels another one lets its pods in.
+    let label = (names::CLIENT_LABEL.to_owned(), "true".to_owned());
+    assert_eq!(namespaces, Some(BTreeMap::from([label])));
     assert_eq!(out_of_webhook.keys().copied().collect::<Vec<_>>(), [443, 6443]);
 
     let (into_agent, out_of_agent) = policy(names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
@@ -802,47 +645,24 @@ async fn a_real_api_server_takes_every_object_and_the_pods_they_make() {
     let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     let client = cluster.client().await.expect("client");
     let installation = Installation::render();
-    let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig().display());
-    let apply = [
-        "apply",
-        "--server-side",
-        "--validate=strict",
-        "--kustomize",
-        OVERLAY,
-        &kubeconfig,
-    ];
-    for round in ["first", "second"] {
-        let output = installation.kubectl(&apply);
-        let warnings = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(warnings, "", "the {round} time");
-        let applied = String::from_utf8_lossy(&output.stdout).lines().count();
-        assert_eq!(applied, installation.objects.len(), "the {round} time");
+    for _ in ["first", "second"] {
+        installation.apply(cluster.kubeconfig());
     }
 
     // Pod Security looks at pods, not at what makes them.
     for (namespace, template) in installation.pods() {
-        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let mut metadata = template.metadata.expect("metadata");
-        metadata.name = Some("made".to_owned());
-        let pod = Pod {
-            metadata,
-            spec: template.spec,
-            status: None,
-        };
-        let dry_run = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
-        pods.create(&dry_run, &pod).await.expect("an admitted pod");
+        try_create(&client, namespace, template)
+            .await
+            .expect("an admitted pod");
     }
     rights_are_the_least(&client).await;
-    installation.is_as_generated(&client).await;
+    is_as_generated(&installation, &client).await;
 
     // A field that does not exist is not dropped in silence.
-    let agent = installation.folder.path().join("base/agent.yaml");
+    let agent = installation.folder().join("base/agent.yaml");
     let text = fs::read_to_string(&agent).expect("a manifest");
     fs::write(&agent, text.replace("hostPath:", "hostpath:")).expect("a manifest");
-    let refused = installation.run(&apply);
+    let refused = installation.try_apply(cluster.kubeconfig());
     assert!(!refused.status.success());
     assert!(
         String::from_utf8_lossy(&refused.stderr).contains("hostpath"),
