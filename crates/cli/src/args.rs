@@ -1,10 +1,18 @@
 //! `Args`: the part of the command line that all commands share. The flags of each command are in that command's file.
 
+mod list_flags;
+mod node_name;
+mod selector;
 mod shared_flags;
 
 use clap::Parser;
 
-pub use self::shared_flags::{Address, AddressError, ConnectArgs, Format};
+pub(crate) use self::list_flags::{ListArgs, NodeOrder};
+pub use self::{
+    node_name::{NodeName, NodeNameError},
+    selector::{NodeLabelSelector, SelectorTextError},
+    shared_flags::{Address, AddressError, ConnectArgs, Format, OutputFormat},
+};
 use crate::cmd::Command;
 
 /// See and explain what Headroom does with the nodes of a cluster.
@@ -23,7 +31,7 @@ pub struct Args {
         value_enum,
         default_value_t
     )]
-    pub output: Format,
+    pub output: OutputFormat,
     /// The same as `--output json`.
     #[arg(long, global = true, env = "HEADROOM_JSON")]
     pub json: bool,
@@ -34,8 +42,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  # All nodes, live, with whatever kubeconfig kubectl uses
-  kubectl headroom top
+  # All nodes, again with each change, with whatever kubeconfig kubectl uses
+  kubectl headroom top --watch
 
   # Why does this node have the allocatable it has?
   kubectl headroom explain worker-1
@@ -45,7 +53,7 @@ Examples:
 
   # From inside the cluster, for a script, as a service account with ClusterRole headroom-debug
   kubectl-headroom --addr headroom-hints.headroom-system.svc:9444 --ca-file /etc/headroom/ca.crt \\
-    --token-file /var/run/secrets/headroom/token top --once -o json
+    --token-file /var/run/secrets/headroom/token top -o json
 
 Exit codes: 0 an answer, 1 an error, 2 wrong usage; of config check: 0 accepted, 1 refused, 2 not decided.";
 
@@ -66,7 +74,7 @@ mod tests {
     fn flags_are_taken_before_and_after_the_command() {
         for line in [["-o", "json", "top"], ["top", "-o", "json"]] {
             let args = Args::try_parse_from(["kubectl-headroom"].into_iter().chain(line)).unwrap();
-            assert_eq!(args.output, Format::Json);
+            assert_eq!(args.output, OutputFormat::Json);
         }
     }
 }

@@ -9,6 +9,7 @@ mod config;
 mod explain;
 mod hints;
 mod node;
+mod node_listing;
 mod off;
 mod pod;
 mod quota;
@@ -20,7 +21,7 @@ use std::io::Write;
 use clap::Subcommand;
 
 use crate::{
-    args::{ConnectArgs, Format},
+    args::{ConnectArgs, Format, OutputFormat},
     error::Error,
     screen::Screen,
 };
@@ -46,14 +47,21 @@ pub(crate) enum Command {
 pub(crate) struct Session<'s, W> {
     /// How to reach the cluster.
     pub(crate) connect: ConnectArgs,
-    /// How to print.
+    /// For whom to print.
     pub(crate) format: Format,
+    /// How to print, in full.
+    pub(crate) output: OutputFormat,
     pub(crate) screen: &'s mut Screen<W>,
     /// The whole command line.
     pub(crate) cli: fn() -> clap::Command,
 }
 
 impl Command {
+    /// True if its answer is of nodes, which have names.
+    pub(crate) const fn has_names(&self) -> bool {
+        matches!(self, Self::Top(_) | Self::Explain(_) | Self::Hints(_))
+    }
+
     pub(crate) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
         match self {
             Self::Top(args) => args.run(session).await,

@@ -15,6 +15,7 @@ use headroom_proto::{
     WireError,
     v1alpha1::{ListNodesRequest, ListNodesResponse, debug_client::DebugClient},
 };
+use headroom_rules::slo::nearest::nearest;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Streaming, service::interceptor::InterceptedService, transport::Channel};
 
@@ -105,10 +106,18 @@ impl Connection {
             goes_on(&before, &after)?;
         }
         match node {
-            Some(name) if found.is_empty() => Err(Error::UnknownNode {
-                name: name.to_owned(),
-            }),
+            Some(name) if found.is_empty() => Err(self.unknown(name).await),
             Some(_) | None => Ok(found),
+        }
+    }
+
+    /// There is no such node; the known one that was probably meant.
+    async fn unknown(&mut self, name: &str) -> Error {
+        // A webhook that does not tell leaves the error as it is.
+        let known = self.node_labels(None).await.unwrap_or_default();
+        Error::UnknownNode {
+            name: name.to_owned(),
+            near: nearest(name, known.names()).map(ToOwned::to_owned),
         }
     }
 
@@ -119,7 +128,7 @@ impl Connection {
     pub async fn one(&mut self, name: String) -> Result<NodeView, Error> {
         let nodes = self.list(Some(&name)).await?;
         let found = nodes.into_iter().find(|node| node.name == name);
-        found.ok_or(Error::UnknownNode { name })
+        found.ok_or(Error::UnknownNode { name, near: None })
     }
 
     /// All nodes, or one, and again each time one of them changed.

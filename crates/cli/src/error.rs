@@ -113,11 +113,16 @@ pub enum Error {
     #[error("cannot read the webhook's answer about quotas")]
     QuotaAnswer(#[source] WireError),
     /// The webhook knows no such node.
-    #[error("node {name:?} is not known to the webhook")]
+    #[error("node {name:?} is not known to the webhook{}", did_you_mean(near.as_deref()))]
     UnknownNode {
         /// The name as given.
         name: String,
+        /// A known one that was probably meant.
+        near: Option<String>,
     },
+    /// The answer is not of nodes.
+    #[error("-o name is for commands that show nodes: top, hints and explain")]
+    NoNames,
     /// The cluster has no such node.
     #[error("there is no node {name:?}")]
     NoSuchNode {
@@ -230,7 +235,11 @@ impl Error {
 
     /// The exit code of the process.
     pub const fn exit_code(&self) -> u8 {
-        if matches!(self, Self::Undecided(_)) { 2 } else { 1 }
+        if matches!(self, Self::Undecided(_) | Self::NoNames) {
+            2
+        } else {
+            1
+        }
     }
 
     /// True if asking again later may help: the webhook restarts, or the way to it was cut.
@@ -251,6 +260,10 @@ impl Error {
                 }
         )
     }
+}
+
+fn did_you_mean(near: Option<&str>) -> String {
+    near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"))
 }
 
 /// What the API server says, or else the innermost cause.

@@ -4,25 +4,63 @@ use std::time::Duration;
 
 use headroom_domain::resource::Resource;
 
-/// From here on CPU is shown in cores.
-const CORES_FROM: u128 = 10_000;
-const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * KIB;
+const GIB: f64 = 1024.0 * MIB;
 
-/// An amount, short: `1900m`, from ten cores on `40.3`; `12.3GiB`.
+/// An amount, short: `1900m`; `12.3GiB`, and in the largest smaller unit of which there is one: `512.0MiB`, `0B`.
 #[expect(clippy::cast_precision_loss, reason = "rounded to one decimal anyway")]
 pub fn short(resource: Resource, amount: i128) -> String {
     match resource {
-        Resource::Cpu if amount.unsigned_abs() < CORES_FROM => format!("{amount}m"),
-        Resource::Cpu => format!("{:.1}", amount as f64 / 1000.0),
-        Resource::Memory => format!("{:.1}GiB", amount as f64 / GIB),
+        Resource::Cpu => format!("{amount}m"),
+        Resource::Memory => {
+            let bytes = amount as f64;
+            match bytes.abs() {
+                GIB.. => format!("{:.1}GiB", bytes / GIB),
+                MIB.. => format!("{:.1}MiB", bytes / MIB),
+                KIB.. => format!("{:.1}KiB", bytes / KIB),
+                _ => format!("{amount}B"),
+            }
+        }
     }
+}
+
+/// An amount in a sentence: as [`short`], with thousands of milli-cores set apart, as in `9,477m`.
+pub fn spoken(resource: Resource, amount: i128) -> String {
+    match resource {
+        Resource::Cpu => format!("{}m", grouped(amount)),
+        Resource::Memory => short(resource, amount),
+    }
+}
+
+/// An amount in a column, where all have one unit: `40320m`, `120832Mi`; rounded, but nothing is less than `<1Mi`.
+pub fn in_column(resource: Resource, amount: i128) -> String {
+    const BYTES: i128 = 1 << 20;
+    match resource {
+        Resource::Cpu => format!("{amount}m"),
+        Resource::Memory if amount > 0 && amount < BYTES / 2 => "<1Mi".to_owned(),
+        Resource::Memory => format!("{}Mi", (amount + BYTES / 2).div_euclid(BYTES)),
+    }
+}
+
+fn grouped(amount: i128) -> String {
+    let digits = amount.unsigned_abs().to_string();
+    let mut text = String::from(if amount < 0 { "-" } else { "" });
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// An amount, exact: `40320m`; `13207024435B (12.3GiB)`.
 pub fn exact(resource: Resource, amount: i128) -> String {
-    match resource {
-        Resource::Cpu => format!("{amount}m"),
-        Resource::Memory => format!("{amount}B ({})", short(resource, amount)),
+    match (resource, short(resource, amount)) {
+        (Resource::Cpu, short) => short,
+        (Resource::Memory, short) if short == format!("{amount}B") => short,
+        (Resource::Memory, short) => format!("{amount}B ({short})"),
     }
 }
 
@@ -93,23 +131,36 @@ mod tests {
     }
 
     #[test]
-    fn small_cpus_are_milli_cores_and_large_ones_cores() {
-        for (milli, text) in [
-            (0, "0m"),
-            (1900, "1900m"),
-            (-250, "-250m"),
-            (10_000, "10.0"),
-            (40_320, "40.3"),
+    fn cpus_are_milli_cores_at_any_size() {
+        for (milli, text, spoken_text) in [
+            (0, "0m", "0m"),
+            (999, "999m", "999m"),
+            (1900, "1900m", "1,900m"),
+            (-250, "-250m", "-250m"),
+            (1_040_320, "1040320m", "1,040,320m"),
+            (-40_320, "-40320m", "-40,320m"),
         ] {
             assert_eq!(short(Resource::Cpu, milli), text);
+            assert_eq!(in_column(Resource::Cpu, milli), text);
+            assert_eq!(spoken(Resource::Cpu, milli), spoken_text);
         }
-        assert_eq!(exact(Resource::Cpu, 40_320), "40320m");
     }
 
     #[test]
-    fn memory_is_in_gibibytes() {
-        assert_eq!(short(Resource::Memory, 8 << 30), "8.0GiB");
-        assert_eq!(exact(Resource::Memory, 13_207_024_435), "13207024435B (12.3GiB)");
+    fn a_little_memory_is_not_none() {
+        for (bytes, text, column) in [
+            (8 << 30, "8.0GiB", "8192Mi"),
+            (-(3 << 29), "-1.5GiB", "-1536Mi"),
+            (20 << 20, "20.0MiB", "20Mi"),
+            (300 << 10, "300.0KiB", "<1Mi"),
+            (7, "7B", "<1Mi"),
+            (0, "0B", "0Mi"),
+        ] {
+            assert_eq!(short(Resource::Memory, bytes), text);
+            assert_eq!(in_column(Resource::Memory, bytes), column);
+        }
+        let exact_texts = [13_207_024_435, 7, 0].map(|bytes| exact(Resource::Memory, bytes));
+        assert_eq!(exact_texts, ["13207024435B (12.3GiB)", "7B", "0B"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! kubectl headroom: asks a webhook for its data about nodes, and prints them for people or machines.
 //!
 //! ```text
-//! args -> connect (port-forward, TLS, token) -> cmd::{top, node, explain, hints} -> view::Node -> output -> screen
+//! args -> connect (port-forward, TLS, token) -> cmd::{top, explain, hints} -> view::Node -> output -> screen
 //!      -> connect (kubeconfig) -> cmd::off -> Node objects -----------------------------^
 //!      -> connect (Prometheus) or files -> advise -> Advice ------------------------^
 //!      -> connect or files -> slo -> cmd::config, by the webhook's rules ---------------^
@@ -35,7 +35,7 @@ use std::io::Write;
 use clap::CommandFactory as _;
 
 use crate::{
-    args::{Args, Format},
+    args::{Args, OutputFormat},
     cmd::Session,
     error::Error,
     screen::Screen,
@@ -52,9 +52,17 @@ pub async fn run<W: Write>(args: Args, screen: &mut Screen<W>) -> Result<(), Err
         json,
         command,
     } = args;
+    let output = if json { OutputFormat::Json } else { output };
+    if output == OutputFormat::Name && !command.has_names() {
+        return Err(Error::NoNames);
+    }
+    if output == OutputFormat::Yaml {
+        screen.print_yaml();
+    }
     let session = Session {
         connect,
-        format: if json { Format::Json } else { output },
+        format: output.format(),
+        output,
         screen,
         cli: Args::command,
     };

@@ -5,11 +5,14 @@ pub mod agent;
 mod advice;
 mod escape;
 mod json;
+mod nodes;
 mod numbers;
 pub(crate) mod page;
 pub(crate) mod pod;
 pub(crate) mod quota;
+mod reports;
 pub(crate) mod slo;
+mod styled_text;
 mod table;
 
 use std::borrow::Borrow;
@@ -18,13 +21,16 @@ pub(crate) use self::{
     escape::escaped,
     json::{measured as measured_json, members as row_members, policy as policy_json},
     numbers::{derivation_json, words},
-    table::{Column, table as text_table},
+    table::{Cell, Column, Table},
 };
 pub use self::{
     escape::one_line,
     json::{node as node_json, report as report_json, row as row_json},
+    nodes::{line as top_line, top as top_table},
     page::Page,
-    table::{hints as hints_table, lines as top_lines, top as top_table},
+    reports::{hint_line, hints as hints_table},
+    styled_text::{StyledText, Tone},
+    table::Layout,
 };
 
 /// Reason codes on one line; `-` for none.

@@ -1,37 +1,45 @@
-//! `Screen`: prints answers as plain text, or redraws a table in place on a terminal. No text moves the cursor itself.
+//! `Screen`: prints answers as text or YAML, or redraws a table in place on a terminal. No text moves the cursor itself.
 
-use std::io::{self, IsTerminal as _, Stdout, Write};
+use std::{
+    env,
+    io::{self, IsTerminal as _, Stdout, Write},
+};
 
 use rustix::termios::tcgetwinsize;
+use serde_json::{Deserializer, Value};
 
-use crate::{error::Error, output::escaped};
+use crate::{
+    error::Error,
+    output::{StyledText, escaped},
+};
 
-/// Tells how many rows a terminal has now.
-type Rows = Box<dyn Fn() -> Option<u16> + Send>;
+/// Tells how many rows and columns a terminal has now; 0 where it does not know.
+type Size = Box<dyn Fn() -> (u16, u16) + Send>;
 
 /// Where answers go.
 pub struct Screen<W> {
     out: W,
     /// Set on a terminal only.
-    rows: Option<Rows>,
+    size: Option<Size>,
+    has_colours: bool,
+    /// Set while answers in JSON are printed as YAML.
+    yaml_documents: Option<usize>,
     /// Lines of the table that stands above the cursor.
     drawn: usize,
 }
 
 impl Screen<Stdout> {
-    /// Standard output, a terminal or not.
+    /// Standard output, a terminal or not; without colours where `NO_COLOR` is set.
     pub fn stdout() -> Self {
         let is_terminal = io::stdout().is_terminal();
-        let rows = || {
-            tcgetwinsize(io::stdout())
-                .ok()
-                .map(|size| size.ws_row)
-                .filter(|rows| *rows > 0)
-        };
+        let size = || tcgetwinsize(io::stdout()).map_or((0, 0), |size| (size.ws_row, size.ws_col));
+        let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         Self {
-            out: io::stdout(),
-            rows: is_terminal.then(|| -> Rows { Box::new(rows) }),
-            drawn: 0,
+            size: is_terminal.then(|| -> Size { Box::new(size) }),
+            has_colours: is_terminal
+                && !is_set("NO_COLOR")
+                && env::var_os("TERM").is_none_or(|kind| kind != "dumb"),
+            ..Self::plain(io::stdout())
         }
     }
 }
@@ -41,23 +49,44 @@ impl<W: Write> Screen<W> {
     pub fn plain(out: W) -> Self {
         Self {
             out,
-            rows: None,
+            size: None,
+            has_colours: false,
+            yaml_documents: None,
             drawn: 0,
         }
     }
 
-    /// A terminal with that many rows.
-    pub fn terminal(out: W, rows: u16) -> Self {
+    /// A terminal with that many rows and columns, without colours.
+    pub fn terminal(out: W, rows: u16, columns: u16) -> Self {
         Self {
-            out,
-            rows: Some(Box::new(move || Some(rows))),
-            drawn: 0,
+            size: Some(Box::new(move || (rows, columns))),
+            ..Self::plain(out)
         }
+    }
+
+    /// The same screen with colours.
+    #[must_use]
+    pub fn with_colours(self) -> Self {
+        Self {
+            has_colours: true,
+            ..self
+        }
+    }
+
+    /// Prints answers in JSON as YAML from now on.
+    pub(crate) fn print_yaml(&mut self) {
+        self.yaml_documents = Some(0);
     }
 
     /// True if what is drawn can be drawn again in place.
     pub fn is_terminal(&self) -> bool {
-        self.rows.is_some()
+        self.size.is_some()
+    }
+
+    /// Columns of the terminal, if it is one that knows.
+    pub fn width(&self) -> Option<usize> {
+        let (_, columns) = self.size.as_ref()?();
+        Some(usize::from(columns)).filter(|columns| *columns > 0)
     }
 
     /// Writes text after what is there.
@@ -66,20 +95,43 @@ impl<W: Write> Screen<W> {
     /// It cannot be written.
     pub fn print(&mut self, text: &str) -> Result<(), Error> {
         self.drawn = 0;
-        self.write(&escaped(text))
+        match self.yaml_documents {
+            None => self.write(&escaped(text)),
+            Some(before) => {
+                let (yaml, documents) = as_yaml(text, before);
+                self.yaml_documents = Some(documents);
+                self.write(&escaped(&yaml))
+            }
+        }
+    }
+
+    /// Writes styled text after what is there.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn print_styled(&mut self, text: &StyledText) -> Result<(), Error> {
+        self.drawn = 0;
+        let text = self.encoded(text);
+        self.write(&text)
+    }
+
+    /// Control characters escaped, in colour where there are colours.
+    fn encoded(&self, text: &StyledText) -> String {
+        if self.has_colours {
+            text.painted()
+        } else {
+            escaped(&text.plain()).into_owned()
+        }
     }
 
     /// Writes text in place of what was drawn before; what does not fit the terminal is left out and counted.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn redraw(&mut self, text: &str) -> Result<(), Error> {
-        let rows = self
-            .rows
-            .as_ref()
-            .and_then(|rows| rows())
-            .map_or(usize::MAX, usize::from);
-        let text = escaped(text);
+    pub fn redraw(&mut self, text: &StyledText) -> Result<(), Error> {
+        let rows = self.size.as_ref().map(|size| size().0).filter(|rows| *rows > 0);
+        let rows = rows.map_or(usize::MAX, usize::from);
+        let text = self.encoded(text);
         let all = text.lines().count();
         // The cursor stands in the row below the table.
         let kept = if all < rows { all } else { rows.saturating_sub(2) };
@@ -111,15 +163,40 @@ impl<W: Write> Screen<W> {
     }
 }
 
+/// Values in JSON as documents in YAML, after so many before; how many there are then. Other text stays as it is.
+fn as_yaml(text: &str, before: usize) -> (String, usize) {
+    let values: Result<Vec<Value>, _> = Deserializer::from_str(text).into_iter().collect();
+    let documents = values.ok().and_then(|values| {
+        let documents = values.iter().map(serde_saphyr::to_string);
+        documents.collect::<Result<Vec<_>, _>>().ok()
+    });
+    let Some(documents) = documents else {
+        return (text.to_owned(), before);
+    };
+    let count = before + documents.len();
+    let mut yaml = String::new();
+    for (place, document) in (before..).zip(documents) {
+        if place > 0 {
+            yaml += "---\n";
+        }
+        yaml += &document;
+        if !yaml.ends_with('\n') {
+            yaml.push('\n');
+        }
+    }
+    (yaml, count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Tone;
 
     fn drawn(rows: u16, frames: &[&str]) -> String {
         let mut out = Vec::new();
-        let mut screen = Screen::terminal(&mut out, rows);
+        let mut screen = Screen::terminal(&mut out, rows, 80);
         for frame in frames {
-            screen.redraw(frame).unwrap();
+            screen.redraw(&StyledText::from(*frame)).unwrap();
         }
         String::from_utf8(out).unwrap()
     }
@@ -150,5 +227,38 @@ mod tests {
             drawn(4, &["1\n2\n3\n4\n", "5\n"]),
             "\x1b[?7l1\n2\n... 2 more lines\n\x1b[?7h\x1b[3F\x1b[J\x1b[?7l5\n\x1b[?7h"
         );
+    }
+
+    #[test]
+    fn colours_are_for_terminals_that_want_them() {
+        let mut text = StyledText::default();
+        text.push(Tone::Alarm, "a");
+        let printed = |has_colours: bool| {
+            let mut out = Vec::new();
+            let screen = Screen::terminal(&mut out, 24, 80);
+            let mut screen = if has_colours {
+                screen.with_colours()
+            } else {
+                screen
+            };
+            screen.print_styled(&text).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            (printed(true).as_str(), printed(false).as_str()),
+            ("\x1b[31ma\x1b[0m", "a")
+        );
+    }
+
+    #[test]
+    fn values_become_documents_of_yaml() {
+        let mut out = Vec::new();
+        let mut screen = Screen::plain(&mut out);
+        screen.print_yaml();
+        screen.print("{\"a\": [1, \"x\"]}\n").unwrap();
+        screen.print("{\"a\": null}\n{\"a\": 2}\n").unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let documents: Vec<&str> = text.split("---\n").collect();
+        assert_eq!(documents, ["a:\n- 1\n- x\n", "a: null\n", "a: 2\n"]);
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use headroom_domain::{
     capacity::{self, Term},
+    estimate::Profile,
     hint::{AgentMode, Brake, Freshness, NodeHint},
     policy::{InForce, Mode},
     ratio::{Cents, Ratio},
@@ -74,6 +75,24 @@ impl NodeView {
         u32::try_from(cents).ok().map(Cents)
     }
 
+    /// Measured use of the whole machine, the system's included: CPU over the agent's last frame, memory now.
+    pub fn used(&self, resource: Resource) -> Option<u64> {
+        Some(self.hint.as_ref()?.report.resources.get(resource).usage)
+    }
+
+    /// The highest use of the whole machine that is expected: never below [`Self::used`]. A report's peak of memory leaves
+    /// out what is reserved for the system, as only the rest is for pods; here that counts, as it does in what is used.
+    /// `None` while nothing has been predicted.
+    pub fn peak(&self, resource: Resource) -> Option<u64> {
+        let part = self.hint.as_ref()?.report.resources.get(resource);
+        let reserved = match resource {
+            Resource::Cpu => 0,
+            Resource::Memory => part.capacity.saturating_sub(self.raw?.memory),
+        };
+        let peak = Some(part.predicted_peak).filter(|peak| *peak > 0)?;
+        Some(peak.saturating_add(reserved).max(part.usage))
+    }
+
     /// Allocatable less what is bound; `None` if either is not known.
     pub fn free(&self, resource: Resource) -> Option<i128> {
         Some(i128::from(*self.allocatable?.get(resource)) - i128::from(*self.bound?.get(resource)))
@@ -127,17 +146,40 @@ pub const fn source(sight: AgentMode) -> &'static str {
     }
 }
 
-/// The word for a brake.
-pub const fn brake(brake: Brake) -> &'static str {
-    match brake {
-        Brake::Off => "none",
-        Brake::Hold => "hold",
-        Brake::Shed => "shed",
-        Brake::Stop => "stop",
+/// What an agent sees, and a word of warning when its timing is not meant for production.
+pub fn sees(hint: &Hint) -> String {
+    let sight = match hint.report.sight {
+        AgentMode::Full => "full",
+        AgentMode::FullShed => "full, fewer waits",
+        AgentMode::Proc => "procfs only",
+        AgentMode::Blind => "blind",
+    };
+    match hint.report.timing {
+        Profile::Production => sight.to_owned(),
+        Profile::Demo => format!("{sight}, demo timing"),
     }
 }
 
-/// The word for a freshness, on the wire and in tables.
+/// The name of a brake's level, on every screen.
+pub const fn brake_name(brake: Brake) -> &'static str {
+    match brake {
+        Brake::Off => "none",
+        Brake::Hold => "L1 hold",
+        Brake::Shed => "L2 shed",
+        Brake::Stop => "L3 stop",
+    }
+}
+
+/// How much a report counts, for people: the words of brakes are others.
+pub const fn freshness_word(freshness: Freshness) -> &'static str {
+    match freshness {
+        Freshness::Fresh => "fresh",
+        Freshness::Hold => "late",
+        Freshness::Stop => "expired",
+    }
+}
+
+/// The word for a freshness, on the wire and in JSON.
 pub const fn freshness(freshness: Freshness) -> &'static str {
     match freshness {
         Freshness::Fresh => "fresh",

@@ -73,14 +73,39 @@ impl ConnectArgs {
     }
 }
 
-/// How an answer is printed.
+/// What `--output` may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
-    /// For people; memory in GiB.
+pub enum OutputFormat {
+    /// For people; columns that do not fit the terminal are left out.
     #[default]
+    Table,
+    /// For people; all columns, and more of them.
+    Wide,
+    /// For machines; integers, with the unit in the key.
+    Json,
+    /// The same as YAML; each answer of a stream is a document.
+    Yaml,
+    /// The names of nodes alone, as in node/worker-1.
+    Name,
+}
+
+/// For whom an answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
     Table,
     /// For machines; integers, with the unit in the key.
     Json,
+}
+
+impl OutputFormat {
+    /// For whom that is. YAML is made of the answer in JSON.
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Table | Self::Wide | Self::Name => Format::Table,
+            Self::Json | Self::Yaml => Format::Json,
+        }
+    }
 }
 
 /// A host and its port.

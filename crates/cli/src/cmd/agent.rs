@@ -13,7 +13,7 @@ use crate::{
     agent_client::{self, Agent},
     args::Format,
     error::Error,
-    output::agent as output,
+    output::{Layout, StyledText, agent as output},
     screen::Screen,
 };
 
@@ -67,15 +67,18 @@ impl AgentArgs {
     pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
         let Session { format, screen, .. } = session;
         let mut agent = agent_client::open(&self.socket).await?;
+        let layout = layout(screen);
         let text = match (self.question, format) {
-            (AgentQuestion::Status, Format::Table) => output::status(&agent.status().await?),
+            (AgentQuestion::Status, Format::Table) => output::status(&agent.status().await?, layout),
             (AgentQuestion::Status, Format::Json) => pretty(&json!(agent.status().await?)),
-            (AgentQuestion::Signals, Format::Table) => output::signals(&agent.status().await?.signals),
+            (AgentQuestion::Signals, Format::Table) => {
+                output::signals(&agent.status().await?.signals, layout)
+            }
             (AgentQuestion::Signals, Format::Json) => {
                 let signals = agent.status().await?.signals;
                 pretty(&json!(signals))
             }
-            (AgentQuestion::Pods, Format::Table) => output::pods(&agent.pods().await?),
+            (AgentQuestion::Pods, Format::Table) => output::pods(&agent.pods().await?, layout),
             (AgentQuestion::Pods, Format::Json) => {
                 pretty(&agent.pods().await?.iter().map(output::pod_json).collect())
             }
@@ -106,10 +109,19 @@ async fn watch<W: Write>(mut agent: Agent, format: Format, screen: &mut Screen<W
 fn show<W: Write>(status: &Status, format: Format, screen: &mut Screen<W>) -> Result<(), Error> {
     match format {
         Format::Table if screen.is_terminal() => {
-            screen.redraw(&(output::status(status) + "\n" + &output::signals(&status.signals)))
+            let layout = layout(screen);
+            let text = output::status(status, layout) + "\n" + &output::signals(&status.signals, layout);
+            screen.redraw(&StyledText::from(text))
         }
         Format::Table => screen.print(&output::line(status)),
         Format::Json => screen.print(&format!("{}\n", json!(status))),
+    }
+}
+
+fn layout<W: Write>(screen: &Screen<W>) -> Layout {
+    Layout {
+        width: screen.width(),
+        ..Layout::default()
     }
 }
 

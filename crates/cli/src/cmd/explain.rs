@@ -204,7 +204,7 @@ mod tests {
           bounds      1.00..2.00  of the policy: what is wanted lies within
           A*              40600m  wanted, within bounds: what is wanted
           target            1.28  A* / A, rounded down
-          brake          L0 none  of the agent; why, its reasons tell
+          brake             none  of the agent; why, its reasons tell
           step              1.28  at the target: it falls at once and rises slowly
           published         1.28  the step
           confidence       90.3%  the smaller of coverage and Rw / R
@@ -227,7 +227,7 @@ mod tests {
           T           114031381708B (106.2GiB)  safe use: theta × A
           max H         77309411328B (72.0GiB)  highest peak of the history, 0s ago: without pods that left, with those that came
           H[t-1]        77309411328B (72.0GiB)  the last peak, likewise
-          G                        0B (0.0GiB)  worst climb of these peaks within 30m
+          G                                 0B  worst climb of these peaks within 30m
           P0            77309411328B (72.0GiB)  expected peak: the larger of max H and H[t-1] + G
           M                              10.0%  margin that the outcomes of earlier ratios call for
           m                              10.0%  margin on the peak: M, at most 100.0%

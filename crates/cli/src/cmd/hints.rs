@@ -1,34 +1,35 @@
-//! `hints`: prints the newest report of each agent.
+//! `hints`: prints what agents reported last, for people in short, for machines as it came.
 
 use std::io::Write;
 
-use serde_json::Value;
+use super::{
+    Session,
+    node_listing::{self, NodeRendering},
+};
+use crate::{args::ListArgs, error::Error, output};
 
-use super::Session;
-use crate::{args::Format, connect, error::Error, output};
-
-/// The newest report of each agent, as it came.
+/// What each agent reported last: its ratio, where that is going, and why. With -o json or yaml the report as it came.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+RATIO is what the agent publishes, TARGET where that is going. HISTORY is the share of the last day that counts. WHY is the
+first reason of the report. Nodes without an agent are not shown; kubectl headroom top has them.
+
 Examples:
   kubectl headroom hints
-  kubectl headroom hints worker-1 -o json")]
+  kubectl headroom hints worker-1 -o json
+  kubectl headroom hints --sort-by age --no-headers")]
 pub(crate) struct HintsArgs {
-    /// Only this node.
-    node: Option<String>,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 impl HintsArgs {
     pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
-        let mut webhook = connect::open(&session.connect).await?;
-        let nodes = webhook.list(self.node.as_deref()).await?;
-        session.screen.print(&match session.format {
-            Format::Table => output::hints_table(&nodes),
-            Format::Json => {
-                let hints = nodes.iter().filter_map(|node| node.hint.as_ref());
-                let reports: Value = hints.map(output::report_json).collect();
-                format!("{reports:#}\n")
-            }
-        })
+        let rendering = NodeRendering {
+            table: output::hints_table,
+            line: output::hint_line,
+            json: |node| node.hint.as_ref().map(output::report_json),
+        };
+        node_listing::run(self.list, rendering, session).await
     }
 }

@@ -9,7 +9,7 @@ use super::Session;
 use crate::{
     args::Format,
     error::Error,
-    output::{Column, text_table},
+    output::{Cell, Column, Layout, Table},
 };
 
 /// What the reason codes mean that stand in logs, annotations, metrics and tables.
@@ -37,8 +37,18 @@ impl ReasonsArgs {
         let rows = rows().filter(|[code, ..]| self.code.as_ref().is_none_or(|wanted| wanted == code));
         screen.print(&match format {
             Format::Table => {
-                let columns = [Column::Text("CODE"), Column::Text("OF"), Column::Text("MEANING")];
-                text_table(&columns, rows.map(|row| row.map(str::to_owned)))
+                let columns = [
+                    Column::Text("CODE").always(),
+                    Column::Text("OF").ranked(0),
+                    Column::Text("MEANING").wrapped(),
+                ];
+                let layout = Layout {
+                    width: screen.width(),
+                    ..Layout::default()
+                };
+                Table::new(&columns, rows.map(|row| row.map(Cell::from)))
+                    .render(layout)
+                    .plain()
             }
             Format::Json => {
                 let object =

@@ -253,9 +253,9 @@ impl Shared {
 #[tokio::test]
 async fn all_nodes_or_one_are_shown_once() {
     let webhook = Running::start().await;
-    let all = webhook.ask(&["top", "--once"]).await.unwrap();
-    assert_eq!(all.lines().count(), 1 + 2 * 2, "{all}");
-    let one = webhook.ask(&["top", "--once", "b", "-o", "json"]).await.unwrap();
+    let all = webhook.ask(&["top"]).await.unwrap();
+    assert_eq!(all.lines().count(), 1 + 2, "{all}");
+    let one = webhook.ask(&["top", "node/b", "-o", "json"]).await.unwrap();
     let rows: serde_json::Value = serde_json::from_str(&one).unwrap();
     assert_eq!(
         (rows[0]["node"].as_str(), rows.as_array().map(Vec::len)),
@@ -278,25 +278,29 @@ async fn five_thousand_nodes_are_shown() {
         assert!(bytes > 4 << 20, "they fit into one message: {bytes}");
     });
     let all = webhook.ask(&["top", "--once"]).await.unwrap();
-    assert_eq!(all.lines().count(), 1 + 5000 * 2);
-    for command in [&["top", "--once", "-o", "json"], &["hints", "-o", "json"][..]] {
+    assert_eq!(all.lines().count(), 1 + 5000);
+    for command in [&["top", "-o", "json"][..], &["hints", "-o", "json"]] {
         let rows: Vec<serde_json::Value> =
             serde_json::from_str(&webhook.ask(command).await.unwrap()).unwrap();
         let shown = rows.iter().map(|row| row["node"].as_str().unwrap());
         assert!(shown.eq(names.iter().map(String::as_str)), "{command:?}");
     }
     let out = Shared::default();
-    during(webhook.args(&["top"]), Screen::plain(out.clone()), async {
-        out.until(|text| text.lines().count() == 10_000).await;
-        webhook.nodes.send_modify(|known| {
-            let hint = known.nodes[4999].hint.as_mut().unwrap();
-            hint.seq += 1;
-            hint.resources[0].usage = 4711;
-        });
-        out.until(|text| text.contains("node=node-4999 mode=auto source=ebpf/FULL resource=cpu used=4711m"))
-            .await;
-        assert_eq!(out.text().lines().count(), 10_002, "only what changed");
-    })
+    during(
+        webhook.args(&["top", "--watch"]),
+        Screen::plain(out.clone()),
+        async {
+            out.until(|text| text.lines().count() == 5_000).await;
+            webhook.nodes.send_modify(|known| {
+                let hint = known.nodes[4999].hint.as_mut().unwrap();
+                hint.seq += 1;
+                hint.resources[0].usage = 4711;
+            });
+            out.until(|text| text.contains("node=node-4999 mode=auto sees=full cpu-used=4711m"))
+                .await;
+            assert_eq!(out.text().lines().count(), 5_001, "only what changed");
+        },
+    )
     .await;
 }
 
@@ -316,17 +320,90 @@ async fn one_node_is_explained_and_its_report_shown() {
 #[tokio::test]
 async fn a_node_that_nobody_knows_is_an_error() {
     let webhook = Running::start().await;
-    for command in [&["node", "c"][..], &["top", "--once", "c"], &["top", "c"]] {
+    for command in [
+        &["explain", "c"][..],
+        &["top", "c"],
+        &["top", "c", "--watch"],
+        &["hints", "c"],
+    ] {
         let error = webhook.ask(command).await.unwrap_err();
         assert_eq!(error.to_string(), r#"node "c" is not known to the webhook"#);
     }
 }
 
 #[tokio::test]
+async fn a_misspelt_node_has_the_known_one_beside_it() {
+    let webhook = Running::start().await;
+    webhook
+        .nodes
+        .send_modify(|known| known.nodes[0] = status("worker-1"));
+    config::label(&webhook.slo, "worker-1", "pool", "batch");
+    let error = webhook.ask(&["explain", "wroker-1"]).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"node "wroker-1" is not known to the webhook; did you mean "worker-1"?"#
+    );
+}
+
+#[tokio::test]
+async fn nodes_are_selected_sorted_and_named() {
+    let webhook = Running::start().await;
+    webhook.nodes.send_modify(|known| {
+        known.nodes.push(status("c"));
+        for (node, usage) in known.nodes.iter_mut().zip([5, 9, 7]) {
+            node.hint.as_mut().unwrap().resources[0].usage = usage;
+        }
+    });
+    for (node, pool) in [("a", "batch"), ("b", "web"), ("c", "batch")] {
+        config::label(&webhook.slo, node, "pool", pool);
+    }
+    for (flags, names) in [
+        (&["-l", "pool=batch"][..], "node/a\nnode/c\n"),
+        (&["--selector", "pool!=batch"], "node/b\n"),
+        (&["--sort-by", "cpu"], "node/b\nnode/c\nnode/a\n"),
+        (&["-l", "pool=batch", "--sort-by", "cpu"], "node/c\nnode/a\n"),
+    ] {
+        let asked = webhook
+            .ask(&[&["top", "-o", "name"], flags].concat())
+            .await
+            .unwrap();
+        assert_eq!(asked, names, "{flags:?}");
+    }
+    let rows = webhook
+        .ask(&["top", "--no-headers", "-l", "pool=web"])
+        .await
+        .unwrap();
+    assert!(rows.starts_with("b ") && rows.lines().count() == 1, "{rows}");
+    let out = Shared::default();
+    let args = webhook.args(&["top", "--watch", "-o", "name", "-l", "pool=web"]);
+    during(args, Screen::plain(out.clone()), async {
+        out.until(|text| text == "node/b\n").await;
+        webhook.nodes.send_modify(|known| {
+            known.nodes[0].hint.as_mut().unwrap().seq += 1;
+            known.nodes[1].hint.as_mut().unwrap().seq += 1;
+        });
+        out.until(|text| text == "node/b\nnode/b\n").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_are_yaml_where_that_is_asked_for() {
+    let webhook = Running::start().await;
+    let rows = webhook.ask(&["top", "-o", "yaml"]).await.unwrap();
+    assert!(
+        rows.starts_with("- allocatable_cpu_milli: 40320\n") && rows.contains("node: b\n"),
+        "{rows}"
+    );
+    let error = webhook.ask(&["reasons", "-o", "name"]).await.unwrap_err();
+    assert_eq!((error.exit_code(), matches!(error, Error::NoNames)), (2, true));
+}
+
+#[tokio::test]
 async fn a_token_that_is_refused_is_an_error_at_once() {
     let webhook = Running::start().await;
     let other = webhook.file("other", "bad");
-    for command in [&["top", "--once"][..], &["top"]] {
+    for command in [&["top", "--watch"][..], &["top"]] {
         let token = format!("--token-file={}", other.display());
         let error = webhook
             .ask(&[command, &[token.as_str()]].concat())
@@ -363,8 +440,8 @@ async fn during(args: Args, mut screen: Screen<Shared>, story: impl Future<Outpu
 async fn changes_are_printed_as_they_come_even_after_the_webhook_was_replaced() {
     let webhook = Running::start().await;
     let out = Shared::default();
-    during(webhook.args(&["top"]), Screen::plain(out.clone()), async {
-        out.until(|text| text.lines().count() == 4).await;
+    during(webhook.args(&["top", "-w"]), Screen::plain(out.clone()), async {
+        out.until(|text| text.lines().count() == 2).await;
         // More changes than one stream of this webhook carries.
         for seq in 8..14 {
             webhook.nodes.send_modify(|answer| {
@@ -372,7 +449,7 @@ async fn changes_are_printed_as_they_come_even_after_the_webhook_was_replaced() 
                 hint.seq = seq;
                 hint.resources[0].usage = seq;
             });
-            let line = format!("node=b mode=auto source=ebpf/FULL resource=cpu used={seq}m");
+            let line = format!("node=b mode=auto sees=full cpu-used={seq}m");
             out.until(|text| text.contains(&line)).await;
         }
     })
@@ -382,15 +459,16 @@ async fn changes_are_printed_as_they_come_even_after_the_webhook_was_replaced() 
         .lines()
         .filter(|line| line.starts_with("node=a "))
         .count();
-    assert_eq!(unchanged, 2, "{}", out.text());
+    assert_eq!(unchanged, 1, "{}", out.text());
 }
 
 #[tokio::test]
 async fn a_terminal_sees_the_table_redrawn_and_why_it_stands_still() {
     let webhook = Running::start().await;
     let out = Shared::default();
-    during(webhook.args(&["top"]), Screen::terminal(out.clone(), 24), async {
-        out.until(|text| text.contains("\x1b[5F\x1b[J")).await;
+    let screen = Screen::terminal(out.clone(), 24, 80);
+    during(webhook.args(&["top", "-w"]), screen, async {
+        out.until(|text| text.contains("\x1b[3F\x1b[J")).await;
         for usage in 8..12 {
             webhook.nodes.send_modify(|answer| {
                 answer.nodes[0].hint.as_mut().unwrap().resources[0].usage = usage;

@@ -13,7 +13,7 @@ use headroom_domain::{
 use super::Derivation;
 use crate::{
     human_numbers::{age, exact, exact_percent, percent},
-    view::brake,
+    view::brake_name,
 };
 
 /// Width of the symbols.
@@ -226,7 +226,7 @@ impl Derivation {
 
     /// From the target to what is published.
     fn publication(&self) -> Vec<Term> {
-        let level = format!("L{} {}", self.brake.level(), brake(self.brake));
+        let level = brake_name(self.brake).to_owned();
         let mut terms = vec![term("brake", level, "of the agent; why, its reasons tell")];
         if let Some(progress) = self.progress.filter(|_| self.sight != AgentMode::Blind) {
             terms.push(term("step", progress.stepped.to_string(), self.step(progress)));

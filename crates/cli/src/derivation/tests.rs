@@ -92,7 +92,7 @@ fn under_a_latch_no_slack_counts() {
     bounds      1.00..2.00  of the policy: what is wanted lies within
     A*              31500m  wanted, within bounds: what is wanted
     target            1.00  A* / A, rounded down
-    brake          L0 none  of the agent; why, its reasons tell
+    brake             none  of the agent; why, its reasons tell
     step              1.00  at the target: it falls at once and rises slowly
     published         1.00  the step
     confidence       90.3%  the smaller of coverage and Rw / R
@@ -123,7 +123,7 @@ fn an_older_agent_tells_the_latch_by_its_reasons_alone() {
     bounds      1.00..2.00  of the policy: what is wanted lies within
     A*              31500m  wanted, within bounds: what is wanted
     target            1.00  A* / A, rounded down
-    brake          L0 none  of the agent; why, its reasons tell
+    brake             none  of the agent; why, its reasons tell
     published         1.00  down at once, up slowly
     confidence       90.3%  the smaller of coverage and Rw / R
     ");
@@ -160,7 +160,7 @@ fn procfs_alone_has_its_own_margin_and_ceiling() {
     bounds      1.00..1.50  of the policy, and at most 1.50 on the word of procfs alone: the highest is less than what is wanted
     A*              47250m  wanted, within bounds: A × 1.50, rounded down
     target            1.50  A* / A, rounded down
-    brake          L0 none  of the agent; why, its reasons tell
+    brake             none  of the agent; why, its reasons tell
     step              1.40  rises by at most 0.05 a frame when 3 in a row want 0.02 more: 5 so far
     published         1.40  the step
     confidence       93.0%  the smaller of coverage and Rw / R
@@ -273,7 +273,7 @@ fn a_young_history_scales_slack_by_its_frames() {
     bounds      1.00..2.00  of the policy: what is wanted lies within
     A*              34659m  wanted, within bounds: what is wanted
     target            1.10  A* / A, rounded down
-    brake          L0 none  of the agent; why, its reasons tell
+    brake             none  of the agent; why, its reasons tell
     step              1.05  rises by at most 0.05 a frame when 3 in a row want 0.02 more: 1 so far
     published         1.05  the step
     confidence       34.7%  the smaller of coverage and Rw / R
@@ -294,12 +294,12 @@ fn nothing_is_derived_for_a_blind_agent_and_what_is_bound_still_counts() {
     });
     node.bound.as_mut().unwrap().cpu = 40_000;
     assert_snapshot!(printed(&node, Resource::Cpu), @r"
-    C            32000m  physical capacity
-    A            31500m  raw allocatable, the kubelet's own
-    target         1.00  the agent is blind, for the reason below: it is 1.00
-    brake       L0 none  of the agent; why, its reasons tell
-    published      1.00  the agent asks for nothing; the webhook covers admitted pods
-    confidence     0.0%  the smaller of coverage and Rw / R
+    C           32000m  physical capacity
+    A           31500m  raw allocatable, the kubelet's own
+    target        1.00  the agent is blind, for the reason below: it is 1.00
+    brake         none  of the agent; why, its reasons tell
+    published     1.00  the agent asks for nothing; the webhook covers admitted pods
+    confidence    0.0%  the smaller of coverage and Rw / R
     ");
 }
 

@@ -1,5 +1,6 @@
 //! Renders the answers of an agent as tables for people and JSON for machines.
 
+mod figures;
 mod json;
 mod refusals;
 
@@ -7,72 +8,53 @@ use std::time::Duration;
 
 use headroom_domain::{ratio::Cents, resource::Resource};
 use headroom_proto::{
-    status::{HistoryStatus, PodsStatus, ProgramStatus, ResourceStatus, SignalStatus, Status, StreamStatus},
+    status::{HistoryStatus, PodsStatus, ProgramStatus, SignalStatus, Status, StreamStatus},
     v1alpha1::{AgentBucket, AgentHistogram, AgentPod, Amounts},
 };
 
 pub use self::json::{histogram as histogram_json, pod as pod_json};
-use super::{
-    reasons,
-    table::{
-        Column::{self, Number, Text},
-        table,
-    },
+use super::table::{
+    Cell,
+    Column::{self, Number, Text},
+    Layout, RankedColumn, Table, table,
 };
-use crate::human_numbers::{age, duration, percent, short, with_unit};
+use crate::human_numbers::{age, duration, in_column, percent, with_unit};
 
 /// Width of the longest bar of a histogram.
 const BAR: u64 = 30;
 
-const RESOURCES: [Column; 15] = [
-    Text("RESOURCE"),
-    Number("CAPACITY"),
-    Number("RAW"),
-    Number("SAFE"),
-    Number("P0"),
-    Number("P"),
-    Number("RW"),
-    Number("BOUND"),
-    Number("SLACK"),
-    Number("TARGET"),
-    Number("PUBLISHED"),
-    Number("COVERAGE"),
-    Number("MARGIN"),
-    Number("BRAKE"),
-    Text("REASONS"),
+const PROGRAMS: [RankedColumn; 6] = [
+    Text("HOOK").always(),
+    Text("HEALTH").always(),
+    Text("FLAVOUR").ranked(2),
+    Number("RUNS").ranked(1),
+    Number("NS/RUN").ranked(0),
+    Text("REASON").wrapped(),
 ];
-const PROGRAMS: [Column; 6] = [
-    Text("HOOK"),
-    Text("HEALTH"),
-    Text("FLAVOUR"),
-    Number("RUNS"),
-    Number("NS/RUN"),
-    Text("REASON"),
+const STREAMS: [RankedColumn; 6] = [
+    Text("SERVER").always(),
+    Text("STATE").always(),
+    Text("PRIMARY").ranked(1),
+    Number("ACKED").ranked(2),
+    Text("VERDICT").ranked(0),
+    Text("PROBLEM").wrapped(),
 ];
-const STREAMS: [Column; 6] = [
-    Text("SERVER"),
-    Text("STATE"),
-    Text("PRIMARY"),
-    Number("ACKED"),
-    Text("VERDICT"),
-    Text("PROBLEM"),
+const SIGNALS: [RankedColumn; 5] = [
+    Text("SIGNAL").always(),
+    Number("VALUE").always(),
+    Text("HEALTH").ranked(0),
+    Text("SOURCE").ranked(1),
+    Text("MISSING").wrapped(),
 ];
-const SIGNALS: [Column; 5] = [
-    Text("SIGNAL"),
-    Number("VALUE"),
-    Text("HEALTH"),
-    Text("SOURCE"),
-    Text("MISSING"),
-];
-const PODS: [Column; 8] = [
-    Text("POD"),
-    Number("CPU"),
-    Number("REQUEST"),
-    Number("MEMORY"),
-    Number("REQUEST"),
-    Number("TRUST"),
-    Number("EXCLUSIVE"),
-    Text("STATE"),
+const PODS: [RankedColumn; 8] = [
+    Text("POD").always(),
+    Number("CPU").always(),
+    Number("CPU-REQUEST").ranked(1),
+    Number("MEMORY").always(),
+    Number("MEM-REQUEST").ranked(2),
+    Number("TRUST").ranked(0),
+    Number("EXCLUSIVE").ranked(4),
+    Text("STATE").ranked(3),
 ];
 const BUCKETS: [Column; 5] = [
     Number("UP TO"),
@@ -83,7 +65,7 @@ const BUCKETS: [Column; 5] = [
 ];
 
 /// Mode, derivation, programs and streams of an agent.
-pub fn status(status: &Status) -> String {
+pub fn status(status: &Status, layout: Layout) -> String {
     let Status {
         node,
         node_uid,
@@ -127,22 +109,22 @@ pub fn status(status: &Status) -> String {
          pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable\n\n\
          {}\n{}\n{}",
         age(Duration::from_secs(*age_s)),
-        table(&RESOURCES, resources.iter().map(resource)),
+        figures::render(resources, layout),
         if programs.is_empty() {
             "no kernel programs\n".to_owned()
         } else {
-            table(&PROGRAMS, programs.iter().map(program)) + &refusals::render(programs)
+            shown(&PROGRAMS, programs.iter().map(program), layout) + &refusals::render(programs)
         },
         if streams.is_empty() {
             "no hint server is known\n".to_owned()
         } else {
-            table(&STREAMS, streams.iter().map(stream))
+            shown(&STREAMS, streams.iter().map(stream), layout)
         },
     )
 }
 
 /// Every signal with its health.
-pub fn signals(signals: &[SignalStatus]) -> String {
+pub fn signals(signals: &[SignalStatus], layout: Layout) -> String {
     let rows = signals.iter().map(|signal| {
         let SignalStatus {
             name,
@@ -160,16 +142,17 @@ pub fn signals(signals: &[SignalStatus]) -> String {
             missing.clone().unwrap_or_else(dash),
         ]
     });
-    table(&SIGNALS, rows)
+    shown(&SIGNALS, rows, layout)
 }
 
 /// What pods use and request.
-pub fn pods(pods: &[AgentPod]) -> String {
+pub fn pods(pods: &[AgentPod], layout: Layout) -> String {
     if pods.is_empty() {
         return "no pods\n".to_owned();
     }
-    let amount =
-        |resource, known: Option<u64>| known.map_or_else(dash, |known| short(resource, i128::from(known)));
+    let amount = |resource, known: Option<u64>| {
+        known.map_or_else(dash, |known| in_column(resource, i128::from(known)))
+    };
     let rows = pods.iter().map(|pod| {
         let AgentPod {
             uid,
@@ -201,7 +184,7 @@ pub fn pods(pods: &[AgentPod]) -> String {
             state.to_owned(),
         ]
     });
-    table(&PODS, rows)
+    shown(&PODS, rows, layout)
 }
 
 /// Distributions, each with its shares and bars.
@@ -264,48 +247,13 @@ pub fn line(status: &Status) -> String {
     pairs.join(" ") + "\n"
 }
 
-fn resource(resource: &ResourceStatus) -> [String; 15] {
-    let ResourceStatus {
-        name,
-        capacity,
-        raw,
-        safe,
-        peak,
-        predicted_peak,
-        warm_requests,
-        bound,
-        slack,
-        target_cents,
-        published_cents,
-        coverage_ppm,
-        margin_ppm,
-        brake,
-        reasons: codes,
-        unit: _,
-        // `explain` has these, and the JSON.
-        history: _,
-        confidence_ppm: _,
-        calibration: _,
-    } = resource;
-    let of = Resource::from_name(name).unwrap_or(Resource::Cpu);
-    let amount = |amount: u64| short(of, i128::from(amount));
-    [
-        name.clone(),
-        amount(*capacity),
-        amount(*raw),
-        amount(*safe),
-        amount(*peak),
-        amount(*predicted_peak),
-        amount(*warm_requests),
-        amount(*bound),
-        short(of, i128::from(*slack)),
-        Cents(*target_cents).to_string(),
-        Cents(*published_cents).to_string(),
-        percent(*coverage_ppm),
-        percent(*margin_ppm),
-        brake.to_string(),
-        reasons(codes),
-    ]
+fn shown<const N: usize>(
+    columns: &[RankedColumn; N],
+    rows: impl Iterator<Item = [String; N]>,
+    layout: Layout,
+) -> String {
+    let rows = rows.map(|row| row.map(Cell::from));
+    Table::new(columns, rows).render(layout).plain()
 }
 
 fn program(program: &ProgramStatus) -> [String; 6] {

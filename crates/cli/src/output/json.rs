@@ -75,11 +75,8 @@ fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 10] {
     let of = |amounts: &Option<PerResource<u64>>| json!(amounts.map(|of| *of.get(resource)));
     let free = node.free(resource).and_then(|free| i64::try_from(free).ok());
     [
-        (format!("{word}_used_{unit}"), json!(part.map(|part| part.usage))),
-        (
-            format!("{word}_peak_{unit}"),
-            json!(part.map(|part| part.predicted_peak)),
-        ),
+        (format!("{word}_used_{unit}"), json!(node.used(resource))),
+        (format!("{word}_peak_{unit}"), json!(node.peak(resource))),
         (
             format!("ratio_{word}_cents"),
             json!(node.ratio(resource).map(|cents| cents.0)),

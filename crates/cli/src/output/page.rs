@@ -8,7 +8,7 @@ use headroom_domain::{
     resource::Resource,
 };
 
-use super::{escape::one_line, reasons, table::hint_age};
+use super::{escape::one_line, nodes::hint_age, reasons};
 use crate::{
     derivation::{Derivation, SYMBOL},
     human_numbers::{age, percent, short, with_unit},
@@ -152,7 +152,7 @@ fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
     writeln!(
         f,
         "report {seq} of boot {boot_id}, {} old, {timing} timing, pods of generation {pods_generation}",
-        hint_age(hint)
+        hint_age(hint).text
     )?;
     let primary = if *is_primary {
         "this replica nudges"

@@ -1,18 +1,22 @@
-//! Renders nodes and reports as tables in the manner of kubectl: no borders, one row for each resource of a node.
+//! `Table`: columns with a rank, and rows in the manner of kubectl: no borders, two blanks between columns. Where the screen
+//! is too narrow, the columns of the highest rank are left out first, and no two overlap.
 
-use comfy_table::{CellAlignment, Table, presets};
-use headroom_domain::{
-    estimate::Profile,
-    hint::{Brake, Freshness},
-    resource::Resource,
-};
+use unicode_width::UnicodeWidthStr as _;
 
 use self::Column::{Number, Text};
-use super::{escape::one_line, reasons};
-use crate::{
-    human_numbers::{age, percent, short},
-    view::{Hint, NodeView, brake, freshness, source},
+use super::{
+    escape::one_line,
+    styled_text::{StyledText, Tone},
 };
+
+/// Between two columns.
+const GAP: usize = 2;
+/// A name is cut to no less than this.
+const LEAST_WIDTH: usize = 8;
+/// A text that is cut or wrapped has no less than this before other columns are left out.
+const LEAST_ELASTIC: usize = 24;
+/// Marks what was cut.
+const CUT: char = '…';
 
 /// A column by its title: texts begin at its left, numbers end at its right.
 #[derive(Debug, Clone, Copy)]
@@ -21,190 +25,430 @@ pub(crate) enum Column {
     Number(&'static str),
 }
 
-/// Columns of the table of nodes. No cell has a blank in it.
-const TOP: [Column; 13] = [
-    Text("NODE"),
-    Text("MODE"),
-    Text("SOURCE"),
-    Text("RESOURCE"),
-    Number("USED"),
-    Number("PEAK"),
-    Number("RATIO"),
-    Number("RAW"),
-    Number("ALLOCATABLE"),
-    Number("BOUND"),
-    Number("FREE"),
-    Text("BRAKE"),
-    Text("AGE"),
-];
-/// Columns of `TOP` that belong to the node, not to a resource: shown in its first row only.
-const OF_NODE: [usize; 4] = [0, 1, 2, 12];
+/// A column, and when it is left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RankedColumn {
+    column: Column,
+    rank: Rank,
+}
 
-/// Columns of the table of reports.
-const HINTS: [Column; 16] = [
-    Text("NODE"),
-    Number("SEQ"),
-    Text("AGE"),
-    Text("SIGHT"),
-    Text("TIMING"),
-    Number("GENERATION"),
-    Text("RESOURCE"),
-    Number("CAPACITY"),
-    Number("USAGE"),
-    Number("P0"),
-    Number("P"),
-    Number("RW"),
-    Number("PUBLISHED"),
-    Number("TARGET"),
-    Number("COVERAGE"),
-    Text("REASONS"),
-];
+/// When a column is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Never.
+    Always,
+    /// Never; its words go on in the next line.
+    Wrapped,
+    /// Where the screen is too narrow, after those of a higher number.
+    Narrow(u8),
+    /// Always, but in a wide table.
+    Wide,
+}
+
+/// How a table is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Columns of the terminal; `None` where nothing is cut.
+    pub width: Option<usize>,
+    /// All columns are shown, whatever the width.
+    pub is_wide: bool,
+    /// The titles are shown.
+    pub has_headers: bool,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            width: None,
+            is_wide: false,
+            has_headers: true,
+        }
+    }
+}
+
+/// A cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            tone: Tone::Plain,
+        }
+    }
+}
+
+/// Rows below their columns.
+pub(crate) struct Table<const N: usize> {
+    columns: [RankedColumn; N],
+    rows: Vec<[Cell; N]>,
+}
 
 impl Column {
     /// Its title.
-    pub(super) const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
-            Self::Text(title) | Self::Number(title) => title,
+            Text(title) | Number(title) => title,
+        }
+    }
+
+    /// The column is never left out.
+    pub(crate) const fn always(self) -> RankedColumn {
+        RankedColumn {
+            column: self,
+            rank: Rank::Always,
+        }
+    }
+
+    /// The column is left out where the screen is too narrow, before those of a lower rank.
+    pub(crate) const fn ranked(self, rank: u8) -> RankedColumn {
+        RankedColumn {
+            column: self,
+            rank: Rank::Narrow(rank),
+        }
+    }
+
+    /// The column is never left out. Where it is too wide, its words go on below each other.
+    pub(crate) const fn wrapped(self) -> RankedColumn {
+        RankedColumn {
+            column: self,
+            rank: Rank::Wrapped,
+        }
+    }
+
+    /// The column is part of wide tables only.
+    pub(crate) const fn wide(self) -> RankedColumn {
+        RankedColumn {
+            column: self,
+            rank: Rank::Wide,
         }
     }
 }
 
-/// The table of nodes: what they use, how far they are amplified, what brakes them.
-pub fn top(nodes: &[NodeView]) -> String {
-    let rows = nodes.iter().flat_map(|node| {
-        Resource::ALL.map(|resource| {
-            let mut cells = cells(node, resource);
-            if resource != Resource::Cpu {
-                for column in OF_NODE {
-                    if let Some(cell) = cells.get_mut(column) {
-                        cell.clear();
-                    }
-                }
+impl RankedColumn {
+    /// True for a text that is cut or wrapped before other columns are left out.
+    const fn is_elastic(self) -> bool {
+        matches!((self.column, self.rank), (Text(_), Rank::Always | Rank::Wrapped))
+    }
+
+    /// Its title.
+    pub(crate) const fn title(self) -> &'static str {
+        self.column.title()
+    }
+}
+
+impl<const N: usize> Table<N> {
+    /// A table of these columns and rows.
+    pub(crate) fn new(columns: &[RankedColumn; N], rows: impl Iterator<Item = [Cell; N]>) -> Self {
+        let escaped = |cell: Cell| Cell {
+            text: one_line(&cell.text).into_owned(),
+            ..cell
+        };
+        Self {
+            columns: *columns,
+            rows: rows.map(|row| row.map(escaped)).collect(),
+        }
+    }
+
+    /// The table as that layout has it.
+    pub(crate) fn render(&self, layout: Layout) -> StyledText {
+        let shown = self.shown(layout);
+        let mut text = StyledText::default();
+        if layout.has_headers {
+            let titles = self.columns.each_ref().map(|column| Cell {
+                text: column.title().to_owned(),
+                tone: Tone::Heading,
+            });
+            self.line(&mut text, &shown, &titles);
+        }
+        for row in &self.rows {
+            self.line(&mut text, &shown, row);
+        }
+        text
+    }
+
+    /// The columns that are shown, and how wide each is.
+    fn shown(&self, layout: Layout) -> [Option<usize>; N] {
+        let mut shown = self.widths(layout);
+        for (width, column) in shown.iter_mut().zip(&self.columns) {
+            if column.rank == Rank::Wide && !layout.is_wide {
+                *width = None;
             }
-            cells
-        })
-    });
-    let mut text = table(&TOP, rows);
-    // It is one floor for all nodes.
-    if let Some(trouble) = nodes.iter().find_map(|node| node.floor_trouble.as_ref()) {
-        text.extend([&one_line(trouble), "\n"]);
-    }
-    text
-}
-
-/// One line for each resource of a node, as `key=value`: for logs and pipes.
-pub fn lines(node: &NodeView) -> String {
-    let line = |resource| {
-        let pairs: Vec<String> = TOP
-            .iter()
-            .zip(cells(node, resource))
-            .map(|(column, cell)| format!("{}={cell}", column.title().to_lowercase()))
-            .collect();
-        pairs.join(" ") + "\n"
-    };
-    Resource::ALL.map(line).concat()
-}
-
-/// The table of reports.
-pub fn hints(nodes: &[NodeView]) -> String {
-    let rows = nodes
-        .iter()
-        .filter_map(|node| node.hint.as_ref())
-        .flat_map(|hint| {
-            Resource::ALL.map(|resource| {
-                let (report, part) = (&hint.report, hint.report.resources.get(resource));
-                let amount = |amount: u64| short(resource, i128::from(amount));
-                [
-                    report.node.clone(),
-                    report.seq.to_string(),
-                    hint_age(hint),
-                    report.sight.to_string(),
-                    report.timing.to_string(),
-                    report.pods_generation.to_string(),
-                    resource.to_string(),
-                    amount(part.capacity),
-                    amount(part.usage),
-                    amount(part.peak),
-                    amount(part.predicted_peak),
-                    amount(part.warm_requests),
-                    part.published.to_string(),
-                    part.target.to_string(),
-                    percent(part.coverage_ppm),
-                    reasons(&part.reasons),
-                ]
-            })
-        });
-    table(&HINTS, rows)
-}
-
-fn cells(node: &NodeView, resource: Resource) -> [String; 13] {
-    let missing = || "-".to_owned();
-    let known =
-        |amount: Option<u64>| amount.map_or_else(missing, |amount| short(resource, i128::from(amount)));
-    let of = |amounts: Option<headroom_domain::resource::PerResource<u64>>| {
-        known(amounts.map(|of| *of.get(resource)))
-    };
-    let part = node.hint.as_ref().map(|hint| hint.report.resources.get(resource));
-    let braked = part.map_or_else(missing, |part| match part.brake {
-        Brake::Off => missing(),
-        Brake::Hold | Brake::Shed | Brake::Stop => {
-            let reason = part.reasons.first().map_or("", String::as_str);
-            format!("{}:{reason}", brake(part.brake))
         }
-    });
-    [
-        node.name.clone(),
-        node.mode().map_or_else(missing, |mode| mode.to_string()),
-        node.hint.as_ref().map_or_else(missing, source_text),
-        resource.to_string(),
-        known(part.map(|part| part.usage)),
-        known(part.map(|part| part.predicted_peak)),
-        node.ratio(resource)
-            .map_or_else(missing, |ratio| ratio.to_string()),
-        of(node.raw),
-        of(node.allocatable),
-        of(node.bound),
-        node.free(resource)
-            .map_or_else(missing, |free| short(resource, free)),
-        braked,
-        node.hint.as_ref().map_or_else(missing, hint_age),
-    ]
-}
+        let Some(limit) = layout.width.filter(|_| !layout.is_wide) else {
+            return shown;
+        };
+        self.narrow(&mut shown, limit);
+        while total(&shown) > limit {
+            let ranks = self.columns.iter().map(|column| column.rank).enumerate();
+            let still = ranks.filter(|(place, rank)| {
+                *rank > Rank::Wrapped && shown.get(*place).is_some_and(Option::is_some)
+            });
+            let Some((last, _)) = still.max_by_key(|(_, rank)| *rank) else {
+                break;
+            };
+            if let Some(width) = shown.get_mut(last) {
+                *width = None;
+            }
+        }
+        self.widen(&mut shown, limit);
+        let excess = total(&shown).saturating_sub(limit);
+        if let Some(widest) = shown.iter_mut().flatten().max() {
+            *widest = widest.saturating_sub(excess).max(LEAST_WIDTH.min(*widest));
+        }
+        shown
+    }
 
-/// Where the numbers come from, and a word of warning when they are not meant for production.
-fn source_text(hint: &Hint) -> String {
-    let sight = hint.report.sight;
-    match hint.report.timing {
-        Profile::Production => format!("{}/{sight}", source(sight)),
-        timing @ Profile::Demo => format!("{}/{sight}/{timing}", source(sight)),
+    /// Makes columns that are never left out as narrow as has to be, but not narrower than is readable.
+    fn narrow(&self, shown: &mut [Option<usize>; N], limit: usize) {
+        let excess = total(shown).saturating_sub(limit);
+        for (width, column) in shown.iter_mut().zip(&self.columns) {
+            if let (Some(width), true) = (width, column.is_elastic()) {
+                *width = width.saturating_sub(excess).max(LEAST_ELASTIC.min(*width));
+            }
+        }
+    }
+
+    /// Gives these columns the room that others left.
+    fn widen(&self, shown: &mut [Option<usize>; N], limit: usize) {
+        let mut left = limit.saturating_sub(total(shown));
+        let whole = self.widths(Layout::default());
+        for ((width, column), whole) in shown.iter_mut().zip(&self.columns).zip(whole) {
+            if let (Some(width), Some(whole), true) = (width, whole, column.is_elastic()) {
+                let more = whole.saturating_sub(*width).min(left);
+                *width += more;
+                left -= more;
+            }
+        }
+    }
+
+    /// How wide each column would have to be.
+    fn widths(&self, layout: Layout) -> [Option<usize>; N] {
+        let mut widths = self
+            .columns
+            .map(|column| layout.has_headers.then(|| column.title().width()).or(Some(0)));
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(Some(cell.text.width()));
+            }
+        }
+        widths
+    }
+
+    /// A row: one line, or more where words are wrapped.
+    fn line(&self, text: &mut StyledText, shown: &[Option<usize>; N], cells: &[Cell; N]) {
+        let mut rest = cells.clone();
+        loop {
+            let mut is_last = true;
+            let mut now: [Cell; N] = rest.clone();
+            let wrapped = self.columns.iter().zip(shown).zip(now.iter_mut().zip(&mut rest));
+            for ((column, width), (now, rest)) in wrapped {
+                let (first, more) = match (column.rank, width) {
+                    (Rank::Wrapped, Some(width)) => broken(&now.text, *width),
+                    _ => (now.text.clone(), String::new()),
+                };
+                is_last &= more.is_empty();
+                (now.text, rest.text) = (first, more);
+            }
+            self.single_line(text, shown, &now);
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    fn single_line(&self, text: &mut StyledText, shown: &[Option<usize>; N], cells: &[Cell; N]) {
+        let cells = self.columns.iter().zip(shown).zip(cells);
+        let mut blanks = String::new();
+        let mut is_first = true;
+        for ((column, width), cell) in cells {
+            let Some(width) = *width else { continue };
+            if !is_first {
+                blanks += &" ".repeat(GAP);
+            }
+            is_first = false;
+            let content = cut(&cell.text, width);
+            let missing = " ".repeat(width.saturating_sub(content.width()));
+            if matches!(column.column, Number(_)) {
+                blanks += &missing;
+            }
+            // A line ends with its last letter.
+            if !content.is_empty() {
+                text.push(Tone::Plain, std::mem::take(&mut blanks));
+                text.push(cell.tone, content);
+            }
+            if matches!(column.column, Text(_)) {
+                blanks += &missing;
+            }
+        }
+        text.push(Tone::Plain, "\n");
     }
 }
 
-/// A report's age, and how much it counts where that is not in full.
-pub(super) fn hint_age(hint: &Hint) -> String {
-    match hint.freshness {
-        Freshness::Fresh => age(hint.age),
-        other @ (Freshness::Hold | Freshness::Stop) => format!("{}/{}", age(hint.age), freshness(other)),
+/// The words that fit, and the rest. A word that does not fit at all stands alone.
+fn broken(text: &str, width: usize) -> (String, String) {
+    if text.width() <= width {
+        return (text.to_owned(), String::new());
     }
+    let mut first = String::new();
+    for word in text.split_inclusive(' ') {
+        if !first.is_empty() && first.width() + word.trim_end().width() > width {
+            break;
+        }
+        first += word;
+    }
+    let rest = text.get(first.len()..).unwrap_or_default().to_owned();
+    (first.trim_end().to_owned(), rest)
 }
 
-/// A table of these columns.
+/// How wide these columns are together.
+fn total(shown: &[Option<usize>]) -> usize {
+    let widths = shown.iter().flatten();
+    widths.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
+}
+
+/// The text, or as much of its two ends as has room, and a mark between them: names of nodes differ at either.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(1);
+    let head = within(text.chars(), room.div_ceil(2));
+    let tail = within(text.chars().rev(), room / 2);
+    head.chars().chain([CUT]).chain(tail.chars().rev()).collect()
+}
+
+/// As many characters as have room.
+fn within(characters: impl Iterator<Item = char>, width: usize) -> String {
+    let mut kept = String::new();
+    for character in characters {
+        kept.push(character);
+        if kept.width() > width {
+            kept.pop();
+            break;
+        }
+    }
+    kept
+}
+
+/// A table of columns that are all shown.
 pub(crate) fn table<const N: usize>(
     columns: &[Column; N],
     rows: impl Iterator<Item = [String; N]>,
 ) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .force_no_tty()
-        .set_header(columns.map(Column::title))
-        .add_rows(rows.map(|row| row.map(|cell| one_line(&cell).into_owned())));
-    for (column, kind) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, 2));
-        column.set_cell_alignment(match kind {
-            Text(_) => CellAlignment::Left,
-            Number(_) => CellAlignment::Right,
-        });
+    let rows = rows.map(|row| row.map(Cell::from));
+    Table::new(&columns.map(Column::always), rows)
+        .render(Layout::default())
+        .plain()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [RankedColumn; 4] = [
+        Text("NAME").always(),
+        Number("SIZE").ranked(2),
+        Text("STATE").ranked(1),
+        Text("UID").wide(),
+    ];
+
+    fn rendered(width: Option<usize>, is_wide: bool) -> String {
+        let rows = [["long-name", "1", "held", "u1"], ["b", "1000", "", "u2"]];
+        Table::new(&COLUMNS, rows.map(|row| row.map(Cell::from)).into_iter())
+            .render(Layout {
+                width,
+                is_wide,
+                has_headers: true,
+            })
+            .plain()
     }
-    table.trim_fmt() + "\n"
+
+    #[test]
+    fn columns_go_by_rank_and_a_name_is_cut_last() {
+        let all = "NAME       SIZE  STATE\nlong-name     1  held\nb          1000\n";
+        assert_eq!(rendered(None, false), all);
+        assert_eq!(rendered(Some(22), false), all);
+        assert_eq!(
+            rendered(Some(21), false),
+            "NAME       STATE\nlong-name  held\nb\n"
+        );
+        assert_eq!(rendered(Some(15), false), "NAME\nlong-name\nb\n");
+        assert_eq!(rendered(Some(8), false), "NAME\nlong…ame\nb\n");
+        assert_eq!(rendered(Some(1), false), "NAME\nlong…ame\nb\n");
+    }
+
+    #[test]
+    fn a_long_name_gives_way_to_numbers_but_stays_readable() {
+        let row = ["pool-0123456789-0123456789-a", "1", "held", "u"].map(Cell::from);
+        let table = Table::new(&COLUMNS, [row].into_iter());
+        let layout = Layout {
+            width: Some(38),
+            ..Layout::default()
+        };
+        assert_eq!(
+            table.render(layout).plain(),
+            "NAME                       SIZE  STATE\npool-0123456…0123456789-a     1  held\n"
+        );
+    }
+
+    #[test]
+    fn words_are_wrapped_before_columns_go() {
+        let columns = [
+            Text("CODE").always(),
+            Text("OF").ranked(1),
+            Text("MEANING").wrapped(),
+        ];
+        let row = ["a", "rule", "words that do not fit into so few columns"].map(Cell::from);
+        let table = Table::new(&columns, [row].into_iter());
+        let at = |width| {
+            let layout = Layout {
+                width: Some(width),
+                ..Layout::default()
+            };
+            table.render(layout).plain()
+        };
+        assert_eq!(
+            at(40),
+            "CODE  OF    MEANING\na     rule  words that do not fit into\n            so few columns\n"
+        );
+        assert_eq!(
+            at(32),
+            "CODE  MEANING\na     words that do not fit into\n      so few columns\n"
+        );
+        assert_eq!(at(60).lines().count(), 2);
+    }
+
+    #[test]
+    fn a_wide_table_has_all_columns_on_any_screen() {
+        let text = rendered(Some(8), true);
+        assert_eq!(
+            text,
+            "NAME       SIZE  STATE  UID\nlong-name     1  held   u1\nb          1000         u2\n"
+        );
+    }
+
+    #[test]
+    fn titles_can_be_left_out() {
+        let layout = Layout {
+            has_headers: false,
+            ..Layout::default()
+        };
+        let row = ["a", "1", "", "u"].map(Cell::from);
+        let text = Table::new(&COLUMNS, [row].into_iter()).render(layout).plain();
+        assert_eq!(text, "a  1\n");
+    }
+
+    #[test]
+    fn a_cell_forges_neither_lines_nor_columns() {
+        let row = ["a\nb\u{1b}[2J".to_owned()];
+        assert_eq!(
+            table(&[Text("NAME")], [row].into_iter()),
+            "NAME\na\\nb\\u001b[2J\n"
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! [`NodeList`]: nodes with their labels.
 
-use headroom_domain::selector::Labels;
+use headroom_domain::selector::{Labels, Selector};
 use headroom_rules::slo::Nodes;
 
 /// Nodes with their labels.
@@ -12,6 +12,17 @@ impl NodeList {
     pub fn labels(&self, name: &str) -> Option<&Labels> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, labels)| labels)
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The names of those whose labels the selector matches.
+    pub fn matching<'s>(&'s self, selector: &Selector) -> impl Iterator<Item = &'s str> {
+        let matching = self.0.iter().filter(|(_, labels)| selector.matches(labels));
+        matching.map(|(name, _)| name.as_str())
     }
 
     /// How many nodes there are.

@@ -69,6 +69,7 @@ impl<'a> SloSource<'a> {
             }),
             None => Error::UnknownNode {
                 name: name.to_owned(),
+                near: None,
             },
         })
     }

@@ -31,6 +31,17 @@ pub(super) fn page(asked: &ListNodeLabelsRequest, shown: &Shown) -> ListNodeLabe
     }
 }
 
+/// Gives a node a label; from then on all nodes are known.
+pub(super) fn label(shown: &Shown, node: &str, key: &str, value: &str) {
+    let mut shown = shown.lock().unwrap();
+    shown.1.push(NodeLabels {
+        name: node.to_owned(),
+        labels: [(key.to_owned(), value.to_owned())].into(),
+    });
+    shown.1.sort_by(|one, other| one.name.cmp(&other.name));
+    shown.2 = true;
+}
+
 const STORED: &str = r#"{"enable":true,"degradeTimeMinutes":20,"nodeConfigs":[
     {"name":"dense","nodeSelector":{"matchLabels":{"pool":"dense"}},"degradeTimeMinutes":5},
     {"name":"gpu","nodeSelector":{"matchLabels":{"gpu":"true"}},"cpuReclaimThresholdPercent":50}]}"#;

@@ -451,7 +451,7 @@ mod tests {
             "6300m (+20.0%)",
             "nothing to judge",
             "n2 (blue)",
-            "0.87: 27.4 of 31.5",
+            "0.87: 27405m of 31500m",
             "&lt;script&gt;&amp;",
             "averages over a minute hide bursts",
         ] {

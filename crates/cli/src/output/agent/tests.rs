@@ -1,7 +1,7 @@
 //! Tests of the output about an agent on a small node.
 
 use headroom_proto::{
-    status::{AckStatus, StreamState},
+    status::{AckStatus, ResourceStatus, StreamState},
     v1alpha1::AgentPodUse,
 };
 use insta::assert_snapshot;
@@ -165,16 +165,29 @@ fn waits(counts: [u64; 3]) -> AgentHistogram {
 
 #[test]
 fn the_status_of_an_agent() {
-    assert_snapshot!(status(&agent()), @r"
+    assert_snapshot!(status(&agent(), Layout::default()), @r"
     agent 0.1.0 of node worker-1, uid u1
     FULL (ebpf), production timing: kernel programs count every context switch
     report 7 of boot b1, pods of generation 4711
     history counts since 3h ago: the agent found no checkpoint
     pods by cgroup: 31 tracked, 0 untracked, 1 unreadable
 
-    RESOURCE  CAPACITY     RAW    SAFE      P0       P      RW   BOUND    SLACK  TARGET  PUBLISHED  COVERAGE  MARGIN  BRAKE  REASONS
-    cpu          4000m   4000m   3600m   1000m   1333m   2000m   2000m    1120m    1.28       1.25    100.0%   10.0%      0  slack
-    memory      8.0GiB  8.0GiB  7.2GiB  2.0GiB  2.7GiB  4.0GiB  4.0GiB  -1.0GiB    1.28       1.25    100.0%   10.0%      0  slack
+                  CPU   MEMORY  MEANING
+    C           4000m   8192Mi  physical capacity
+    A           4000m   8192Mi  raw allocatable
+    T           3600m   7373Mi  safe use
+    P0          1000m   2048Mi  expected peak
+    P           1333m   2731Mi  predicted peak
+    Rw          2000m   4096Mi  warm requests
+    R           2000m   4096Mi  requests of all pods bound
+    S           1120m  -1024Mi  slack
+    target       1.28     1.28  where the ratio is going
+    published    1.25     1.25  the ratio
+    coverage   100.0%   100.0%  share of the history that is valid
+    margin      10.0%    10.0%  on the peak
+    brake        none     none  keeps the ratio down
+    cpu: measured use leaves room above raw (slack)
+    memory: measured use leaves room above raw (slack)
 
     HOOK              HEALTH       FLAVOUR  RUNS  NS/RUN  REASON
     sched_wakeup_new  unsupported  -           -       -  this kernel has no such tracepoint
@@ -201,7 +214,7 @@ fn what_the_verifier_said_is_told_by_its_end_and_in_full_as_json() {
         ],
         ..agent()
     };
-    let text = status(&agent);
+    let text = status(&agent, Layout::default());
     let said = "the kernel's verifier refused the program for sched_wakeup, sched_switch; the end of its log (-o json has \
                 more):\n  line 13\n";
     assert!(text.contains(said), "{text}");
@@ -222,7 +235,7 @@ fn an_agent_that_has_no_programs_and_no_server() {
         streams: Vec::new(),
         ..agent()
     };
-    let text = status(&alone);
+    let text = status(&alone, Layout::default());
     assert!(
         text.contains("uid not told yet") && text.contains("\nno kernel programs\n"),
         "{text}"
@@ -232,7 +245,7 @@ fn an_agent_that_has_no_programs_and_no_server() {
 
 #[test]
 fn the_signals_of_an_agent() {
-    assert_snapshot!(signals(&agent().signals), @r"
+    assert_snapshot!(signals(&agent().signals, Layout::default()), @r"
     SIGNAL              VALUE  HEALTH       SOURCE        MISSING
     cpu-busy            1250m  ok           sched_switch  -
     sigma8               1.2%  ok           sched_switch  -
@@ -245,13 +258,27 @@ fn the_signals_of_an_agent() {
 }
 
 #[test]
+fn an_agent_fits_80_columns() {
+    let layout = Layout {
+        width: Some(80),
+        ..Layout::default()
+    };
+    for text in [
+        shown(&PROGRAMS, agent().programs.iter().map(super::program), layout),
+        signals(&agent().signals, layout),
+    ] {
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
+
+#[test]
 fn the_pods_of_an_agent() {
-    assert_snapshot!(pods(&[pod("p1", false), pod("p2", true)]), @r"
-    POD   CPU  REQUEST  MEMORY  REQUEST  TRUST  EXCLUSIVE  STATE
-    p1   250m        -  1.0GiB        -  50.0%         0m  no server tells of it
-    p2      -    1000m       -   2.0GiB  50.0%         0m  deleting
+    assert_snapshot!(pods(&[pod("p1", false), pod("p2", true)], Layout::default()), @r"
+    POD   CPU  CPU-REQUEST  MEMORY  MEM-REQUEST  TRUST  EXCLUSIVE  STATE
+    p1   250m            -  1024Mi            -  50.0%         0m  no server tells of it
+    p2      -        1000m       -       2048Mi  50.0%         0m  deleting
     ");
-    assert_eq!(pods(&[]), "no pods\n");
+    assert_eq!(pods(&[], Layout::default()), "no pods\n");
 }
 
 #[test]

@@ -1,0 +1,304 @@
+//! `NodeListing`: fetches the nodes that a command lists, selects and sorts them, and prints them once or with each change.
+
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    io::Write,
+    time::Duration,
+};
+
+use headroom_domain::{hint::Brake, resource::Resource};
+use serde_json::Value;
+use tokio::{
+    signal,
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
+
+use super::Session;
+use crate::{
+    args::{ListArgs, NodeLabelSelector, NodeName, NodeOrder, OutputFormat},
+    connect::{self, Connection, NodeWatch},
+    error::Error,
+    output::{Layout, StyledText, Tone},
+    screen::Screen,
+    view::NodeView,
+};
+
+/// Ages are redrawn, and a lost webhook is asked again, this often.
+const BEAT: Duration = Duration::from_secs(1);
+/// Labels of nodes are asked for again this often, and when there is a new node.
+const LABELS_EVERY: Duration = Duration::from_secs(30);
+
+/// How a command shows nodes.
+#[derive(Clone, Copy)]
+pub(super) struct NodeRendering {
+    pub(super) table: fn(&[NodeView], Layout) -> StyledText,
+    pub(super) line: fn(&NodeView) -> String,
+    /// `None` for a node that is not shown.
+    pub(super) json: fn(&NodeView) -> Option<Value>,
+}
+
+/// Lists nodes as the flags say.
+pub(super) async fn run<W: Write>(
+    flags: ListArgs,
+    rendering: NodeRendering,
+    session: Session<'_, W>,
+) -> Result<(), Error> {
+    let mut webhook = connect::open(&session.connect).await?;
+    let Session { output, screen, .. } = session;
+    // The first answer must come: an address or token that is wrong is no passing trouble.
+    let nodes = webhook.list(flags.node.as_ref().map(NodeName::as_str)).await?;
+    let selected = SelectedNodes::fetch(flags.selector.as_ref(), &mut webhook).await?;
+    let mut picture = Picture {
+        selected,
+        order: flags.sort_by,
+        has_headers: !flags.no_headers,
+        rendering,
+        output,
+        nodes: Vec::new(),
+        since: Instant::now(),
+        trouble: None,
+    };
+    if flags.watch {
+        return live(&mut webhook, &flags, nodes, picture, screen).await;
+    }
+    picture.set_nodes(nodes);
+    picture.print_once(screen)
+}
+
+/// Follows the webhook until Ctrl-C; asks again when it goes away, but not when it refuses.
+async fn live<W: Write>(
+    webhook: &mut Connection,
+    flags: &ListArgs,
+    nodes: Vec<NodeView>,
+    mut picture: Picture,
+    screen: &mut Screen<W>,
+) -> Result<(), Error> {
+    let node = flags.node.as_ref().map(NodeName::as_str);
+    picture.replace(nodes, screen)?;
+    loop {
+        let ended = tokio::select! {
+            biased;
+            interrupted = signal::ctrl_c() => return interrupted.map_err(Error::Write),
+            ended = follow(webhook, node, &mut picture, screen) => ended,
+        };
+        match ended {
+            Ok(Ended::LabelsAreOld) => match SelectedNodes::fetch(flags.selector.as_ref(), webhook).await {
+                Ok(selected) => {
+                    picture.selected = selected;
+                    continue;
+                }
+                Err(error) if error.is_passing() => picture.trouble = Some(error.to_string()),
+                Err(error) => return Err(error),
+            },
+            Ok(Ended::ByWebhook) => picture.trouble = Some("the webhook ended the stream".to_owned()),
+            Err(error) if error.is_passing() => picture.trouble = Some(error.to_string()),
+            Err(error) => return Err(error),
+        }
+        picture.draw(screen)?;
+        tokio::select! {
+            interrupted = signal::ctrl_c() => return interrupted.map_err(Error::Write),
+            () = sleep(BEAT) => {}
+        }
+    }
+}
+
+/// Why a stream is not followed any more.
+enum Ended {
+    ByWebhook,
+    LabelsAreOld,
+}
+
+/// Follows one stream to its end.
+async fn follow<W: Write>(
+    webhook: &mut Connection,
+    node: Option<&str>,
+    picture: &mut Picture,
+    screen: &mut Screen<W>,
+) -> Result<Ended, Error> {
+    let mut watch: NodeWatch<'_> = webhook.watch(node).await?;
+    let mut beat = interval(BEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            nodes = watch.next() => match nodes? {
+                Some(nodes) if picture.selected.is_old(&nodes) => return Ok(Ended::LabelsAreOld),
+                Some(nodes) => picture.replace(nodes, screen)?,
+                None => return Ok(Ended::ByWebhook),
+            },
+            _ = beat.tick() => picture.draw(screen)?,
+        }
+    }
+}
+
+/// The nodes that a selector selects, as far as their labels were known.
+struct SelectedNodes {
+    /// Names of those that are selected, and of all; `None` without a selector.
+    names: Option<(HashSet<String>, HashSet<String>)>,
+    fetched: Instant,
+}
+
+impl SelectedNodes {
+    async fn fetch(selector: Option<&NodeLabelSelector>, webhook: &mut Connection) -> Result<Self, Error> {
+        let names = match selector {
+            None => None,
+            Some(NodeLabelSelector(selector)) => {
+                let known = webhook.node_labels(None).await?;
+                let matching = known.matching(selector).map(ToOwned::to_owned).collect();
+                Some((matching, known.names().map(ToOwned::to_owned).collect()))
+            }
+        };
+        Ok(Self {
+            names,
+            fetched: Instant::now(),
+        })
+    }
+
+    fn has(&self, node: &NodeView) -> bool {
+        let names = self.names.as_ref();
+        names.is_none_or(|(selected, _)| selected.contains(&node.name))
+    }
+
+    /// True if labels must be asked for before these nodes are shown.
+    fn is_old(&self, nodes: &[NodeView]) -> bool {
+        let Some((_, known)) = &self.names else {
+            return false;
+        };
+        let age = self.fetched.elapsed();
+        // A node may be gone again before its labels come: no more than once a beat.
+        age >= LABELS_EVERY || (age >= BEAT && nodes.iter().any(|node| !known.contains(&node.name)))
+    }
+}
+
+/// What is on the screen.
+struct Picture {
+    selected: SelectedNodes,
+    order: NodeOrder,
+    has_headers: bool,
+    rendering: NodeRendering,
+    output: OutputFormat,
+    nodes: Vec<NodeView>,
+    /// When `nodes` came.
+    since: Instant,
+    /// Why nothing newer comes.
+    trouble: Option<String>,
+}
+
+impl Picture {
+    /// The nodes that are selected, in order; those from before.
+    fn set_nodes(&mut self, mut nodes: Vec<NodeView>) -> Vec<NodeView> {
+        nodes.retain(|node| self.selected.has(node));
+        sort(&mut nodes, self.order);
+        self.since = Instant::now();
+        self.trouble = None;
+        std::mem::replace(&mut self.nodes, nodes)
+    }
+
+    fn print_once<W: Write>(&self, screen: &mut Screen<W>) -> Result<(), Error> {
+        match self.output {
+            OutputFormat::Table | OutputFormat::Wide => {
+                let table = (self.rendering.table)(&self.nodes, self.layout(screen));
+                screen.print_styled(&table)
+            }
+            OutputFormat::Json | OutputFormat::Yaml => {
+                let rows: Value = self.nodes.iter().filter_map(self.rendering.json).collect();
+                screen.print(&format!("{rows:#}\n"))
+            }
+            OutputFormat::Name => {
+                let names: String = self.nodes.iter().filter_map(|node| self.name(node)).collect();
+                screen.print(&names)
+            }
+        }
+    }
+
+    fn replace<W: Write>(&mut self, nodes: Vec<NodeView>, screen: &mut Screen<W>) -> Result<(), Error> {
+        let before = self.set_nodes(nodes);
+        if self.is_drawn(screen) {
+            return self.draw(screen);
+        }
+        let before: HashMap<&str, &NodeView> = before.iter().map(|node| (node.name.as_str(), node)).collect();
+        let has_changed = |node: &&NodeView| {
+            before
+                .get(node.name.as_str())
+                .is_none_or(|old| node.differs_from(old))
+        };
+        for node in self.nodes.iter().filter(has_changed) {
+            let line = match self.output {
+                OutputFormat::Table | OutputFormat::Wide => Some((self.rendering.line)(node)),
+                OutputFormat::Json | OutputFormat::Yaml => {
+                    (self.rendering.json)(node).map(|row| format!("{row}\n"))
+                }
+                OutputFormat::Name => self.name(node),
+            };
+            if let Some(line) = line.filter(|line| !line.is_empty()) {
+                screen.print(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, node: &NodeView) -> Option<String> {
+        (self.rendering.json)(node).map(|_shown| format!("node/{}\n", node.name))
+    }
+
+    /// Draws the table with the ages of this moment, where a table is drawn at all.
+    fn draw<W: Write>(&self, screen: &mut Screen<W>) -> Result<(), Error> {
+        if !self.is_drawn(screen) {
+            return Ok(());
+        }
+        let elapsed = self.since.elapsed();
+        let nodes: Vec<NodeView> = self.nodes.iter().map(|node| node.later(elapsed)).collect();
+        let mut text = (self.rendering.table)(&nodes, self.layout(screen));
+        if let Some(trouble) = &self.trouble {
+            text.push(Tone::Alarm, format!("{trouble}; trying again\n"));
+        }
+        screen.redraw(&text)
+    }
+
+    fn layout<W: Write>(&self, screen: &Screen<W>) -> Layout {
+        Layout {
+            width: screen.width(),
+            is_wide: self.output == OutputFormat::Wide,
+            has_headers: self.has_headers,
+        }
+    }
+
+    fn is_drawn<W: Write>(&self, screen: &Screen<W>) -> bool {
+        matches!(self.output, OutputFormat::Table | OutputFormat::Wide) && screen.is_terminal()
+    }
+}
+
+/// Sorts nodes, which come by name. Nodes of one rank stay by name.
+fn sort(nodes: &mut [NodeView], order: NodeOrder) {
+    let used = |node: &NodeView, resource| Reverse(node.used(resource));
+    match order {
+        NodeOrder::Name => nodes.sort_by(|one, other| one.name.cmp(&other.name)),
+        NodeOrder::Cpu => nodes.sort_by_key(|node| used(node, Resource::Cpu)),
+        NodeOrder::Memory => nodes.sort_by_key(|node| used(node, Resource::Memory)),
+        NodeOrder::Ratio => {
+            nodes.sort_by_key(|node| {
+                Reverse(
+                    Resource::ALL
+                        .map(|resource| node.ratio(resource))
+                        .into_iter()
+                        .max(),
+                )
+            });
+        }
+        NodeOrder::Free => nodes.sort_by_key(|node| {
+            let free = node.free(Resource::Cpu);
+            (free.is_none(), free)
+        }),
+        NodeOrder::Brake => nodes.sort_by_key(|node| Reverse(strongest_brake(node))),
+        NodeOrder::Age => nodes.sort_by_key(|node| {
+            let age = node.hint.as_ref().map(|hint| hint.age);
+            (age.is_some(), Reverse(age))
+        }),
+    }
+}
+
+fn strongest_brake(node: &NodeView) -> Option<Brake> {
+    let report = &node.hint.as_ref()?.report;
+    let brakes = Resource::ALL.map(|resource| report.resources.get(resource).brake);
+    brakes.into_iter().max()
+}

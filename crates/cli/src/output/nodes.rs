@@ -1,0 +1,187 @@
+//! Renders nodes as a table for people, a row each, and as lines of `key=value` for logs and pipes.
+
+use headroom_domain::{
+    hint::{Brake, Freshness},
+    resource::{PerResource, Resource},
+};
+
+use super::{
+    escape::one_line,
+    styled_text::{StyledText, Tone},
+    table::{
+        Cell,
+        Column::{Number, Text},
+        Layout, RankedColumn, Table,
+    },
+};
+use crate::{
+    human_numbers::{age, in_column},
+    view::{Hint, NodeView, brake_name, freshness_word, sees},
+};
+
+/// Columns of the table. The unit of each is that of its resource: milli-cores, or MiB.
+const COLUMNS: [RankedColumn; 19] = [
+    Text("NODE").always(),
+    Text("MODE").ranked(5),
+    Text("SEES").ranked(10),
+    Number("CPU-USED").ranked(4),
+    Number("CPU-PEAK").ranked(9),
+    Number("CPU-RATIO").always(),
+    Number("CPU-RAW").ranked(11),
+    Number("CPU-ALLOC").ranked(6),
+    Number("CPU-BOUND").ranked(12),
+    Number("CPU-FREE").ranked(2),
+    Number("MEM-USED").ranked(7),
+    Number("MEM-PEAK").ranked(13),
+    Number("MEM-RATIO").ranked(8),
+    Number("MEM-RAW").ranked(15),
+    Number("MEM-ALLOC").ranked(14),
+    Number("MEM-BOUND").ranked(16),
+    Number("MEM-FREE").ranked(3),
+    Text("BRAKE").ranked(0),
+    Text("AGE").ranked(1),
+];
+
+/// The table of nodes: what they use, how far they are amplified, what brakes them.
+pub fn top(nodes: &[NodeView], layout: Layout) -> StyledText {
+    let mut text = Table::new(&COLUMNS, nodes.iter().map(cells)).render(layout);
+    // It is one floor for all nodes.
+    if let Some(trouble) = nodes.iter().find_map(|node| node.floor_trouble.as_ref()) {
+        text.push(Tone::Alarm, one_line(trouble));
+        text.push(Tone::Plain, "\n");
+    }
+    text
+}
+
+/// A node as one line of `key=value`, of all columns.
+pub fn line(node: &NodeView) -> String {
+    let pairs: Vec<String> = COLUMNS
+        .iter()
+        .zip(cells(node))
+        .map(|(column, cell)| {
+            let value = one_line(&cell.text).replace(' ', "-");
+            format!("{}={value}", column.title().to_lowercase())
+        })
+        .collect();
+    pairs.join(" ") + "\n"
+}
+
+fn cells(node: &NodeView) -> [Cell; COLUMNS.len()] {
+    let missing = || "-".to_owned();
+    let cpu = amounts(node, Resource::Cpu);
+    let memory = amounts(node, Resource::Memory);
+    let [
+        cpu_used,
+        cpu_peak,
+        cpu_ratio,
+        cpu_raw,
+        cpu_stored,
+        cpu_bound,
+        cpu_free,
+    ] = cpu;
+    let [
+        memory_used,
+        memory_peak,
+        memory_ratio,
+        memory_raw,
+        memory_stored,
+        memory_bound,
+        memory_free,
+    ] = memory;
+    [
+        node.name.as_str().into(),
+        node.mode().map_or_else(missing, |mode| mode.to_string()).into(),
+        node.hint.as_ref().map_or_else(missing, sees).into(),
+        cpu_used,
+        cpu_peak,
+        cpu_ratio,
+        cpu_raw,
+        cpu_stored,
+        cpu_bound,
+        cpu_free,
+        memory_used,
+        memory_peak,
+        memory_ratio,
+        memory_raw,
+        memory_stored,
+        memory_bound,
+        memory_free,
+        brakes(node),
+        node.hint.as_ref().map_or_else(|| missing().into(), hint_age),
+    ]
+}
+
+/// Used, peak, ratio, raw, allocatable, bound and free.
+fn amounts(node: &NodeView, resource: Resource) -> [Cell; 7] {
+    let missing = || "-".to_owned();
+    let known = |amount: Option<u64>| {
+        let text = amount.map_or_else(missing, |amount| in_column(resource, i128::from(amount)));
+        Cell::from(text)
+    };
+    let of = |amounts: Option<PerResource<u64>>| known(amounts.map(|of| *of.get(resource)));
+    let free = node.free(resource);
+    [
+        known(node.used(resource)),
+        known(node.peak(resource)),
+        node.ratio(resource)
+            .map_or_else(missing, |ratio| ratio.to_string())
+            .into(),
+        of(node.raw),
+        of(node.allocatable),
+        of(node.bound),
+        Cell {
+            text: free.map_or_else(missing, |free| in_column(resource, free)),
+            tone: if free.is_some_and(|free| free < 0) {
+                Tone::Alarm
+            } else {
+                Tone::Plain
+            },
+        },
+    ]
+}
+
+/// The brakes of all resources that have one.
+fn brakes(node: &NodeView) -> Cell {
+    let Some(hint) = &node.hint else {
+        return "-".into();
+    };
+    let brakes = Resource::ALL.map(|resource| (resource, hint.report.resources.get(resource).brake));
+    let in_force = brakes.iter().filter(|(_, brake)| *brake != Brake::Off);
+    let texts: Vec<String> = in_force
+        .map(|(resource, brake)| format!("{resource} {}", brake_name(*brake)))
+        .collect();
+    let strongest = brakes.iter().map(|(_, brake)| *brake).max().unwrap_or_default();
+    Cell {
+        text: if texts.is_empty() {
+            "-".to_owned()
+        } else {
+            texts.join(", ")
+        },
+        tone: brake_tone(strongest),
+    }
+}
+
+/// How urgent a brake is.
+pub(super) const fn brake_tone(brake: Brake) -> Tone {
+    match brake {
+        Brake::Off => Tone::Plain,
+        Brake::Hold | Brake::Shed => Tone::Warning,
+        Brake::Stop => Tone::Alarm,
+    }
+}
+
+/// A report's age, and how much it counts where that is not in full.
+pub(super) fn hint_age(hint: &Hint) -> Cell {
+    let (text, word) = (age(hint.age), freshness_word(hint.freshness));
+    match hint.freshness {
+        Freshness::Fresh => text.into(),
+        Freshness::Hold => Cell {
+            text: format!("{text} {word}"),
+            tone: Tone::Warning,
+        },
+        Freshness::Stop => Cell {
+            text: format!("{text} {word}"),
+            tone: Tone::Alarm,
+        },
+    }
+}
