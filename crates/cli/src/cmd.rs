@@ -8,7 +8,6 @@ mod completions;
 mod config;
 mod explain;
 mod hints;
-mod node;
 mod node_listing;
 mod off;
 mod pod;
@@ -30,7 +29,7 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Top(top::TopArgs),
-    Node(node::NodeArgs),
+    #[command(alias = "node")]
     Explain(explain::ExplainArgs),
     Hints(hints::HintsArgs),
     Off(off::OffArgs),
@@ -65,7 +64,6 @@ impl Command {
     pub(crate) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
         match self {
             Self::Top(args) => args.run(session).await,
-            Self::Node(args) => args.run(session).await,
             Self::Explain(args) => args.run(session).await,
             Self::Hints(args) => args.run(session).await,
             Self::Off(args) => args.run(session).await,

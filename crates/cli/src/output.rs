@@ -14,33 +14,23 @@ mod reports;
 pub(crate) mod slo;
 mod styled_text;
 mod table;
-
-use std::borrow::Borrow;
+mod verdict;
 
 pub(crate) use self::{
     escape::escaped,
     json::{measured as measured_json, members as row_members, policy as policy_json},
     numbers::{derivation_json, words},
     table::{Cell, Column, Table},
+    verdict::Verdict,
 };
 pub use self::{
     escape::one_line,
-    json::{node as node_json, report as report_json, row as row_json},
+    json::{report as report_json, row as row_json},
     nodes::{line as top_line, top as top_table},
-    page::Page,
     reports::{hint_line, hints as hints_table},
     styled_text::{StyledText, Tone},
     table::Layout,
 };
-
-/// Reason codes on one line; `-` for none.
-pub(crate) fn reasons<S: Borrow<str>>(codes: &[S]) -> String {
-    if codes.is_empty() {
-        "-".to_owned()
-    } else {
-        codes.join(",")
-    }
-}
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -69,10 +69,7 @@ impl NodeView {
 
     /// Allocatable over raw, to the nearest cent; `None` if either is not known.
     pub fn ratio(&self, resource: Resource) -> Option<Cents> {
-        let raw = u128::from(*self.raw?.get(resource));
-        let allocatable = u128::from(*self.allocatable?.get(resource));
-        let cents = (allocatable * 200 + raw).checked_div(raw * 2)?;
-        u32::try_from(cents).ok().map(Cents)
+        cents(*self.allocatable?.get(resource), *self.raw?.get(resource))
     }
 
     /// Measured use of the whole machine, the system's included: CPU over the agent's last frame, memory now.
@@ -144,6 +141,13 @@ pub const fn source(sight: AgentMode) -> &'static str {
         AgentMode::Proc => "procfs",
         AgentMode::Blind => "none",
     }
+}
+
+/// One amount over another, to the nearest cent; `None` over nothing.
+pub(crate) fn cents(amount: u64, raw: u64) -> Option<Cents> {
+    let (amount, raw) = (u128::from(amount), u128::from(raw));
+    let cents = (amount * 200 + raw).checked_div(raw * 2)?;
+    u32::try_from(cents).ok().map(Cents)
 }
 
 /// What an agent sees, and a word of warning when its timing is not meant for production.

@@ -168,31 +168,31 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
         (&"n1".into(), &7.into(), &150.into())
     );
 
-    let page = cli.ask(&["node", "n1"]).await;
     let uid = node.uid().expect("a UID");
+    let page = cli.ask(&["explain", "node/n1"]).await;
     assert!(
-        page.starts_with(&format!(
-            "node n1, uid {uid}, 0 pods bound\nmode auto by the configuration file, floor requests\n"
-        )),
+        page.starts_with("n1 offers 6,000m of 4,000m cpu (1.50). "),
         "{page}"
     );
     for line in [
-        "cpu: ratio 1.50, allocatable 4000m -> 6000m, bound 0m, free 6000m",
-        "memory: ratio 1.00, allocatable 8.0GiB -> 8.0GiB, bound 0.0GiB, free 8.0GiB",
+        &*format!(
+            "node n1, uid {uid}, 0 pods bound\nmode auto by the configuration file, floor at what pods hold\n"
+        ),
+        "cpu: ratio 1.50, allocatable 4000m -> 6000m, bound 0m, free 6000m, used 1500m, peak 1800m",
+        "memory: ratio 1.00, allocatable 8.0GiB -> 8.0GiB, bound 0B, free 8.0GiB, used 2.0GiB, peak 3.0GiB",
+        "a fresh hint is applied (hint)",
+        "stored as it is to be",
     ] {
         assert!(page.contains(line), "{line:?} is not in {page}");
     }
-    let page = cli.ask(&["node", "n2"]).await;
-    assert!(page.contains("no agent has reported"), "{page}");
-
-    let told = cli.ask(&["explain", "n1"]).await;
+    let page = cli.ask(&["node", "n1", "--why"]).await;
     for line in [
-        "mode auto by the configuration file, floor requests",
         "  baseline  4000m  raw: what the kubelet itself makes of the machine",
-        "hint: a fresh hint is applied",
-        "stored as it is to be",
+        "a fresh hint is applied (hint)",
+        "predicted peak",
+        "\nsignals\n",
     ] {
-        assert!(told.contains(line), "{line:?} is not in {told}");
+        assert!(page.contains(line), "{line:?} is not in {page}");
     }
     let told = cli.ask_json(&["explain", "n1"]).await;
     let rules = told["rules_cpu"].as_array().expect("rules");
@@ -202,7 +202,13 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
         told["allocatable_cpu_milli"]
     );
     let told = cli.ask(&["explain", "n2"]).await;
-    assert!(told.contains("no-hint: no agent has reported yet"), "{told}");
+    assert!(told.contains("no agent has reported yet (no-hint)"), "{told}");
+    assert!(
+        told.lines()
+            .next()
+            .is_some_and(|line| line.ends_with("No agent has reported yet.")),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

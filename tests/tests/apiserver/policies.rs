@@ -117,7 +117,7 @@ impl PolicySite {
             .arg(&self.webhook.ca)
             .arg("--token-file")
             .arg(&file)
-            .args(["node", node]);
+            .args(["explain", node]);
         let output = tokio::task::spawn_blocking(move || command.output()).await;
         let output = output.expect("join").expect("run it");
         assert!(output.status.success(), "{output:?}");

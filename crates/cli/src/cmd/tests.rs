@@ -307,10 +307,20 @@ async fn five_thousand_nodes_are_shown() {
 #[tokio::test]
 async fn one_node_is_explained_and_its_report_shown() {
     let webhook = Running::start().await;
-    let page = webhook.ask(&["node", "b"]).await.unwrap();
+    let page = webhook.ask(&["explain", "node/b"]).await.unwrap();
     assert!(
-        page.starts_with("node b, uid u1") && page.contains("predicted peak"),
+        page.starts_with("b offers 40,320m of 31,500m cpu (1.28). ") && !page.contains("predicted peak"),
         "{page}"
+    );
+    // The name that it had before.
+    let page = webhook.ask(&["node", "b", "--why"]).await.unwrap();
+    assert!(
+        page.contains("\nnode b, uid u1") && page.contains("predicted peak"),
+        "{page}"
+    );
+    assert_eq!(
+        webhook.ask(&["explain", "b", "-o", "name"]).await.unwrap(),
+        "node/b\n"
     );
     let hints = webhook.ask(&["hints", "-o", "json"]).await.unwrap();
     let reports: serde_json::Value = serde_json::from_str(&hints).unwrap();

@@ -8,11 +8,8 @@ use headroom_domain::{
 };
 use serde_json::{Map, Value, json};
 
-use super::numbers::{calibration, derivation_json, highs, progress, words};
-use crate::{
-    derivation::Derivation,
-    view::{Hint, NodeView, freshness, source},
-};
+use super::numbers::{calibration, highs, progress, words};
+use crate::view::{Hint, NodeView, freshness, source};
 
 /// One node in short.
 pub fn row(node: &NodeView) -> Value {
@@ -96,20 +93,6 @@ fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 10] {
 
 fn age_ms(hint: &Hint) -> u64 {
     u64::try_from(hint.age.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Everything about one node: the row, each derivation, the report.
-pub fn node(node: &NodeView) -> Value {
-    let mut all = members(node);
-    for resource in Resource::ALL {
-        let derivation = Derivation::derive(node, resource).map(|derivation| derivation_json(&derivation));
-        all.insert(resource.name().to_owned(), json!(derivation));
-    }
-    all.insert("hint".to_owned(), json!(node.hint.as_ref().map(report)));
-    all.insert("policy".to_owned(), json!(node.policy.as_ref().map(policy)));
-    all.insert("policy_refused".to_owned(), json!(node.policy_refused));
-    all.insert("floor_trouble".to_owned(), json!(node.floor_trouble));
-    Value::Object(all)
 }
 
 pub(crate) fn policy(in_force: &InForce) -> Value {

@@ -1,46 +1,18 @@
-//! `Page`: renders all data about one node as one page of text.
+//! Parts of a node's page: what is known before any rule applies, what is in force, and the signals measured last.
 
 use std::{fmt, time::Duration};
 
 use headroom_domain::{
     hint::{Beginning, NodeHint, Past, Signal},
-    policy::{Bounds, InForce, Policy, Source},
+    policy::{Bounds, Floor, InForce, Policy, Source},
     resource::Resource,
 };
 
-use super::{escape::one_line, nodes::hint_age, reasons};
+use super::{escape::one_line, nodes::hint_age};
 use crate::{
-    derivation::{Derivation, SYMBOL},
     human_numbers::{age, percent, short, with_unit},
-    view::{Hint, NodeView, source},
+    view::{Hint, NodeView, sees},
 };
-
-/// The page of one node: its state, the derivation of each ratio, the signals behind it.
-#[derive(Debug)]
-pub struct Page<'a>(pub &'a NodeView);
-
-impl fmt::Display for Page<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(node) = self;
-        inputs(f, node)?;
-        let hint = node.hint.as_ref();
-        for resource in Resource::ALL {
-            writeln!(f, "\n{resource}: {}", outcome(node, resource))?;
-            match Derivation::derive(node, resource) {
-                Some(derivation) => write!(f, "{derivation}")?,
-                None => writeln!(f, "  nothing has been derived yet")?,
-            }
-            let report = hint.map(|hint| hint.report.resources.get(resource));
-            let agent = report.map_or_else(|| reasons::<String>(&[]), |report| reasons(&report.reasons));
-            writeln!(f, "  {:<SYMBOL$}{agent}", "agent")?;
-            writeln!(f, "  {:<SYMBOL$}{}", "webhook", reasons(&node.why(resource)))?;
-        }
-        match hint {
-            None => Ok(()),
-            Some(hint) => signals(f, &hint.report.signals),
-        }
-    }
-}
 
 /// What is known of a node before any rule applies: the node, its policy, its newest report.
 pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result {
@@ -96,7 +68,7 @@ fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
         Source::Annotation => "the node's annotation",
         Source::Gate => "the feature gate",
     };
-    write!(f, "mode {mode} by {by}, floor {}", floor.name())?;
+    write!(f, "mode {mode} by {by}, floor {}", floor_words(*floor))?;
     match entry {
         Some(entry) if *mode_from != Source::Entry => writeln!(f, ", under {entry}")?,
         Some(_) | None => writeln!(f)?,
@@ -114,8 +86,16 @@ fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
     Ok(())
 }
 
-/// What is in force: ratio, allocatable and what is left of it.
-fn outcome(node: &NodeView, resource: Resource) -> String {
+/// What a policy's floor keeps.
+const fn floor_words(floor: Floor) -> &'static str {
+    match floor {
+        Floor::Requests => "at what pods hold",
+        Floor::None => "none",
+    }
+}
+
+/// What is in force: ratio, allocatable and what is left of it, and what is used.
+pub(crate) fn outcome(node: &NodeView, resource: Resource) -> String {
     let amount = |amounts: Option<u64>| {
         amounts.map_or_else(
             || "unknown".to_owned(),
@@ -126,7 +106,7 @@ fn outcome(node: &NodeView, resource: Resource) -> String {
         amount(amounts.map(|of| *of.get(resource)))
     };
     format!(
-        "ratio {}, allocatable {} -> {}, bound {}, free {}",
+        "ratio {}, allocatable {} -> {}, bound {}, free {}, used {}, peak {}",
         node.ratio(resource)
             .map_or_else(|| "unknown".to_owned(), |ratio| ratio.to_string()),
         of(node.raw),
@@ -134,6 +114,8 @@ fn outcome(node: &NodeView, resource: Resource) -> String {
         of(node.bound),
         node.free(resource)
             .map_or_else(|| "unknown".to_owned(), |free| short(resource, free)),
+        amount(node.used(resource)),
+        amount(node.peak(resource)),
     )
 }
 
@@ -143,15 +125,15 @@ fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
         seq,
         is_primary,
         pods_generation,
-        sight,
-        timing,
+        sight: _,
+        timing: _,
         is_draining,
         past,
         ..
     } = &hint.report;
     writeln!(
         f,
-        "report {seq} of boot {boot_id}, {} old, {timing} timing, pods of generation {pods_generation}",
+        "report {seq} of boot {boot_id}, age {}, pods of generation {pods_generation}",
         hint_age(hint).text
     )?;
     let primary = if *is_primary {
@@ -160,7 +142,7 @@ fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
         "another replica nudges"
     };
     let draining = if *is_draining { ", the agent is ending" } else { "" };
-    writeln!(f, "agent sees {sight} ({}), {primary}{draining}", source(*sight))?;
+    writeln!(f, "agent: {}, {primary}{draining}", sees(hint))?;
     past.map_or(Ok(()), |past| writeln!(f, "{}", history(past)))
 }
 

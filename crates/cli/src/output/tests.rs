@@ -6,7 +6,6 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1 as wire;
 use insta::assert_snapshot;
-use serde_json::json;
 
 use super::*;
 use crate::view::NodeView;
@@ -55,7 +54,7 @@ fn rules(raw: u64, cents: u32, product: u64, bound: u64, why: &[&str]) -> Vec<wi
     ]
 }
 
-fn in_force() -> InForce {
+pub(crate) fn in_force() -> InForce {
     InForce {
         policy: Policy {
             mode: Mode::Auto,
@@ -173,7 +172,7 @@ fn node(status: wire::NodeStatus) -> NodeView {
 }
 
 /// A node that nobody measures, and one whose agent has only procfs, runs with demo timing and is late.
-fn others() -> [NodeView; 2] {
+pub(crate) fn others() -> [NodeView; 2] {
     let silent = wire::NodeStatus {
         hint: None,
         hint_standing: String::new(),
@@ -300,101 +299,6 @@ fn a_line_says_all_that_a_row_says() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "the snapshot is one page")]
-fn the_page_derives_the_ratio_term_by_term() {
-    assert_snapshot!(Page(&node(status("worker-1"))), @r#"
-    node worker-1, uid u1, 31 pods bound
-    mode auto by the ConfigMap's entry "batch", floor requests
-      cpu     bounds 1.00..2.00, target 90.0%, annotation up to 5.00
-      memory  bounds 1.00..1.00, target 90.0%, annotation up to 5.00
-    report 7 of boot b1, 3s old, production timing, pods of generation 4711
-    agent sees FULL (ebpf), this replica nudges
-    history counts since 3h ago: the agent found no checkpoint: the node is new, or the folder does not outlive the pod
-
-    cpu: ratio 1.28, allocatable 31500m -> 40320m, bound 30000m, free 10320m
-      C               32000m  physical capacity
-      A               31500m  raw allocatable, the kubelet's own
-      theta            90.0%  share that predicted use may reach
-      T               28800m  safe use: the smaller of theta × C and A
-      max H           13900m  highest peak of the history, 3h ago: without pods that left, with those that came
-      P0              13900m  expected peak: max H
-      M                10.0%  margin that the outcomes of earlier ratios call for
-      m                10.0%  margin on the peak: M, at most 100.0%
-      P               15290m  predicted peak: P0 × (1 + m), rounded up
-      Rw              27090m  requests of the pods, each weighted by trust
-      R               30000m  requests of all pods bound
-      S                9100m  slack: T - P + Rw - A
-      coverage        100.0%  share of the history that is valid: 288 of 288 frames
-      S'               9100m  what counts of S: S × 288 / 288
-      wanted          40600m  A + S'
-      bounds      1.00..2.00  of the policy: what is wanted lies within
-      A*              40600m  wanted, within bounds: what is wanted
-      target            1.28  A* / A, rounded down
-      brake             none  of the agent; why, its reasons tell
-      step              1.28  at the target: it falls at once and rises slowly
-      published         1.28  the step
-      confidence       90.3%  the smaller of coverage and Rw / R
-      agent       slack
-      webhook     hint
-
-    memory: ratio 1.00, allocatable 118.0GiB -> 118.0GiB, bound 104.0GiB, free 14.0GiB
-      C           134861553664B (125.6GiB)  physical capacity
-      A           126701535232B (118.0GiB)  raw allocatable, the kubelet's own
-      theta                          90.0%  share that predicted use may reach
-      T           114031381708B (106.2GiB)  safe use: theta × A
-      max H         77309411328B (72.0GiB)  highest peak of the history, 0s ago: without pods that left, with those that came
-      H[t-1]        77309411328B (72.0GiB)  the last peak, likewise
-      G                                 0B  worst climb of these peaks within 30m
-      P0            77309411328B (72.0GiB)  expected peak: the larger of max H and H[t-1] + G
-      M                              10.0%  margin that the outcomes of earlier ratios call for
-      m                              10.0%  margin on the peak: M, at most 100.0%
-      P             85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
-      Rw           103079215104B (96.0GiB)  requests of the pods, each weighted by trust
-      R           111669149696B (104.0GiB)  requests of all pods bound
-      S               5368709119B (5.0GiB)  slack: T - P + Rw - A
-      coverage                      100.0%  share of the history that is valid: 288 of 288 frames
-      S'              5368709119B (5.0GiB)  what counts of S: S × 288 / 288
-      wanted      132070244351B (123.0GiB)  A + S'
-      bounds                    1.00..1.00  of the policy: the highest is less than what is wanted
-      A*          126701535232B (118.0GiB)  wanted, within bounds: A × 1.00, rounded down
-      target                          1.00  A* / A, rounded down
-      brake                        L2 shed  of the agent; why, its reasons tell
-      step                            1.00  at the target: it falls at once and rises slowly
-      published                       1.00  the step
-      confidence                     92.3%  the smaller of coverage and Rw / R
-      agent       direct-reclaim,clamped-max
-      webhook     hint,clamped-max
-
-    signals
-      sigma8                        1.2%
-      run-queue-p99                850us
-      refaults                   120MB/s
-      memory-spare                6.0GiB
-    "#);
-}
-
-#[test]
-fn the_page_of_a_silent_node_derives_nothing() {
-    let [silent, _] = others();
-    assert_snapshot!(Page(&silent), @r"
-    node silent, uid u1, 31 pods bound
-    policy not known: what was decided last stays
-    ConfigMap refused: version 12: mode: unknown variant `Auto`
-    no agent has reported
-
-    cpu: ratio unknown, allocatable unknown -> 40320m, bound 30000m, free 10320m
-      nothing has been derived yet
-      agent       -
-      webhook     hint
-
-    memory: ratio unknown, allocatable unknown -> 118.0GiB, bound 104.0GiB, free 14.0GiB
-      nothing has been derived yet
-      agent       -
-      webhook     hint,clamped-max
-    ");
-}
-
-#[test]
 fn the_json_row_has_units_in_its_keys() {
     assert_snapshot!(format!("{:#}", row_json(&node(status("worker-1")))), @r#"
     {
@@ -444,26 +348,6 @@ fn the_json_row_has_units_in_its_keys() {
 }
 
 #[test]
-fn the_json_of_a_node_has_the_derivation_and_the_report() {
-    let value = node_json(&node(status("worker-1")));
-    assert_eq!(value["cpu"]["slack_milli"], 9100);
-    assert_eq!(value["memory"]["safe_bytes"], (118_u64 << 30) * 9 / 10);
-    let expected = json!({"name": "run-queue-p99", "unit": "us", "value": 850});
-    assert_eq!(value["hint"]["signals"][1], expected);
-    assert_eq!(value["policy_refused"], serde_json::Value::Null);
-    let of_resource = |max: u32| json!({"min_cents": 100, "max_cents": max, "target_ppm": 900_000, "static_max_cents": 500});
-    let policy = json!({
-        "mode": "auto", "mode_from": "entry", "entry": "batch", "floor": "requests",
-        "cpu": of_resource(200), "memory": of_resource(100),
-    });
-    assert_eq!(value["policy"], policy);
-    let [silent, _] = others();
-    for key in ["cpu", "policy", "mode"] {
-        assert_eq!(node_json(&silent)[key], serde_json::Value::Null);
-    }
-}
-
-#[test]
 fn what_another_version_says_is_refused_with_the_field() {
     let unknown = wire::NodeStatus {
         hint_standing: "stale".to_owned(),
@@ -482,40 +366,7 @@ fn what_another_version_says_is_refused_with_the_field() {
 }
 
 #[test]
-fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
-    let line = |mode_from: Source, entry: Option<&str>| {
-        let in_force = InForce {
-            mode_from,
-            entry: entry.map(str::to_owned),
-            ..in_force()
-        };
-        let page = Page(&node(wire::NodeStatus {
-            policy: Some(wire::PolicyInForce::from_domain(&in_force, &[])),
-            ..status("n")
-        }))
-        .to_string();
-        page.lines().nth(1).unwrap().to_owned()
-    };
-    assert_eq!(
-        line(Source::Default, None),
-        "mode auto by default, floor requests"
-    );
-    assert_eq!(
-        line(Source::File, Some("wide")),
-        r#"mode auto by the configuration file, floor requests, under the ConfigMap's entry "wide""#
-    );
-    assert_eq!(
-        line(Source::ConfigMap, None),
-        "mode auto by the ConfigMap, floor requests"
-    );
-    assert_eq!(
-        line(Source::Annotation, None),
-        "mode auto by the node's annotation, floor requests"
-    );
-}
-
-#[test]
-fn trouble_with_the_floor_is_said_once_below_the_table_and_on_each_page() {
+fn trouble_with_the_floor_is_said_once_below_the_table() {
     const TROUBLE: &str = "no floor: it is gone";
     let troubled = |name| {
         node(wire::NodeStatus {
@@ -528,7 +379,4 @@ fn trouble_with_the_floor_is_said_once_below_the_table_and_on_each_page() {
         table.ends_with(&format!("\n{TROUBLE}\n")) && table.matches(TROUBLE).count() == 1,
         "{table}"
     );
-    let page = Page(&troubled("a")).to_string();
-    assert!(page.contains(&format!("\n{TROUBLE}\n")), "{page}");
-    assert_eq!(node_json(&troubled("a"))["floor_trouble"], TROUBLE);
 }
