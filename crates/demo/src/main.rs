@@ -8,6 +8,7 @@ mod stage;
 mod story;
 mod truth;
 mod view;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -4,10 +4,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::Result;
 use comfy_table::{Table, presets};
+use rustix::termios::tcgetwinsize;
 
 use super::{
     snapshot::Snapshot,
     story::{Act, Event, checks::Check},
+    wrap::{rows, wrap, wrap_hints},
 };
 
 /// How the demo is shown.
@@ -15,9 +17,9 @@ use super::{
 pub(super) enum View {
     /// One JSON line per change.
     Json,
-    /// A table that redraws itself; the number is the lines of the last one, and the log is what happened so far.
+    /// A table that redraws itself; the number is the rows of the last one, and the log is what happened so far.
     Live {
-        /// Lines to go back before drawing again.
+        /// Rows of the terminal to go back before drawing again.
         drawn: usize,
         /// What happened, newest last.
         log: Vec<String>,
@@ -49,7 +51,7 @@ impl View {
         match self {
             Self::Json => writeln!(io::stderr(), "{text}")?,
             Self::Live { drawn, .. } => {
-                writeln!(io::stdout(), "{text}")?;
+                writeln!(io::stdout(), "{}", wrap_hints(text, columns()))?;
                 // It stays: the next table is drawn below it.
                 *drawn = 0;
             }
@@ -75,12 +77,13 @@ impl View {
             }
             Self::Live { drawn, log } => {
                 log.extend(events.iter().map(|event| event_text(now, *event)));
-                let text = screen(now, act, log);
+                let columns = columns();
+                let text = wrap(&screen(now, act, log), columns);
                 if *drawn > 0 {
                     write!(out, "\x1b[{drawn}A\x1b[J")?;
                 }
                 write!(out, "{text}")?;
-                *drawn = text.lines().count();
+                *drawn = rows(&text, columns);
             }
             Self::Plain { is_headed } => {
                 if !*is_headed {
@@ -108,6 +111,16 @@ impl View {
         }
         Ok(())
     }
+}
+
+/// The columns of a terminal that does not tell how many it has.
+const USUAL_COLUMNS: u16 = 80;
+
+/// The columns of standard output now.
+fn columns() -> usize {
+    let size = tcgetwinsize(io::stdout()).ok();
+    let columns = size.map(|size| size.ws_col).filter(|columns| *columns > 0);
+    usize::from(columns.unwrap_or(USUAL_COLUMNS))
 }
 
 /// An event as a sentence.

@@ -1,9 +1,9 @@
-//! A temporary folder that is removed however its owner ends.
+//! A temporary folder for its owner alone, which is removed however the owner ends.
 
 use std::{
     fs,
     io::ErrorKind,
-    os::unix::process::CommandExt as _,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -30,6 +30,8 @@ impl Folder {
     pub fn new(prefix: &str) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("{prefix}-"))
+            // What is in it may be a credential.
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()
             .context("make a folder")?;
         let janitor = Command::new("sh")

@@ -5,6 +5,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -74,6 +75,11 @@ async fn a_full_cluster_runs_the_pods_of_a_deployment_and_leaves_nothing() {
     .await;
 
     let folder = cluster.dir().to_owned();
+    // What the kubelet's fixture makes in /tmp is in the node's folder.
+    for name in ["kubelet", "static-pods", "pod-logs"] {
+        assert!(folder.join("hollow-0").join(name).is_dir(), "{name}");
+    }
+    assert_eq!(fixtures_left(&log_of_node(&folder)), [PathBuf::new(); 0]);
     assert_eq!(
         processes_of(&folder).len(),
         6,
@@ -82,6 +88,48 @@ async fn a_full_cluster_runs_the_pods_of_a_deployment_and_leaves_nothing() {
     drop(cluster);
     assert_eq!(processes_of(&folder), [0; 0]);
     assert!(!folder.exists());
+}
+
+/// What the kubelet's fixture said that it made and that is still there.
+fn fixtures_left(log: &str) -> Vec<PathBuf> {
+    let made = log
+        .split_whitespace()
+        .map(|word| PathBuf::from(word.trim_matches('"')))
+        .filter(|path| path.starts_with("/tmp") && path.to_string_lossy().contains("/hollow-kubelet."));
+    let made: Vec<PathBuf> = made.collect();
+    assert!(!made.is_empty(), "the log names what was made");
+    made.into_iter().filter(|path| path.exists()).collect()
+}
+
+fn log_of_node(folder: &Path) -> String {
+    fs::read_to_string(folder.join("hollow-0.log")).expect("the kubelet's log")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_and_its_credentials_are_for_its_owner_alone() {
+    let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
+    cluster.kubeconfig_for("somebody", None).expect("a kubeconfig");
+    let mode = |path: &Path| {
+        let metadata = fs::metadata(path).expect("something there");
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode(cluster.dir()), 0o700);
+    assert_eq!(mode(cluster.kubeconfig()), 0o600);
+    let mut credentials = 0;
+    for entry in fs::read_dir(cluster.dir()).expect("its folder") {
+        let path = entry.expect("an entry").path();
+        if path
+            .extension()
+            .is_some_and(|end| end == "key" || end == "kubeconfig")
+        {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+            credentials += 1;
+        }
+    }
+    assert!(
+        credentials >= 5,
+        "admin, somebody, API server, accounts: {credentials}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

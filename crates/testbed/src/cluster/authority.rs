@@ -1,7 +1,7 @@
-//! The cluster's certificate authority. It issues the API server's certificate, and a kubeconfig for each user.
+//! The cluster's certificate authority. It issues the API server's certificate, and a kubeconfig for each user. Only the
+//! user whose cluster it is can read its files.
 
 use std::{
-    fs,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
 };
@@ -14,6 +14,7 @@ use rcgen::{
 use serde_json::json;
 
 use super::command::Layout;
+use crate::agent::write_secret;
 
 /// The authority. Users are told apart by client certificates: the common name is the user, the organisation its group;
 /// one is enough here, and all that rcgen's names can hold.
@@ -43,7 +44,7 @@ impl Authority {
             ca_file: layout.ca_certificate(),
             server: server.to_owned(),
         };
-        write(&authority.ca_file, &authority.certificate)?;
+        write_secret(&authority.ca_file, &authority.certificate)?;
 
         let mut params =
             CertificateParams::new(vec!["localhost".to_owned()]).context("name the API server")?;
@@ -55,8 +56,8 @@ impl Authority {
         authority.issue(&params, &layout.server_certificate(), &layout.server_key())?;
 
         let key = KeyPair::generate().context("make the key of service accounts")?;
-        write(&layout.service_account_key(), &key.serialize_pem())?;
-        write(&layout.service_account_public_key(), &key.public_key_pem())?;
+        write_secret(&layout.service_account_key(), &key.serialize_pem())?;
+        write_secret(&layout.service_account_public_key(), &key.public_key_pem())?;
         Ok(authority)
     }
 
@@ -91,7 +92,7 @@ impl Authority {
             "contexts": [{ "name": user, "context": { "cluster": "it", "user": user } }],
             "current-context": user,
         });
-        write(&path, &format!("{kubeconfig:#}\n"))?;
+        write_secret(&path, &format!("{kubeconfig:#}\n"))?;
         Ok(path)
     }
 
@@ -100,8 +101,8 @@ impl Authority {
         let signed = params
             .signed_by(&pair, &self.issuer)
             .context("sign a certificate")?;
-        write(certificate, &signed.pem())?;
-        write(key, &pair.serialize_pem())
+        write_secret(certificate, &signed.pem())?;
+        write_secret(key, &pair.serialize_pem())
     }
 }
 
@@ -119,8 +120,4 @@ fn name(user: &str, group: Option<&str>) -> DistinguishedName {
         name.push(DnType::OrganizationName, group);
     }
     name
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("write {}", path.display()))
 }

@@ -20,6 +20,8 @@ import (
 	remote "k8s.io/cri-client/pkg"
 	"k8s.io/cri-client/pkg/fake"
 	"k8s.io/klog/v2"
+	kubeletoptions "k8s.io/kubernetes/cmd/kubelet/app/options"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
@@ -91,11 +93,10 @@ func main() {
 
 // run keeps the node until ctx ends. The kubelet itself never returns, so it is left to end with the process.
 func run(ctx context.Context, o options) error {
-	// The kubelet's fixture makes its folders below the temporary one.
-	if err := os.Setenv("TMPDIR", o.rootDir); err != nil {
-		return err
-	}
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{NodeName: o.name, MaxPods: o.maxPods})
+	if err := moveFolders(flags, config, o.rootDir); err != nil {
+		return fmt.Errorf("make the kubelet's folders: %w", err)
+	}
 	// Nothing reads the kubelet's own server, and without it no port is taken.
 	config.EnableServer = false
 	config.ReadOnlyPort = 0
@@ -120,6 +121,23 @@ func run(ctx context.Context, o options) error {
 		newCadvisor(o.name, o.machine), runtime.ImageService, service, newContainerManager(o.reserved))
 	go kubelet.Run(ctx)
 	<-ctx.Done()
+	return nil
+}
+
+// moveFolders puts the kubelet's folders below ours. The fixture has made them in /tmp, whatever TMPDIR says, and would leave
+// them there.
+func moveFolders(flags *kubeletoptions.KubeletFlags, config *kubeletconfig.KubeletConfiguration, rootDir string) error {
+	if err := os.RemoveAll(flags.RootDirectory); err != nil {
+		return err
+	}
+	flags.RootDirectory = filepath.Join(rootDir, "kubelet")
+	config.StaticPodPath = filepath.Join(rootDir, "static-pods")
+	config.PodLogsDir = filepath.Join(rootDir, "pod-logs")
+	for _, folder := range []string{flags.RootDirectory, config.StaticPodPath, config.PodLogsDir} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
