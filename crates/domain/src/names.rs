@@ -142,6 +142,9 @@ pub const CHECKS_POLICY: &str = "headroom-checks";
 /// The member of a Node's condition that says when its reporter was last heard of.
 pub const LAST_HEARTBEAT_TIME: &str = "lastHeartbeatTime";
 
+/// The member of a Node's condition that says since when it has its status.
+pub const LAST_TRANSITION_TIME: &str = "lastTransitionTime";
+
 /// Annotations that a kubelet may neither set, change nor remove, besides everything under [`DOMAIN`] but [`KUBELET_RAW`].
 pub const PROTECTED: [&str; 2] = [RATIO, RAW_ALLOCATABLE];
 

@@ -6,7 +6,10 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use e2e::{
     balancer::Balancer,
@@ -22,7 +25,7 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1::Verdict;
 use headroom_testbed::webhook::{self, Webhook};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::{api::core::v1::Node, jiff::Timestamp};
 use kube::{
     Api, ResourceExt as _,
     api::{WatchEvent, WatchParams},
@@ -119,17 +122,34 @@ fn falls(values: &[u64]) -> Vec<(u64, u64)> {
     pairs.filter(|(before, after)| after < before).collect()
 }
 
-/// Status, reason and time of a condition.
-fn condition(node: &Node, kind: &str) -> Option<(String, String, String)> {
+/// Status, reason, transition and heartbeat of a condition, the times in seconds.
+fn condition(node: &Node, kind: &str) -> Option<(String, String, i64, i64)> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let condition = conditions.iter().find(|condition| condition.type_ == kind)?;
-    let time = condition.last_transition_time.as_ref()?.0.to_string();
-    Some((condition.status.clone(), condition.reason.clone()?, time))
+    Some((
+        condition.status.clone(),
+        condition.reason.clone()?,
+        condition.last_transition_time.as_ref()?.0.as_second(),
+        condition.last_heartbeat_time.as_ref()?.0.as_second(),
+    ))
 }
 
-fn expected_condition(status: &str, reason: &str, second: u32) -> Option<(String, String, String)> {
-    let time = ready(second)["lastHeartbeatTime"].as_str()?.to_owned();
-    Some((status.to_owned(), reason.to_owned(), time))
+/// Checks what the node says of brakes; when it began to, which must have been after that second.
+fn braked_since(node: &Node, status: &str, reason: &str, after: i64) -> i64 {
+    let found = condition(node, names::BRAKED).expect("the condition and its times");
+    assert_eq!((found.0.as_str(), found.1.as_str()), (status, reason));
+    let (transition, heartbeat) = (found.2, found.3);
+    assert!(heartbeat >= transition, "{found:?}");
+    assert!(
+        (after + 1..=now()).contains(&transition),
+        "{found:?} after {after}"
+    );
+    transition
+}
+
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    now.as_secs().try_into().expect("seconds")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,31 +168,45 @@ async fn a_brake_is_said_on_the_node_when_it_fires_and_when_it_lets_go() {
     let uid = node.uid().expect("a UID");
     let mut braked = hint("n1", &uid, 2, 100);
     braked.resources.cpu.brake = Brake::Stop;
+    let begun = now();
     agent.report(&braked).await.expect("an answer");
     let lowered = stand
         .node_until("n1", "lowered to 1.00", |node| milli(node) == 4000)
         .await;
-    let fired = expected_condition("True", "CpuStop", 0);
-    assert_eq!(condition(&lowered, names::BRAKED), fired);
+    let fired = braked_since(&lowered, "True", "CpuStop", begun - 1);
 
-    // Said once: neither heartbeats nor further reports say it again.
-    for second in 1..=5 {
-        let mut heartbeat = ready(second);
-        heartbeat["message"] = Value::from(format!("write {second}"));
+    // Said once: neither heartbeats nor further reports say it again, nor later.
+    let writes = async |heartbeat: Value, text: &str| {
+        let mut heartbeat = heartbeat;
+        heartbeat["message"] = Value::from(text);
         let status = json!({"allocatable": {"cpu": "4"}, "conditions": [heartbeat]});
-        let written = stand.kubelet_writes("n1", &status).await.expect("a write passes");
-        assert_eq!(condition(&written, names::BRAKED), fired);
+        stand.kubelet_writes("n1", &status).await.expect("a write passes")
+    };
+    for second in 1..=5 {
+        let written = writes(ready(second), &format!("write {second}")).await;
+        assert_eq!(braked_since(&written, "True", "CpuStop", begun - 1), fired);
         braked.seq += 1;
         agent.report(&braked).await.expect("an answer");
     }
+    // A heartbeat that is later than the transition is taken over.
+    let late = Timestamp::from_second(now() + 3_600).expect("a time").to_string();
+    let mut heartbeat = ready(6);
+    heartbeat["lastHeartbeatTime"] = Value::from(late);
+    let written = writes(heartbeat.clone(), "late").await;
+    let (_, _, transition, renewed) = condition(&written, names::BRAKED).expect("the condition");
+    assert!(transition == fired && renewed > now() + 3_000, "{renewed}");
+
+    // Each transition has a later time, although the heartbeat stays where it is.
+    until("another second", async || now() > fired).await;
     report(&mut agent, &node, 20, 100).await;
-    let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(7)]});
-    let written = stand.kubelet_writes("n1", &status).await.expect("a write passes");
-    assert_eq!(
-        condition(&written, names::BRAKED),
-        expected_condition("False", "NotBraked", 7)
-    );
+    let written = writes(heartbeat.clone(), "released").await;
+    let released = braked_since(&written, "False", "NotBraked", fired);
     assert_eq!(condition(&written, names::CLAMPED), None);
+    until("another second", async || now() > released).await;
+    braked.seq = 21;
+    agent.report(&braked).await.expect("an answer");
+    let written = writes(heartbeat, "braked again").await;
+    braked_since(&written, "True", "CpuStop", released);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -216,6 +250,23 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
     let lowered = revisions.so_far();
     assert_eq!(falls(&lowered), [(4800, 4400)], "{lowered:?}");
 
+    // A brake is said on the Node, and no replica says it again, or moves its time.
+    let uid = node.uid().expect("a UID");
+    let mut braked = hint("n1", &uid, 3, 110);
+    braked.resources.cpu.brake = Brake::Hold;
+    agent.report(&braked).await.expect("an answer");
+    let begun = now();
+    until("the brake is said", async || {
+        condition(&kubelet.write(1).await, names::BRAKED).is_some()
+    })
+    .await;
+    let fired = braked_since(&kubelet.write(1).await, "True", "CpuHold", begun - 60);
+    until("another second", async || now() > fired).await;
+    for _ in 0..6 {
+        let written = kubelet.write(1).await;
+        assert_eq!(braked_since(&written, "True", "CpuHold", begun - 60), fired);
+    }
+
     // The agent goes, the replica that heard it is killed and comes back: what was applied stays.
     drop(agent);
     kubelet.write(6).await;
@@ -233,5 +284,5 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
         .expect("a hint")
         .parse()
         .expect("a note");
-    assert_eq!((milli(&last), note.cpu.published, note.seq), (4400, 110, 2));
+    assert_eq!((milli(&last), note.cpu.published, note.seq), (4400, 110, 3));
 }

@@ -14,6 +14,7 @@ use std::{fmt, time::Duration};
 
 use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
+use jiff::Timestamp;
 
 pub use self::{
     deadline::Deadline,
@@ -80,6 +81,8 @@ pub struct Ctx<'a, S: ?Sized> {
     pub switches: &'a Switches,
     /// What the request leaves in the stores if its answer goes out in time.
     pub claims: &'a ClaimList,
+    /// The time of day. It is written where people read it, and decides nothing.
+    pub now: Timestamp,
 }
 
 /// Why a step ends admission.

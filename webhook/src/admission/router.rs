@@ -21,6 +21,7 @@ use http::{
 };
 use http_body_util::Full;
 use hyper::body::Body;
+use jiff::Timestamp;
 use tokio::{sync::oneshot, time::timeout_at};
 use tracing::{Instrument as _, Span};
 
@@ -107,6 +108,11 @@ impl fmt::Debug for Router {
 impl Router {
     /// A router over these endpoints.
     pub fn new(options: Options) -> Self {
+        Self::with_time_of_day(options, Timestamp::now)
+    }
+
+    /// A router over these endpoints that asks this function for the time of day.
+    pub fn with_time_of_day(options: Options, time_of_day: fn() -> Timestamp) -> Self {
         let Options {
             endpoints,
             features,
@@ -119,7 +125,7 @@ impl Router {
                 intake: Intake::new(&limits),
                 lanes: Lanes::new(&endpoints, &limits),
                 audit: Audit::new(log_sample),
-                judge: Judge::new(features, stores),
+                judge: Judge::new(features, stores, time_of_day),
                 endpoints,
                 limits,
             }),

@@ -126,6 +126,7 @@ where
             gates: context.gates,
             switches: context.switches,
             claims: &claims,
+            now: context.now,
         };
         let admitted = self.run(context, &ctx, draft, deadline)?;
         Ok(Admitted { claims, ..admitted })

@@ -7,6 +7,7 @@ use std::{
 
 use headroom_kit::gate::GateSet;
 use headroom_rules::{explain::Writer, switch::Switches};
+use jiff::Timestamp;
 
 use super::{BrokenStep, Ctx, Deadline, Endpoint, Step, Stop, Stores, UnknownSource};
 use crate::{
@@ -32,6 +33,8 @@ pub struct StepContext<'a> {
     pub switches: &'a Switches,
     /// The steps whose refusals are warnings.
     pub shadow: &'a Shadow,
+    /// The time of day.
+    pub now: Timestamp,
 }
 
 /// What the steps of an endpoint came to, if no rule said no.

@@ -42,6 +42,7 @@ use headroom_kit::gate::GateSet;
 use headroom_rules::slo::strategies::Strategies;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full};
+use jiff::Timestamp;
 use json_patch::Patch;
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -295,7 +296,12 @@ impl Case {
 }
 
 fn router(world: FixtureCluster) -> Router {
-    Router::new(options(world))
+    Router::with_time_of_day(options(world), fixture_time)
+}
+
+/// The time of day at which fixtures are answered.
+fn fixture_time() -> Timestamp {
+    "2026-01-01T00:00:30Z".parse().unwrap()
 }
 
 fn router_over(nodes: Arc<dyn NodeLookup>) -> Router {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use headroom_rules::explain::Explanation;
+use jiff::Timestamp;
 use json_patch::Patch;
 use tokio::sync::watch;
 
@@ -25,6 +26,7 @@ use crate::admission::{
 pub(super) struct Judge {
     features: Arc<ArcSwap<Features>>,
     stores: Stores,
+    time_of_day: fn() -> Timestamp,
 }
 
 /// What trying to answer came to.
@@ -39,9 +41,17 @@ pub(super) enum Attempt {
 type Verdict = (Result<StepResults, AdmissionError>, Notes, Option<Explanation>);
 
 impl Judge {
-    /// Answers with these features and stores.
-    pub(super) const fn new(features: Arc<ArcSwap<Features>>, stores: Stores) -> Self {
-        Self { features, stores }
+    /// Answers with these features and stores, and asks that function for the time of day.
+    pub(super) const fn new(
+        features: Arc<ArcSwap<Features>>,
+        stores: Stores,
+        time_of_day: fn() -> Timestamp,
+    ) -> Self {
+        Self {
+            features,
+            stores,
+            time_of_day,
+        }
     }
 
     /// Changes with each object that comes from now on.
@@ -156,6 +166,7 @@ impl Judge {
             gates: &features.gates,
             switches: &features.switches,
             shadow: &features.shadow,
+            now: (self.time_of_day)(),
         };
         let admitted = match endpoint.admit(&context, request, &mut draft, deadline) {
             Ok(admitted) => admitted,

@@ -83,6 +83,7 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             hint: hint.as_ref(),
             is_contested: ctx.store.is_contested(name),
             heartbeat: new.ready_heartbeat.as_deref(),
+            now: ctx.now,
         };
         conditions::write(draft, &grounds)?;
     }

@@ -2,7 +2,9 @@
 //! [`names::BRAKED`], [`names::CLAMPED`] and [`names::RATIO_OWNER_CONFLICT`]. The step `amplify` calls it.
 //!
 //! The conditions are part of the write that is being decided and change only with the values that it applies, so they
-//! cost no write of their own. Their time is the heartbeat of that write, so all replicas write the same time.
+//! cost no write of their own. A transition has the time of day at which a replica writes it. Once it is stored, no replica
+//! moves it while the status stays. From then on `lastHeartbeatTime` follows the Ready heartbeat of the writes, which is the
+//! same for all replicas, and which the step `quiet` passes over.
 
 use headroom_domain::{
     capacity::{Decision, ResourceDecision, Why},
@@ -11,11 +13,12 @@ use headroom_domain::{
     policy::Mode,
     resource::Resource,
 };
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::admission::{
     draft::{Draft, Fields as _, Tree},
-    endpoints::node_fields::CONDITIONS,
+    endpoints::node_fields::{CONDITIONS, HEARTBEAT},
     error::StepError,
 };
 
@@ -23,6 +26,7 @@ use crate::admission::{
 type ConditionObject = Map<String, Value>;
 
 const OURS: [&str; 3] = [names::BRAKED, names::CLAMPED, names::RATIO_OWNER_CONFLICT];
+const TRANSITION: &str = names::LAST_TRANSITION_TIME;
 
 /// What a condition is to say; nothing to complain about where there is no reason.
 struct ConditionText {
@@ -45,6 +49,8 @@ pub(super) struct Grounds<'a> {
     pub(super) is_contested: Option<bool>,
     /// The Ready heartbeat of the write.
     pub(super) heartbeat: Option<&'a str>,
+    /// The time of day.
+    pub(super) now: Timestamp,
 }
 
 /// Brings the conditions up to date in the write that is being decided, in a mode that asks hints; elsewhere they go.
@@ -55,6 +61,7 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
         hint,
         is_contested,
         heartbeat,
+        now,
     } = *grounds;
     let mut wanted = Vec::new();
     let asks_hints = matches!(mode, Mode::Guard | Mode::Auto);
@@ -85,8 +92,9 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
         after.retain(|condition| !OURS.contains(&kind(condition)));
     }
     for text in wanted {
-        set(&mut after, text, heartbeat);
+        set(&mut after, text, now);
     }
+    renew(&mut after, heartbeat);
     if after != before {
         draft.set(&CONDITIONS, Value::from_iter(after))?;
     }
@@ -213,8 +221,13 @@ fn kind(condition: &ConditionObject) -> &str {
     condition.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A time of the condition, if it can be read.
+fn time(condition: &ConditionObject, member: &str) -> Option<Timestamp> {
+    condition.get(member)?.as_str()?.parse().ok()
+}
+
 /// Sets the condition. One that nobody has complained by yet is not begun with "all is well".
-fn set(conditions: &mut Vec<ConditionObject>, text: ConditionText, heartbeat: Option<&str>) {
+fn set(conditions: &mut Vec<ConditionObject>, text: ConditionText, now: Timestamp) {
     let ConditionText {
         kind: name,
         complaint,
@@ -227,8 +240,11 @@ fn set(conditions: &mut Vec<ConditionObject>, text: ConditionText, heartbeat: Op
         None => ("False", fine.to_owned(), String::new()),
     };
     let mut condition = at.map(|at| conditions.remove(at)).unwrap_or_default();
-    if condition.get("status").is_none_or(|before| before != status) {
-        condition.insert("lastTransitionTime".to_owned(), heartbeat.into());
+    let is_transition = condition.get("status").is_none_or(|before| before != status);
+    if is_transition || time(&condition, TRANSITION).is_none() {
+        let now = in_seconds(now);
+        condition.insert(TRANSITION.to_owned(), now.clone().into());
+        condition.insert(HEARTBEAT.to_owned(), now.into());
     }
     condition.insert("message".to_owned(), message.into());
     condition.insert("reason".to_owned(), reason.into());
@@ -237,10 +253,31 @@ fn set(conditions: &mut Vec<ConditionObject>, text: ConditionText, heartbeat: Op
     conditions.insert(at.unwrap_or(conditions.len()), condition);
 }
 
+/// A time as the API server keeps those of conditions.
+fn in_seconds(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second())
+        .unwrap_or(time)
+        .to_string()
+}
+
+/// Moves the heartbeats of our conditions up to that of the write. None goes back: a kubelet's clock may be behind ours.
+fn renew(conditions: &mut [ConditionObject], heartbeat: Option<&str>) {
+    let Some((text, at)) = heartbeat.and_then(|text| Some((text, text.parse::<Timestamp>().ok()?))) else {
+        return;
+    };
+    for condition in conditions {
+        let is_older = time(condition, HEARTBEAT).is_none_or(|known| known < at);
+        if is_older && OURS.contains(&kind(condition)) {
+            condition.insert(HEARTBEAT.to_owned(), text.into());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use headroom_domain::{hint::NodeHint, ratio::Cents};
     use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
     use crate::hints::table::tests::hint;
@@ -299,33 +336,85 @@ mod tests {
         assert_eq!(text.map(|(reason, _)| reason).as_deref(), expected);
     }
 
+    /// The times of a day on which this is tested.
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_790_000_000_500 + minute * 60_000).unwrap()
+    }
+
+    fn complaint(reason: Option<&str>) -> ConditionText {
+        ConditionText {
+            kind: names::BRAKED,
+            complaint: reason.map(|reason| (reason.to_owned(), String::new())),
+            fine: "NotBraked",
+        }
+    }
+
+    /// Status, reason, transition and heartbeat of a condition.
+    fn members(condition: &ConditionObject) -> [Option<&str>; 4] {
+        ["status", "reason", TRANSITION, HEARTBEAT].map(|name| condition.get(name)?.as_str())
+    }
+
     #[test]
     fn a_condition_comes_with_the_first_complaint_and_its_time_moves_with_its_status() {
-        let text = |complaint: Option<&str>| ConditionText {
-            kind: names::BRAKED,
-            complaint: complaint.map(|reason| (reason.to_owned(), String::new())),
-            fine: "NotBraked",
-        };
         let mut conditions = Vec::new();
-        let mut look = |complaint, at| {
-            set(&mut conditions, text(complaint), Some(at));
-            let text = |name| {
-                let condition: &ConditionObject = conditions.last()?;
-                condition.get(name)?.as_str().map(str::to_owned)
-            };
-            (text("status"), text("reason"), text("lastTransitionTime"))
+        let mut is = |reason, minute, expected: Option<(&str, &str, &str)>| {
+            set(&mut conditions, complaint(reason), at(minute));
+            let expected = expected.map(|(status, reason, time)| [status, reason, time, time].map(Some));
+            assert_eq!(conditions.last().map(members), expected, "{minute}");
         };
-        let some = |status: &str, reason: &str, at: &str| {
-            (
-                Some(status.to_owned()),
-                Some(reason.to_owned()),
-                Some(at.to_owned()),
-            )
+        is(None, 0, None);
+        is(
+            Some("CpuStop"),
+            1,
+            Some(("True", "CpuStop", "2026-09-21T14:14:20Z")),
+        );
+        is(
+            Some("CpuHold"),
+            2,
+            Some(("True", "CpuHold", "2026-09-21T14:14:20Z")),
+        );
+        is(None, 3, Some(("False", "NotBraked", "2026-09-21T14:16:20Z")));
+        is(None, 4, Some(("False", "NotBraked", "2026-09-21T14:16:20Z")));
+        is(
+            Some("CpuStop"),
+            5,
+            Some(("True", "CpuStop", "2026-09-21T14:18:20Z")),
+        );
+    }
+
+    #[test]
+    fn heartbeats_of_our_conditions_follow_those_of_the_write_and_never_go_back() {
+        let mut conditions = Vec::new();
+        set(&mut conditions, complaint(Some("CpuStop")), at(0));
+        let others = json!({"type": "Ready", HEARTBEAT: "2026-09-21T14:00:00Z"});
+        conditions.push(others.as_object().unwrap().clone());
+        let before = conditions.clone();
+        let earlier = [None, Some("soon"), Some("2026-09-21T14:13:19Z")];
+        for heartbeat in earlier {
+            renew(&mut conditions, heartbeat);
+            assert_eq!(conditions, before, "{heartbeat:?}");
+        }
+        renew(&mut conditions, Some("2026-09-21T14:20:00Z"));
+        let [ours, others] = conditions.as_slice() else {
+            panic!("two conditions");
         };
-        assert_eq!(look(None, "t0"), (None, None, None));
-        assert_eq!(look(Some("CpuStop"), "t1"), some("True", "CpuStop", "t1"));
-        assert_eq!(look(Some("CpuHold"), "t2"), some("True", "CpuHold", "t1"));
-        assert_eq!(look(None, "t3"), some("False", "NotBraked", "t3"));
-        assert_eq!(look(None, "t4"), some("False", "NotBraked", "t3"));
+        let times = [Some("2026-09-21T14:13:20Z"), Some("2026-09-21T14:20:00Z")];
+        assert_eq!(members(ours)[2..], times);
+        assert_eq!(others, &before[1]);
+    }
+
+    #[test]
+    fn times_that_an_earlier_version_left_out_are_added_once() {
+        let left = json!({"type": names::BRAKED, "status": "True", TRANSITION: null});
+        let mut conditions = vec![left.as_object().unwrap().clone()];
+        set(&mut conditions, complaint(Some("CpuStop")), at(0));
+        let time = Some("2026-09-21T14:13:20Z");
+        assert_eq!(members(&conditions[0])[2..], [time, time]);
+        set(&mut conditions, complaint(Some("CpuStop")), at(9));
+        assert_eq!(members(&conditions[0])[2..], [time, time]);
+        let mut untimely = conditions.clone();
+        untimely[0].remove(HEARTBEAT);
+        renew(&mut untimely, time);
+        assert_eq!(untimely[0], conditions[0]);
     }
 }
