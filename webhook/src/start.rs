@@ -156,6 +156,8 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let events = EventStores {
         profiles: Arc::clone(&stores.colocation.profiles),
         overshoots,
+        cluster: Arc::clone(&cluster),
+        modes: Arc::default(),
     };
     let known = (events, are_known);
     lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);

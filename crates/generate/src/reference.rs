@@ -317,16 +317,18 @@ pub(super) fn events() -> String {
         let EventRow {
             reason,
             action,
+            event_type,
             about,
             ..
         } = row;
-        format!("| `{reason}` | `{action}` | {about} |\n")
+        format!("| `{reason}` | `{action}` | {} | {about} |\n", event_type.name())
     });
     let rows: String = rows.collect();
     format!(
-        "# Events\n\nThe leader publishes them in namespace `default`, as `{}`: one for each object and note, 20 at once and ten a\n\
-         minute at most, and again after an hour while it is so. All are of type `Warning`.\n\n\
-         | reason | action | when |\n|---|---|---|\n{rows}",
+        "# Events\n\nThe leader publishes them in namespace `default`, as `{}`: one for each object and occurrence, 20 at once and ten\n\
+         a minute at most, and again after an hour while it is so. An object of a node's rows has one of a reason in a minute at\n\
+         most. `kubectl describe` of the object shows them.\n\n\
+         | reason | action | type | when |\n|---|---|---|---|\n{rows}",
         names::EVENT_REPORTER
     )
 }

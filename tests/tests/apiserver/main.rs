@@ -26,6 +26,7 @@ mod lagging_kubelet;
 mod manifest_options;
 mod manifests;
 mod no_floor;
+mod node_events;
 mod node_status;
 mod off;
 mod outages;

@@ -1,17 +1,30 @@
 //! Events of Kubernetes that the webhook publishes: each is a row, and one sender publishes all of them.
 //!
 //! A row lists what is so now. The leader publishes what it has not published yet, at a bounded rate, off the path of any
-//! request: one Event for each object and note, as long as it is so. Its name follows from both, so that the Event is the same
-//! one whichever replica leads, and an API server that has it already is asked for nothing more.
+//! request: one Event for each object, note and occurrence, as long as it is so. Its name follows from these, so that the Event
+//! is the same one whichever replica leads, and an API server that has it already is asked for nothing more.
 
 mod invalid_profiles;
+pub mod mode_changes;
+mod node_brakes;
 pub mod publisher;
+mod quarantined_nodes;
 mod quotas_above_limit;
+mod ratio_owner_conflicts;
 pub mod writer;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use crate::{control::quota_overshoot::QuotaOvershoots, store::lookup::ProfileLookup};
+use jiff::Timestamp;
+
+use self::mode_changes::ModeTracker;
+use crate::{
+    control::quota_overshoot::QuotaOvershoots,
+    store::{cluster::Cluster, lookup::ProfileLookup},
+};
+
+/// How long there is an Event about something that has happened and does not last.
+const RECENT: Duration = Duration::from_secs(600);
 
 /// An Event that the webhook publishes.
 pub struct EventRow {
@@ -19,10 +32,23 @@ pub struct EventRow {
     pub reason: &'static str,
     /// What the webhook did, in CamelCase.
     pub action: &'static str,
+    /// Whether somebody should look.
+    pub event_type: EventType,
     /// When there is one, for people.
     pub about: &'static str,
-    /// What is so now.
-    pub list: fn(&EventStores) -> Vec<EventFact>,
+    /// The least time between two of them about one object.
+    pub every: Duration,
+    /// What is so at that time of day.
+    pub list: fn(&EventStores, Timestamp) -> Vec<EventFact>,
+}
+
+/// Whether somebody should look, in the words of Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventType {
+    /// Nobody has to.
+    Normal,
+    /// Somebody should.
+    Warning,
 }
 
 /// What rows read.
@@ -32,6 +58,10 @@ pub struct EventStores {
     pub profiles: Arc<dyn ProfileLookup>,
     /// The quotas above their limit.
     pub overshoots: Arc<QuotaOvershoots>,
+    /// The Nodes and their policies.
+    pub cluster: Arc<Cluster>,
+    /// The modes of nodes.
+    pub modes: Arc<ModeTracker>,
 }
 
 /// Something that is so, of one object.
@@ -41,6 +71,8 @@ pub struct EventFact {
     pub regarding: EventObject,
     /// What is so, and what follows.
     pub note: String,
+    /// Tells this occurrence from earlier ones with the same note, the same on all replicas; empty where none is told apart.
+    pub occurrence: String,
 }
 
 /// The object that an Event is about.
@@ -58,5 +90,45 @@ pub struct EventObject {
     pub uid: String,
 }
 
-/// Every Event.
-pub static ROWS: &[&EventRow] = &[&invalid_profiles::ROW, &quotas_above_limit::ROW];
+impl EventType {
+    /// As it is written in an Event.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+impl EventObject {
+    /// A Node. Its UID is its name, as in the Events of kubelets: every `kubectl describe node` shows those.
+    fn node(name: &str) -> Self {
+        Self {
+            api_version: "v1",
+            kind: "Node",
+            namespace: String::new(),
+            name: name.to_owned(),
+            uid: name.to_owned(),
+        }
+    }
+}
+
+/// True for something that has happened not long before `now`, or after it by the clock of another replica.
+fn is_recent(at: Timestamp, now: Timestamp) -> bool {
+    let age = now.duration_since(at);
+    age.is_negative() || age.unsigned_abs() <= RECENT
+}
+
+/// Every Event. Where more are due than the rate allows, those of the first rows come first.
+pub static ROWS: &[&EventRow] = &[
+    &quarantined_nodes::ROW,
+    &ratio_owner_conflicts::ROW,
+    &node_brakes::BRAKED,
+    &node_brakes::RELEASED,
+    &mode_changes::ROW,
+    &invalid_profiles::ROW,
+    &quotas_above_limit::ROW,
+];
+
+#[cfg(test)]
+mod tests;

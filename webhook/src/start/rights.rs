@@ -32,13 +32,17 @@ fn besides(object: ConfigurationObject) -> Vec<Access> {
     let (followed, of_process) = match object {
         ConfigurationObject::Nodes => (
             wanted::of_family(Family::Nodes),
-            [token_review::ACCESS, nudge::ACCESS, floor::ACCESS, lease::ACCESS].concat(),
+            [
+                token_review::ACCESS,
+                nudge::ACCESS,
+                floor::ACCESS,
+                lease::ACCESS,
+                events::writer::ACCESS,
+            ]
+            .concat(),
         ),
         // What the family's process follows, pods are changed by.
-        ConfigurationObject::Pods => (
-            wanted::of_family(Family::Koordinator),
-            vec![events::writer::ACCESS],
-        ),
+        ConfigurationObject::Pods => (wanted::of_family(Family::Koordinator), Vec::new()),
         ConfigurationObject::Integrations => (wanted::of_family(Family::Integrations), Vec::new()),
         ConfigurationObject::Quotas => (&[][..], vec![events::writer::QUOTA_ACCESS]),
         ConfigurationObject::SloConfiguration => (&[][..], Vec::new()),

@@ -1,6 +1,7 @@
 //! A Node with only the fields that this replica reads.
 
 pub mod object;
+mod own_condition;
 
 pub use headroom_domain::selector::Labels;
 use headroom_domain::{
@@ -8,6 +9,7 @@ use headroom_domain::{
     hint::{HintQuery, Machine, Note},
     policy::Mode,
 };
+pub use own_condition::OwnCondition;
 
 /// A Node as far as Headroom reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub struct Node {
     pub tells_allocated: bool,
     /// True while its condition `MemoryPressure` is: its kubelet reclaims memory by evicting pods.
     pub has_memory_pressure: bool,
+    /// The conditions that the webhook writes.
+    pub own_conditions: Vec<OwnCondition>,
 }
 
 /// What a Node in that state says of its machine; a capacity that cannot be read counts as not said.

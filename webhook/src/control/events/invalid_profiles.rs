@@ -1,18 +1,23 @@
 //! The Event about a colocation profile that is applied to no pod, because it cannot be read.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use k8s_openapi::Resource as _;
 
-use super::{EventFact, EventObject, EventRow, EventStores};
+use super::{EventFact, EventObject, EventRow, EventStores, EventType};
 use crate::store::colocation::profiles::WatchedProfile;
 
 pub(super) static ROW: EventRow = EventRow {
     reason: "ProfileInvalid",
     action: "Skip",
+    event_type: EventType::Warning,
     about: "A ClusterColocationProfile has a fault, so it is applied to no pod.",
+    every: Duration::ZERO,
     list,
 };
 
-fn list(stores: &EventStores) -> Vec<EventFact> {
+fn list(stores: &EventStores, _now: Timestamp) -> Vec<EventFact> {
     let profiles = stores.profiles.profiles();
     let faulty = profiles.iter().filter_map(|(name, known)| {
         let fault = known.fault()?;
@@ -25,6 +30,7 @@ fn list(stores: &EventStores) -> Vec<EventFact> {
                 uid: known.uid.clone(),
             },
             note: format!("The profile is applied to no pod: {fault}"),
+            occurrence: String::new(),
         })
     });
     faulty.collect()

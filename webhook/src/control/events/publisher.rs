@@ -8,6 +8,7 @@ use std::{
 };
 
 use headroom_kit::{log::chain, pace::Pace};
+use jiff::Timestamp;
 use tokio::{
     select,
     sync::watch,
@@ -34,6 +35,15 @@ const AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 /// Of which object an Event is: its reason and the object's UID.
 type EventKey = (&'static str, String);
 
+/// An Event that was published.
+struct Published {
+    /// The hash of its note and occurrence.
+    hash: u64,
+    at: Instant,
+    /// For how long the object has no other one of its row.
+    every: Duration,
+}
+
 /// Publishes Events.
 pub struct Publisher {
     rows: &'static [&'static EventRow],
@@ -41,8 +51,8 @@ pub struct Publisher {
     writer: Arc<dyn EventWriter>,
     pace: Pace,
     started: Instant,
-    /// What was published last, of each object of which something is so: the hash of its note, and when.
-    published: BTreeMap<EventKey, (u64, Instant)>,
+    /// What was published last of each object, while something is so of it, and for as long as nothing else may be.
+    published: BTreeMap<EventKey, Published>,
     /// When the API server refused what is so of an object: others come first then.
     failed: BTreeMap<EventKey, Instant>,
 }
@@ -68,6 +78,7 @@ impl Publisher {
     /// Publishes whenever this replica leads, until told to stop.
     pub async fn publish(mut self, is_leader: watch::Receiver<bool>, stop: CancellationToken) {
         loop {
+            self.stores.modes.observe(&self.stores.cluster, Timestamp::now());
             if *is_leader.borrow() {
                 select! {
                     () = stop.cancelled() => return,
@@ -86,8 +97,9 @@ impl Publisher {
         let mut current = BTreeSet::new();
         let mut due = Vec::new();
         let now = Instant::now();
+        let time_of_day = Timestamp::now();
         for row in self.rows {
-            for fact in (row.list)(&self.stores) {
+            for fact in (row.list)(&self.stores, time_of_day) {
                 let key = key_of(row, &fact);
                 if self.is_due(&key, &fact, now) {
                     due.push((*row, fact));
@@ -96,7 +108,8 @@ impl Publisher {
             }
         }
         // What is so no longer is forgotten, so that memory is bounded by what is so.
-        self.published.retain(|key, _| current.contains(key));
+        self.published
+            .retain(|key, published| current.contains(key) || !published.is_over(now));
         self.failed.retain(|key, _| current.contains(key));
         due.sort_by_key(|(row, fact)| self.failed.get(&key_of(row, fact)).copied());
         for (row, fact) in due {
@@ -110,8 +123,11 @@ impl Publisher {
     }
 
     fn is_due(&self, key: &EventKey, fact: &EventFact, now: Instant) -> bool {
-        let published = self.published.get(key);
-        published.is_none_or(|(note, at)| *note != hash(&fact.note) || now.duration_since(*at) >= AGAIN_AFTER)
+        self.published.get(key).is_none_or(|published| {
+            let is_other = published.hash != hash(fact);
+            let is_forgotten = now.duration_since(published.at) >= AGAIN_AFTER;
+            is_forgotten || is_other && published.is_over(now)
+        })
     }
 
     async fn write(&mut self, row: &'static EventRow, fact: &EventFact) {
@@ -134,8 +150,20 @@ impl Publisher {
             self.failed.insert(key, Instant::now());
         } else {
             self.failed.remove(&key);
-            self.published.insert(key, (hash(&fact.note), Instant::now()));
+            let published = Published {
+                hash: hash(fact),
+                at: Instant::now(),
+                every: row.every,
+            };
+            self.published.insert(key, published);
         }
+    }
+}
+
+impl Published {
+    /// True if the object may have another one.
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.at) >= self.every
     }
 }
 
@@ -143,9 +171,9 @@ fn key_of(row: &EventRow, fact: &EventFact) -> EventKey {
     (row.reason, fact.regarding.uid.clone())
 }
 
-fn hash(note: &str) -> u64 {
+fn hash(fact: &EventFact) -> u64 {
     let mut hasher = DefaultHasher::new();
-    note.hash(&mut hasher);
+    (&fact.note, &fact.occurrence).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -35,8 +35,10 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 pub static QUOTA_ACCESS: Access = Access::to("events.k8s.io", "events", ObjectNames::All, &["create"]);
 
 /// API access that publishing needs about what is in no namespace.
-pub static ACCESS: Access = Access::to("events.k8s.io", "events", ObjectNames::All, &["create"])
-    .in_namespace(AccessNamespace::Named(NAMESPACE));
+pub static ACCESS: &[Access] = &[
+    Access::to("events.k8s.io", "events", ObjectNames::All, &["create"])
+        .in_namespace(AccessNamespace::Named(NAMESPACE)),
+];
 
 /// Why an Event is not there.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +89,11 @@ impl EventClient {
     }
 
     fn event(&self, row: &EventRow, fact: &EventFact, now: SystemTime) -> Event {
-        let EventFact { regarding, note } = fact;
+        let EventFact {
+            regarding,
+            note,
+            occurrence: _,
+        } = fact;
         let EventObject {
             api_version,
             kind,
@@ -106,7 +112,7 @@ impl EventClient {
             reporting_instance: Some(self.replica.clone()),
             action: Some(row.action.to_owned()),
             reason: Some(row.reason.to_owned()),
-            type_: Some("Warning".to_owned()),
+            type_: Some(row.event_type.name().to_owned()),
             note: Some(cut(note)),
             regarding: Some(ObjectReference {
                 api_version: Some((*api_version).to_owned()),
@@ -149,14 +155,15 @@ fn namespace_of(regarding: &EventObject) -> &str {
     }
 }
 
-/// The name follows from object and note, so that replicas make one Event and no second.
+/// The name follows from object, note and occurrence, so that replicas make one Event and no second.
 fn event_name(row: &EventRow, fact: &EventFact) -> String {
     let EventFact {
         regarding: EventObject { name, uid, kind, .. },
         note,
+        occurrence,
     } = fact;
     let mut hasher = DefaultHasher::new();
-    (row.reason, kind, uid, note).hash(&mut hasher);
+    (row.reason, kind, uid, note, occurrence).hash(&mut hasher);
     let start = name
         .get(..name.floor_char_boundary(LONGEST_NAME))
         .unwrap_or_default();
@@ -185,7 +192,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::control::events::ROWS;
+    use crate::control::events::invalid_profiles;
 
     fn fact(name: &str, note: &str) -> EventFact {
         EventFact {
@@ -197,6 +204,7 @@ mod tests {
                 uid: "u1".to_owned(),
             },
             note: note.to_owned(),
+            occurrence: String::new(),
         }
     }
 
@@ -223,7 +231,7 @@ mod tests {
             }
         });
         let client = EventClient::new(Client::new(service, "n"), "webhook-a");
-        let result = client.create(ROWS[0], fact).await;
+        let result = client.create(&invalid_profiles::ROW, fact).await;
         (result, sent.recv().await.unwrap())
     }
 
@@ -253,6 +261,10 @@ mod tests {
         assert_eq!(present.unwrap(), EventResult::Present);
         assert_eq!(event["metadata"], again["metadata"], "the same name");
         let (_, other) = write(409, &fact("p", "another fault")).await;
+        assert_ne!(event["metadata"]["name"], other["metadata"]["name"]);
+        let mut later = fact("p", "spec.selector is invalid");
+        later.occurrence = "2".to_owned();
+        let (_, other) = write(409, &later).await;
         assert_ne!(event["metadata"]["name"], other["metadata"]["name"]);
         assert!(matches!(
             write(403, &fact("p", "x")).await.0,

@@ -11,7 +11,7 @@ use headroom_domain::{
 use k8s_openapi::{ClusterResourceScope, Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
 
-use super::Node;
+use super::{Node, OwnCondition};
 use crate::store::informer::version;
 
 /// A Node as the API server sends it.
@@ -54,8 +54,25 @@ pub struct NodeCondition {
     pub r#type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
+    /// What people read.
+    pub message: String,
+    /// Since when it has its status, as written.
+    pub last_transition_time: Option<String>,
     /// When it was last reported, as written: markers repeat the very text.
     pub last_heartbeat_time: Option<String>,
+}
+
+impl NodeCondition {
+    fn own(&self) -> Option<OwnCondition> {
+        let Self {
+            r#type,
+            status,
+            message,
+            last_transition_time,
+            last_heartbeat_time: _,
+        } = self;
+        OwnCondition::new(r#type, status, message, last_transition_time.as_deref())
+    }
 }
 
 impl From<WatchedNode> for Node {
@@ -77,6 +94,7 @@ impl From<WatchedNode> for Node {
         let has_memory_pressure = conditions
             .iter()
             .any(|condition| condition.r#type == "MemoryPressure" && condition.status == "True");
+        let own_conditions = conditions.iter().filter_map(NodeCondition::own).collect();
         Self {
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
@@ -94,6 +112,7 @@ impl From<WatchedNode> for Node {
             mode,
             tells_allocated: tells_allocated(&kubelet_version),
             has_memory_pressure,
+            own_conditions,
         }
     }
 }
@@ -179,6 +198,7 @@ mod tests {
             mode,
             tells_allocated,
             has_memory_pressure,
+            own_conditions,
         } = node(&json!({names::RATIO: "{\"cpu\":1.5}", names::MODE: "auto", "other": "x"}));
         assert_eq!(
             (name.as_str(), uid.as_str(), version, mode),
@@ -195,6 +215,7 @@ mod tests {
         assert_eq!(state.annotations.ratio, Some("{\"cpu\":1.5}".into()));
         assert_eq!(state.annotations.marker, None);
         assert!(!has_memory_pressure, "it is not said to be");
+        assert_eq!(own_conditions, []);
         assert!(tells_allocated, "its kubelet's version is not said");
     }
 
@@ -232,6 +253,35 @@ mod tests {
             [with("True"), with("False"), with("Unknown")],
             [true, false, false]
         );
+    }
+
+    #[test]
+    fn our_own_conditions_are_kept_and_no_heartbeat_of_theirs() {
+        let with = |heartbeat: &str| {
+            let object: WatchedNode = serde_json::from_value(json!({
+                "metadata": {"name": "n1"},
+                "status": {"conditions": [
+                    {"type": "DiskPressure", "status": "False", "message": "others"},
+                    {
+                        "type": names::BRAKED, "status": "True", "reason": "CpuStop", "message": "ä".repeat(600),
+                        "lastTransitionTime": "2026-11-20T00:00:00Z", "lastHeartbeatTime": heartbeat,
+                    },
+                    {"type": names::CLAMPED, "status": "False", "lastTransitionTime": "soon"},
+                ]},
+            }))
+            .unwrap();
+            Node::from(object).own_conditions
+        };
+        let found = with("2026-11-20T00:00:00Z");
+        let [braked, clamped] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!((braked.kind, braked.is_true), (names::BRAKED, true));
+        assert_eq!(braked.since, "2026-11-20T00:00:00Z".parse().ok());
+        assert_eq!(braked.message, "ä".repeat(512));
+        assert_eq!((clamped.is_true, clamped.since), (false, None));
+        // Whoever follows Nodes is not told of a heartbeat.
+        assert_eq!(found, with("2026-11-20T00:05:00Z"));
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Stored {
             r#type: kind.to_owned(),
             status: if status { "True" } else { "False" }.to_owned(),
             last_heartbeat_time: self.state.ready_heartbeat.clone(),
+            ..node::object::NodeCondition::default()
         };
         node::object::WatchedNode {
             metadata: ObjectMeta {

@@ -9,8 +9,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 use crate::{
-    control::events::{ROWS, writer::EventError},
-    store::{by_name::Listing, lookup::ProfileLookup},
+    control::events::{EventObject, EventType, ROWS, writer::EventError},
+    store::{by_name::Listing, cluster::tests as nodes, lookup::ProfileLookup},
 };
 
 const INVALID: &str = r#"{"selector": {"matchExpressions": [{"key": "a", "operator": "Unequal"}]}}"#;
@@ -72,13 +72,20 @@ impl EventWriter for FakeEventWriter {
     }
 }
 
+/// Those profiles, and no nodes.
+fn stores(cluster: &Arc<FakeCluster>) -> EventStores {
+    EventStores {
+        profiles: Arc::clone(cluster) as _,
+        overshoots: Arc::default(),
+        cluster: Arc::new(nodes::cluster([], [])),
+        modes: Arc::default(),
+    }
+}
+
 /// A publisher that runs, and whether it leads.
 fn start(cluster: &Arc<FakeCluster>) -> (watch::Sender<bool>, AbortOnDropHandle<()>) {
     let (leads_tx, leads) = watch::channel(true);
-    let stores = EventStores {
-        profiles: Arc::clone(cluster) as _,
-        overshoots: Arc::default(),
-    };
+    let stores = stores(cluster);
     let writer = Arc::new(FakeEventWriter(Arc::clone(cluster)));
     let publisher = Publisher::new(ROWS, stores, writer);
     let task = tokio::spawn(publisher.publish(leads, CancellationToken::new()));
@@ -169,11 +176,11 @@ async fn only_the_leader_publishes_and_what_fails_is_tried_again() {
 async fn what_is_so_no_longer_is_forgotten() {
     let cluster = Arc::new(FakeCluster::default());
     let (_leads_tx, leads) = watch::channel(true);
-    let stores = EventStores {
-        profiles: Arc::clone(&cluster) as _,
-        overshoots: Arc::default(),
-    };
-    let mut publisher = Publisher::new(ROWS, stores, Arc::new(FakeEventWriter(Arc::clone(&cluster))));
+    let mut publisher = Publisher::new(
+        ROWS,
+        stores(&cluster),
+        Arc::new(FakeEventWriter(Arc::clone(&cluster))),
+    );
     for profile in 0..50 {
         cluster.set("bad", &format!("u{profile}"), INVALID);
         publisher.publish_due(&leads).await;
@@ -202,4 +209,47 @@ async fn an_event_that_is_always_refused_keeps_no_other_back() {
         "{place:?} of {}",
         tried.len()
     );
+}
+
+/// The brake of a node whose profile has this fault, as a row that may have one Event of an object in a minute.
+static BRAKE: EventRow = EventRow {
+    reason: "Braked",
+    action: "LimitAllocatable",
+    event_type: EventType::Warning,
+    about: "",
+    every: Duration::from_secs(60),
+    list: |stores, _| {
+        let profiles = stores.profiles.profiles();
+        let braked = profiles.iter().filter(|(_, known)| known.fault().is_some());
+        let facts = braked.map(|(name, known)| EventFact {
+            regarding: EventObject::node(name),
+            note: "cpu is not amplified".to_owned(),
+            occurrence: known.uid.clone(),
+        });
+        facts.collect()
+    },
+};
+
+static BRAKES: &[&EventRow] = &[&BRAKE];
+
+#[tokio::test(start_paused = true)]
+async fn a_brake_that_fires_again_and_again_is_one_event_in_a_minute() {
+    let cluster = Arc::new(FakeCluster::default());
+    let (_leads_tx, leads) = watch::channel(true);
+    let writer = Arc::new(FakeEventWriter(Arc::clone(&cluster)));
+    let mut publisher = Publisher::new(BRAKES, stores(&cluster), writer);
+    let mut published = 0;
+    for occurrence in 0..60 {
+        cluster.set("n1", &occurrence.to_string(), INVALID);
+        publisher.publish_due(&leads).await;
+        // It has let go in between, and that is no way around the minute.
+        cluster.set("n1", &occurrence.to_string(), "{}");
+        publisher.publish_due(&leads).await;
+        published += cluster.events().len();
+        sleep(LOOK_EVERY * 2).await;
+    }
+    assert_eq!(published, 10, "in ten minutes");
+    sleep(BRAKE.every).await;
+    publisher.publish_due(&leads).await;
+    assert!(publisher.published.is_empty(), "what is over is forgotten");
 }
