@@ -1,6 +1,7 @@
 //! Client of the webhook's debug service: TLS to a server of the expected name, and a bearer token. Without an address the
 //! API server forwards the port of the webhook's pod.
 
+mod api_server;
 mod credentials;
 mod forwarded;
 mod kubeconfig;
@@ -15,7 +16,6 @@ use headroom_proto::{
     WireError,
     v1alpha1::{ListNodesRequest, ListNodesResponse, debug_client::DebugClient},
 };
-use headroom_rules::slo::nearest::nearest;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Streaming, service::interceptor::InterceptedService, transport::Channel};
 
@@ -30,7 +30,7 @@ pub use self::{
     replicas::pod_decisions,
     slo_config::SloConfigAnswer,
 };
-use crate::{args::ConnectArgs, error::Error, view::NodeView};
+use crate::{args::ConnectArgs, error::Error, mistyped::node_advice, view::NodeView};
 
 /// Connecting, and one answer, must be done within this.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -93,6 +93,24 @@ impl Connection {
     /// # Errors
     /// The webhook refuses, is gone, or answers what cannot be read; [`Error::UnknownNode`] if it has not that one.
     pub async fn list(&mut self, node: Option<&str>) -> Result<Vec<NodeView>, Error> {
+        let found = self.pages(node).await?;
+        match node {
+            Some(name) if found.is_empty() => Err(self.unknown_node(name).await),
+            Some(_) | None => Ok(found),
+        }
+    }
+
+    /// That there is no such node, with the one that was probably meant.
+    pub(crate) async fn unknown_node(&mut self, name: &str) -> Error {
+        // Whatever happens now, the answer is that there is none.
+        let all = self.pages(None).await.unwrap_or_default();
+        Error::UnknownNode {
+            name: name.to_owned(),
+            advice: node_advice(name, all.iter().map(|node| node.name.as_str())),
+        }
+    }
+
+    async fn pages(&mut self, node: Option<&str>) -> Result<Vec<NodeView>, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
             let mut request = Request::new(which(node, after.clone()));
@@ -105,20 +123,7 @@ impl Connection {
             }
             goes_on(&before, &after)?;
         }
-        match node {
-            Some(name) if found.is_empty() => Err(self.unknown(name).await),
-            Some(_) | None => Ok(found),
-        }
-    }
-
-    /// There is no such node; the known one that was probably meant.
-    async fn unknown(&mut self, name: &str) -> Error {
-        // A webhook that does not tell leaves the error as it is.
-        let known = self.node_labels(None).await.unwrap_or_default();
-        Error::UnknownNode {
-            name: name.to_owned(),
-            near: nearest(name, known.names()).map(ToOwned::to_owned),
-        }
+        Ok(found)
     }
 
     /// The node of that name.
@@ -127,8 +132,10 @@ impl Connection {
     /// As [`list`](Self::list).
     pub async fn one(&mut self, name: String) -> Result<NodeView, Error> {
         let nodes = self.list(Some(&name)).await?;
-        let found = nodes.into_iter().find(|node| node.name == name);
-        found.ok_or(Error::UnknownNode { name, near: None })
+        match nodes.into_iter().find(|node| node.name == name) {
+            Some(found) => Ok(found),
+            None => Err(self.unknown_node(&name).await),
+        }
     }
 
     /// All nodes, or one, and again each time one of them changed.

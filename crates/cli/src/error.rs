@@ -23,8 +23,19 @@ pub enum Error {
         source: io::Error,
     },
     /// The kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig: {}; see --kubeconfig and --context", innermost(.0.as_ref()))]
-    Kubeconfig(Box<kube::config::KubeconfigError>),
+    #[error("cannot use the kubeconfig: {reason}; see --kubeconfig and --context")]
+    Kubeconfig {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The kubeconfig has no such context.
+    #[error("cannot use the kubeconfig: it has no context {name:?}; {advice}")]
+    UnknownContext {
+        /// The name as given, or as the file has it.
+        name: String,
+        /// The name that was probably meant, or where to find names.
+        advice: String,
+    },
     /// The API server does not answer, or refuses what is no question of rights.
     #[error("cannot {attempt}: {}", message(reason))]
     Cluster {
@@ -32,6 +43,27 @@ pub enum Error {
         attempt: &'static str,
         /// The reason.
         reason: Box<kube::Error>,
+    },
+    /// The API server does not know the user.
+    #[error(
+        "cannot {attempt}: the API server does not accept the kubeconfig's credential: {message}; it may have expired: log in \
+         again, or see --context"
+    )]
+    Unauthenticated {
+        /// What was attempted.
+        attempt: &'static str,
+        /// The API server's own words.
+        message: String,
+    },
+    /// The cluster does not have what an installation has.
+    #[error(
+        "cannot {attempt}: {message}; is Headroom installed in this cluster? See --context, --namespace and --name-suffix"
+    )]
+    NotInstalled {
+        /// What was attempted.
+        attempt: &'static str,
+        /// The API server's own words.
+        message: String,
     },
     /// The API server does not let the user do something.
     #[error("cannot {}: {message}; the missing rule is {right}", right.purpose)]
@@ -89,6 +121,20 @@ pub enum Error {
         /// The innermost reason; what the transport wraps around it says nothing more.
         reason: String,
     },
+    /// The webhook does not accept the token.
+    #[error(
+        "the webhook does not accept the token: {message}; it may have expired: see --token-file, or leave it out for one that the \
+         API server makes"
+    )]
+    BadCredential {
+        /// What the webhook said.
+        message: String,
+    },
+    /// The webhook does not know the question.
+    #[error(
+        "the webhook does not know what it is asked: it is of another version; use the kubectl-headroom of its version"
+    )]
+    OtherVersion,
     /// The webhook answered with an error.
     #[error("the webhook answered {code:?}: {message}")]
     Refused {
@@ -98,7 +144,7 @@ pub enum Error {
         message: String,
     },
     /// The answer cannot be read: the webhook is of another version.
-    #[error("cannot read the webhook's answer about node {node:?}")]
+    #[error("cannot read the webhook's answer about node {node:?}; use the kubectl-headroom of its version")]
     Answer {
         /// The node.
         node: String,
@@ -110,24 +156,26 @@ pub enum Error {
     #[error("cannot read the agent's answer; use the kubectl-headroom of its version")]
     AgentAnswer(#[source] WireError),
     /// The answer cannot be read: the webhook is of another version.
-    #[error("cannot read the webhook's answer about quotas")]
+    #[error("cannot read the webhook's answer about quotas; use the kubectl-headroom of its version")]
     QuotaAnswer(#[source] WireError),
     /// The webhook knows no such node.
-    #[error("node {name:?} is not known to the webhook{}", did_you_mean(near.as_deref()))]
+    #[error("node {name:?} is not known to the webhook; {advice}")]
     UnknownNode {
         /// The name as given.
         name: String,
-        /// A known one that was probably meant.
-        near: Option<String>,
+        /// The name that was probably meant, or where to find names.
+        advice: String,
     },
     /// The answer is not of nodes.
     #[error("-o name is for commands that show nodes: top, hints and explain")]
     NoNames,
     /// The cluster has no such node.
-    #[error("there is no node {name:?}")]
+    #[error("there is no node {name:?}; {advice}")]
     NoSuchNode {
         /// The name as given.
         name: String,
+        /// The name that was probably meant, or where to find names.
+        advice: String,
     },
     /// The time is over and nodes are not raw yet. What keeps each has been said.
     #[error("{left} of {all} nodes are not raw yet; the webhook goes on restoring them")]
@@ -215,15 +263,19 @@ pub enum Error {
 impl Error {
     /// Why the API server did not do what that right is for.
     pub(crate) fn api(right: &'static Right, source: kube::Error) -> Self {
-        if let kube::Error::Api(status) = &source
-            && status.code == 403
-        {
+        let attempt = right.purpose;
+        if let kube::Error::Api(status) = &source {
             // The API server gives no reason when `create` is missing for a WebSocket.
             let message = status.message.trim_end_matches([':', ' ']).to_owned();
-            return Self::Forbidden { message, right };
+            match status.code {
+                401 => return Self::Unauthenticated { attempt, message },
+                403 => return Self::Forbidden { message, right },
+                404 => return Self::NotInstalled { attempt, message },
+                _ => {}
+            }
         }
         Self::Cluster {
-            attempt: right.purpose,
+            attempt,
             reason: Box::new(source),
         }
     }
@@ -262,10 +314,6 @@ impl Error {
     }
 }
 
-fn did_you_mean(near: Option<&str>) -> String {
-    near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"))
-}
-
 /// What the API server says, or else the innermost cause.
 fn message(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
@@ -276,9 +324,14 @@ fn message(error: &kube::Error) -> String {
 
 impl From<tonic::Status> for Error {
     fn from(status: tonic::Status) -> Self {
-        Self::Refused {
-            code: status.code(),
-            message: status.message().to_owned(),
+        let message = status.message().to_owned();
+        let code = status.code();
+        if code == Code::Unauthenticated {
+            return Self::BadCredential { message };
         }
+        if code == Code::Unimplemented {
+            return Self::OtherVersion;
+        }
+        Self::Refused { code, message }
     }
 }

@@ -29,6 +29,7 @@ pub mod view;
 
 mod cause;
 mod cmd;
+mod mistyped;
 
 use std::io::Write;
 

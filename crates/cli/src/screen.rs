@@ -3,9 +3,13 @@
 use std::{
     env,
     io::{self, IsTerminal as _, Stdout, Write},
+    os::fd::{AsFd as _, BorrowedFd},
 };
 
-use rustix::termios::tcgetwinsize;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::tcgetwinsize,
+};
 use serde_json::{Deserializer, Value};
 
 use crate::{
@@ -15,6 +19,8 @@ use crate::{
 
 /// Tells how many rows and columns a terminal has now; 0 where it does not know.
 type Size = Box<dyn Fn() -> (u16, u16) + Send>;
+/// Tells whether nobody can read any more what is written.
+type IsClosed = Box<dyn Fn() -> bool + Send>;
 
 /// Where answers go.
 pub struct Screen<W> {
@@ -24,6 +30,7 @@ pub struct Screen<W> {
     has_colours: bool,
     /// Set while answers in JSON are printed as YAML.
     yaml_documents: Option<usize>,
+    is_closed: IsClosed,
     /// Lines of the table that stands above the cursor.
     drawn: usize,
 }
@@ -39,6 +46,7 @@ impl Screen<Stdout> {
             has_colours: is_terminal
                 && !is_set("NO_COLOR")
                 && env::var_os("TERM").is_none_or(|kind| kind != "dumb"),
+            is_closed: Box::new(|| is_closed(io::stdout().as_fd())),
             ..Self::plain(io::stdout())
         }
     }
@@ -52,8 +60,29 @@ impl<W: Write> Screen<W> {
             size: None,
             has_colours: false,
             yaml_documents: None,
+            is_closed: Box::new(|| false),
             drawn: 0,
         }
+    }
+
+    /// The same, closed from when this says so.
+    #[must_use]
+    pub fn closing(self, is_closed: impl Fn() -> bool + Send + 'static) -> Self {
+        Self {
+            is_closed: Box::new(is_closed),
+            ..self
+        }
+    }
+
+    /// Finds out that the reader of a pipe is gone before there is something to write.
+    ///
+    /// # Errors
+    /// Nobody can read any more what is written.
+    pub fn check(&self) -> Result<(), Error> {
+        if (self.is_closed)() {
+            return Err(Error::Write(io::ErrorKind::BrokenPipe.into()));
+        }
+        Ok(())
     }
 
     /// A terminal with that many rows and columns, without colours.
@@ -187,8 +216,21 @@ fn as_yaml(text: &str, before: usize) -> (String, usize) {
     (yaml, count)
 }
 
+/// True for the writing end of a pipe without a reader.
+fn is_closed(out: BorrowedFd<'_>) -> bool {
+    let mut ends = [PollFd::from_borrowed_fd(out, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let is_known = poll(&mut ends, Some(&at_once)).is_ok();
+    is_known && ends.iter().any(|end| end.revents().contains(PollFlags::ERR))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
     use crate::output::Tone;
 
@@ -207,6 +249,19 @@ mod tests {
             drawn(24, &["a\nb\n", "c\n"]),
             "\x1b[?7la\nb\n\x1b[?7h\x1b[2F\x1b[J\x1b[?7lc\n\x1b[?7h"
         );
+    }
+
+    #[test]
+    fn a_pipe_is_closed_when_its_reader_is_gone() {
+        let (mut reader, mut writer) = io::pipe().unwrap();
+        assert!(!is_closed(writer.as_fd()));
+        writer.write_all(b"x").unwrap();
+        assert!(!is_closed(writer.as_fd()), "nobody has read yet");
+        reader.read_exact(&mut [0]).unwrap();
+        drop(reader);
+        assert!(is_closed(writer.as_fd()));
+        let file = tempfile::tempfile().unwrap();
+        assert!(!is_closed(file.as_fd()));
     }
 
     #[test]

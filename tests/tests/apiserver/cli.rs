@@ -218,8 +218,8 @@ async fn a_question_without_an_answer_is_an_error_with_its_reason() {
     let node = stand.create_node("n1", "4", "8Gi").await;
     let token = accounts::debug_token(&stand.client).await.expect("a token");
     let mut cli = Cli::new(&stand, &webhook, "person", &token);
-    let unknown = "error: node \"x9\" is not known to the webhook\n".to_owned();
-    for question in [["explain", "x9"], ["hints", "x9"], ["top", "node/x9"]] {
+    let unknown = "error: node \"n9\" is not known to the webhook; see `kubectl get nodes`\n".to_owned();
+    for question in [["explain", "n9"], ["hints", "n9"], ["top", "node/n9"]] {
         assert_eq!(cli.fail(&question).await, (Some(1), unknown.clone()));
     }
     let (code, reason) = cli.fail(&["nodes"]).await;

@@ -146,7 +146,10 @@ async fn what_is_stored_is_explained_and_compared() {
     );
     let (code, complaint) = asked.cli.fail(&["config", "explain", "gone"]).await;
     assert_eq!(code, Some(1));
-    assert_eq!(complaint, "error: node \"gone\" is not known to the webhook\n");
+    assert_eq!(
+        complaint,
+        "error: node \"gone\" is not known to the webhook; see `kubectl get nodes`\n"
+    );
 
     let output = asked
         .checked

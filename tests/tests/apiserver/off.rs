@@ -164,7 +164,10 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
     let none = off(&stand, &admin, &["--now", "--node", "n9"]).await;
     assert_eq!(
         (none.code, none.said.as_str()),
-        (Some(1), "error: there is no node \"n9\"\n")
+        (
+            Some(1),
+            "error: there is no node \"n9\"; see `kubectl get nodes`\n"
+        )
     );
 
     // All of them; what is bound comes first.

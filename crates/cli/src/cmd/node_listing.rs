@@ -126,7 +126,10 @@ async fn follow<W: Write>(
                 Some(nodes) => picture.replace(nodes, screen)?,
                 None => return Ok(Ended::ByWebhook),
             },
-            _ = beat.tick() => picture.draw(screen)?,
+            _ = beat.tick() => {
+                screen.check()?;
+                picture.draw(screen)?;
+            }
         }
     }
 }

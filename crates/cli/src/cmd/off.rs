@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use self::node_result::{OffResult, Remains, traces};
 use super::Session;
-use crate::{args::Format, connect, error::Error, rights, screen::Screen};
+use crate::{args::Format, connect, error::Error, mistyped::node_advice, rights, screen::Screen};
 
 /// How often nodes are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -79,12 +79,13 @@ impl OffArgs {
         if client.args.now {
             return until_restored(&client, &mut telling).await;
         }
+        let found = client.found().await?;
         if format == Format::Table {
             telling
                 .screen
                 .print("nothing is written without --now; it would leave\n")?;
         }
-        for node in client.found().await? {
+        for node in found {
             let would_be = client.probed(&node).await?;
             telling.report(would_be)?;
         }
@@ -126,9 +127,22 @@ impl NodeClient {
             }
             Some(name) => {
                 let node = self.nodes.get_opt(name).await.map_err(attempt)?;
-                let node = node.ok_or_else(|| Error::NoSuchNode { name: name.clone() })?;
-                Ok(vec![node])
+                match node {
+                    Some(node) => Ok(vec![node]),
+                    None => Err(self.unknown(name).await),
+                }
             }
+        }
+    }
+
+    /// That there is no such node, with the one that was probably meant.
+    async fn unknown(&self, name: &str) -> Error {
+        // Whatever happens now, the answer is that there is none.
+        let all = self.nodes.list_metadata(&ListParams::default()).await;
+        let names: Vec<String> = all.iter().flatten().map(kube::ResourceExt::name_any).collect();
+        Error::NoSuchNode {
+            name: name.to_owned(),
+            advice: node_advice(name, names.iter().map(String::as_str)),
         }
     }
 

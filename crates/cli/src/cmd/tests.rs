@@ -1,5 +1,6 @@
 //! Tests of the commands against a debug service in this process, over real TLS.
 
+mod bad_input;
 mod config;
 mod pod;
 mod quota;
@@ -328,34 +329,6 @@ async fn one_node_is_explained_and_its_report_shown() {
 }
 
 #[tokio::test]
-async fn a_node_that_nobody_knows_is_an_error() {
-    let webhook = Running::start().await;
-    for command in [
-        &["explain", "c"][..],
-        &["top", "c"],
-        &["top", "c", "--watch"],
-        &["hints", "c"],
-    ] {
-        let error = webhook.ask(command).await.unwrap_err();
-        assert_eq!(error.to_string(), r#"node "c" is not known to the webhook"#);
-    }
-}
-
-#[tokio::test]
-async fn a_misspelt_node_has_the_known_one_beside_it() {
-    let webhook = Running::start().await;
-    webhook
-        .nodes
-        .send_modify(|known| known.nodes[0] = status("worker-1"));
-    config::label(&webhook.slo, "worker-1", "pool", "batch");
-    let error = webhook.ask(&["explain", "wroker-1"]).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        r#"node "wroker-1" is not known to the webhook; did you mean "worker-1"?"#
-    );
-}
-
-#[tokio::test]
 async fn nodes_are_selected_sorted_and_named() {
     let webhook = Running::start().await;
     webhook.nodes.send_modify(|known| {
@@ -407,23 +380,6 @@ async fn answers_are_yaml_where_that_is_asked_for() {
     );
     let error = webhook.ask(&["reasons", "-o", "name"]).await.unwrap_err();
     assert_eq!((error.exit_code(), matches!(error, Error::NoNames)), (2, true));
-}
-
-#[tokio::test]
-async fn a_token_that_is_refused_is_an_error_at_once() {
-    let webhook = Running::start().await;
-    let other = webhook.file("other", "bad");
-    for command in [&["top", "--watch"][..], &["top"]] {
-        let token = format!("--token-file={}", other.display());
-        let error = webhook
-            .ask(&[command, &[token.as_str()]].concat())
-            .await
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the webhook answered Unauthenticated: the token is not valid"
-        );
-    }
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! Clients of the API server from a kubeconfig, whatever credential its user has.
 
-use std::path::Path;
-
 use kube::{
     Client, Config,
     client::retry::RetryPolicy,
@@ -9,17 +7,26 @@ use kube::{
 };
 use tower::{BoxError, Layer as _, retry::RetryLayer, service_fn};
 
-use crate::{args::ConnectArgs, error::Error};
+use super::api_server::ApiServer;
+use crate::{args::ConnectArgs, error::Error, mistyped::context_advice};
 
 /// A client of the API server, by the kubeconfig alone.
 ///
 /// # Errors
 /// A kubeconfig that cannot be used.
 pub async fn api(args: &ConnectArgs) -> Result<Client, Error> {
-    client(cluster(args).await?).map_err(|source| Error::Cluster {
-        attempt: "make a client of the API server",
-        reason: Box::new(source),
-    })
+    let (config, context) = cluster(args).await?;
+    let server = ApiServer {
+        url: config.cluster_url.to_string(),
+        context,
+    };
+    match client(config) {
+        Ok(client) => Ok(server.named_in_errors(client)),
+        Err(source) => Err(Error::Cluster {
+            attempt: "make a client of the API server",
+            reason: Box::new(kube::Error::Service(server.error(&source))),
+        }),
+    }
 }
 
 /// A client that asks a busy server again, for some seconds: by itself the library does so for minutes, and says nothing.
@@ -38,26 +45,44 @@ pub(crate) fn client(mut config: Config) -> kube::Result<Client> {
     Ok(Client::new(again.layer(send), namespace))
 }
 
-/// The cluster and user of the kubeconfig, and whom the user is to act as.
-async fn cluster(args: &ConnectArgs) -> Result<Config, Error> {
+/// The cluster and user of the kubeconfig, and whom the user is to act as; and the context that says so.
+async fn cluster(args: &ConnectArgs) -> Result<(Config, String), Error> {
     let options = KubeConfigOptions {
         context: args.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let config = match args.kubeconfig.as_deref() {
-        None => Config::from_kubeconfig(&options).await,
-        Some(path) => from_file(path, &options).await,
+    let file = match args.kubeconfig.as_deref() {
+        None => Kubeconfig::read(),
+        Some(path) => Kubeconfig::read_from(path),
     };
-    let mut config = config.map_err(|error: KubeconfigError| Error::Kubeconfig(Box::new(error)))?;
+    let file = file.map_err(|error| unusable(&error))?;
+    let context = args.context.clone().or_else(|| file.current_context.clone());
+    let context = context.unwrap_or_default();
+    let contexts: Vec<String> = file.contexts.iter().map(|context| context.name.clone()).collect();
+    if !context.is_empty() && !contexts.contains(&context) {
+        let advice = context_advice(&context, contexts.iter().map(String::as_str));
+        return Err(Error::UnknownContext {
+            name: context,
+            advice,
+        });
+    }
+    let config = Config::from_custom_kubeconfig(file, &options).await;
+    let mut config = config.map_err(|error| unusable(&error))?;
     if let Some(user) = &args.as_user {
         config.auth_info.impersonate = Some(user.clone());
         config.auth_info.impersonate_groups = (!args.as_group.is_empty()).then(|| args.as_group.clone());
     }
-    Ok(config)
+    Ok((config, context))
 }
 
-async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
-    Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, options).await
+fn unusable(error: &KubeconfigError) -> Error {
+    let reason = if let KubeconfigError::ReadConfig(reason, path) = error {
+        format!("cannot read {}: {reason}", path.display())
+    } else {
+        // The library's texts contain their causes.
+        error.to_string()
+    };
+    Error::Kubeconfig { reason }
 }
 
 #[cfg(test)]

@@ -60,18 +60,15 @@ impl<'a> SloSource<'a> {
             Some(_) => self.nodes(file).await?,
             None => self.open().await?.node_labels(Some(name)).await?,
         };
-        let found = nodes.labels(name).cloned();
-        found.ok_or_else(|| match file {
-            Some(file) => Error::Slo(SloError::UnknownNode {
+        match (nodes.labels(name), file) {
+            (Some(found), _) => Ok(found.clone()),
+            (None, Some(file)) => Err(Error::Slo(SloError::UnknownNode {
                 name: name.to_owned(),
                 count: nodes.len(),
                 file: file.to_owned(),
-            }),
-            None => Error::UnknownNode {
-                name: name.to_owned(),
-                near: None,
-            },
-        })
+            })),
+            (None, None) => Err(self.open().await?.unknown_node(name).await),
+        }
     }
 
     /// The stored version, and how others are checked.
