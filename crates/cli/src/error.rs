@@ -177,13 +177,11 @@ pub enum Error {
         /// The name that was probably meant, or where to find names.
         advice: String,
     },
-    /// The time is over and nodes are not raw yet. What keeps each has been said.
-    #[error("{left} of {all} nodes are not raw yet; the webhook goes on restoring them")]
+    /// The time is over and nodes are not raw yet.
+    #[error("{end}")]
     NotRestored {
-        /// Nodes that are not.
-        left: usize,
-        /// Nodes that were asked for.
-        all: usize,
+        /// Which they are, why, and what to do.
+        end: String,
     },
     /// No agent has a socket there.
     #[error(

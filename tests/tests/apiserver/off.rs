@@ -17,6 +17,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use crate::slo_config::Kubectl;
+
 const NODES: [&str; 3] = ["n1", "n2", "full"];
 /// Every annotation of ours but the mode.
 const TRACES: [&str; 4] = [
@@ -118,6 +120,11 @@ async fn off(stand: &Stand, kubeconfig: &Path, words: &[&str]) -> Ran {
     }
 }
 
+/// The last line, which says what it came to.
+fn end(ran: &Ran) -> &Value {
+    ran.lines.last().expect("a line")
+}
+
 /// What was said last of a node.
 fn last<'r>(ran: &'r Ran, node: &str) -> &'r str {
     let of_node = ran.lines.iter().rfind(|line| line["node"] == node);
@@ -154,11 +161,12 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
     // One node, and only that.
     let one = off(&stand, &admin, &["--now", "--node", "n1"]).await;
     assert_eq!(
-        (one.code, last(&one, "n1"), one.lines.len()),
-        (Some(0), "nothing", 1),
+        (one.code, last(&one, "n1"), end(&one)),
+        (Some(0), "nothing", &json!({"end": "restored", "nodes": 1})),
         "{}",
         one.said
     );
+    assert_eq!((one.lines.len(), one.said.as_str()), (2, ""));
     assert!(is_raw(&read(&stand, "n1").await));
     assert_eq!(allocatable(&read(&stand, "n2").await, "cpu"), "6");
     let none = off(&stand, &admin, &["--now", "--node", "n9"]).await;
@@ -178,7 +186,12 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
         "{}",
         all.said
     );
-    assert!(all.said.contains("1 of 3 nodes are not raw yet"), "{}", all.said);
+    assert_eq!(
+        all.said,
+        "error: waiting: 1 of 3 nodes are not raw yet: full (its bound pods need cpu 5000m of 4000m)\n"
+    );
+    let why = json!({"full": "its bound pods need cpu 5000m of 4000m"});
+    assert_eq!(end(&all), &json!({"end": "waiting", "nodes": 3, "waiting": why}));
     assert!(is_raw(&read(&stand, "n2").await));
     let held = read(&stand, "full").await;
     assert_eq!(allocatable(&held, "cpu"), "5");
@@ -191,8 +204,8 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
         remove_the_pod(&stand).await;
     });
     assert_eq!(
-        (waited.code, last(&waited, "full")),
-        (Some(0), "nothing"),
+        (waited.code, last(&waited, "full"), end(&waited)),
+        (Some(0), "nothing", &json!({"end": "restored", "nodes": 3})),
         "{}",
         waited.said
     );
@@ -221,6 +234,30 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
         unheard.said
     );
     assert_eq!(allocatable(&read(&stand, "n1").await, "cpu"), "6");
+
+    // It says what to do by hand, which has the kubelet's next write stored as sent.
+    let by_hand = end(&unheard)["by_hand"][1]
+        .as_str()
+        .expect("a command")
+        .to_owned();
+    assert_eq!(
+        by_hand,
+        "kubectl annotate nodes --all headroom.sh/amplified-allocatable-"
+    );
+    assert!(
+        unheard
+            .said
+            .starts_with("error: nobody answers: no webhook looked at the writes to 1 of 3 nodes: n1; ")
+            && unheard.said.contains(&by_hand),
+        "{}",
+        unheard.said
+    );
+    let words: Vec<&str> = by_hand.split(' ').skip(1).collect();
+    let annotated = Kubectl::new(&stand).run(&words, "");
+    assert!(annotated.status.success(), "{annotated:?}");
+    let raw = json!({"allocatable": {"cpu": "4", "memory": "8Gi"}});
+    let node = stand.kubelet_writes("n1", &raw).await.expect("a write passes");
+    assert_eq!(allocatable(&node, "cpu"), "4");
 }
 
 #[tokio::test(flavor = "multi_thread")]

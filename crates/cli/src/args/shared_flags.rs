@@ -71,6 +71,28 @@ impl ConnectArgs {
             ..Installation::default()
         }
     }
+
+    /// `kubectl` with the flags that lead it to the same cluster, for a shell.
+    pub fn kubectl(&self) -> String {
+        let kubeconfig = self.kubeconfig.as_ref().map(|path| path.display().to_string());
+        let flags = [("--kubeconfig", kubeconfig), ("--context", self.context.clone())];
+        let mut command = "kubectl".to_owned();
+        for (flag, value) in flags {
+            if let Some(value) = value {
+                command.extend([" ", flag, " ", &quoted(value)]);
+            }
+        }
+        command
+    }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: String) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word;
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// What `--output` may be.
@@ -144,7 +166,28 @@ impl fmt::Display for Address {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::args::Args;
+
+    #[test]
+    fn commands_that_people_are_told_lead_to_the_same_cluster() {
+        let kubectl = |flags: &[&str]| {
+            let line = ["kubectl-headroom"].iter().chain(flags).chain(&["off"]);
+            Args::try_parse_from(line).unwrap().connect.kubectl()
+        };
+        assert_eq!(kubectl(&[]), "kubectl");
+        assert_eq!(
+            kubectl(&[
+                "--context",
+                "arn:aws/prod",
+                "--kubeconfig",
+                "/home/it's me/config"
+            ]),
+            r"kubectl --kubeconfig '/home/it'\''s me/config' --context arn:aws/prod"
+        );
+    }
 
     #[test]
     fn an_address_needs_a_host_and_a_port() {

@@ -4,6 +4,7 @@
 //! the result of a write in advance.
 
 mod node_result;
+mod off_end;
 
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
@@ -16,7 +17,10 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use self::node_result::{OffResult, Remains, traces};
+use self::{
+    node_result::{OffResult, Remains, traces},
+    off_end::{ByHand, OffEnd},
+};
 use super::Session;
 use crate::{args::Format, connect, error::Error, mistyped::node_advice, rights, screen::Screen};
 
@@ -29,6 +33,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 Writes the annotation headroom.sh/mode=off through the status of each node, and waits. Allocatable stays above raw for as
 long as what is bound to a node needs it. Takes the rights to list nodes and to patch nodes/status, and no way to the
 webhook. To uninstall: this first, then delete the installation, then the annotation.
+
+With --now it ends with one of three lines. `restored`: all nodes are raw, exit code 0. `waiting`: which nodes are not raw
+yet, and why, exit code 1; the webhook goes on. `nobody answers`: no webhook looked at the writes, with the commands that
+restore raw values by hand, exit code 1. With -o json it is the last object, with the key `end`.
 
 Examples:
   # What would become of each node
@@ -57,6 +65,7 @@ pub(crate) struct OffArgs {
 struct NodeClient {
     nodes: Api<Node>,
     args: OffArgs,
+    by_hand: ByHand,
 }
 
 /// What has been said of each node.
@@ -69,8 +78,21 @@ struct Telling<'s, W> {
 impl OffArgs {
     pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
         let nodes = Api::all(connect::api(&session.connect).await?);
-        let Session { format, screen, .. } = session;
-        let client = NodeClient { nodes, args: self };
+        let Session {
+            format,
+            screen,
+            connect,
+            ..
+        } = session;
+        let client = NodeClient {
+            nodes,
+            by_hand: ByHand {
+                kubectl: connect.kubectl(),
+                namespace: connect.namespace.to_string(),
+                node: self.node.clone(),
+            },
+            args: self,
+        };
         let mut telling = Telling {
             screen,
             format,
@@ -89,7 +111,10 @@ impl OffArgs {
             let would_be = client.probed(&node).await?;
             telling.report(would_be)?;
         }
-        Ok(())
+        match telling.end(&client.by_hand) {
+            OffEnd::Restored { .. } | OffEnd::Waiting { .. } => Ok(()),
+            end @ OffEnd::Unanswered { .. } => telling.print_end(&end),
+        }
     }
 }
 
@@ -105,12 +130,15 @@ async fn until_restored<W: Write>(client: &NodeClient, telling: &mut Telling<'_,
             let restored = client.switched_off(node).await?;
             telling.report(restored)?;
         }
-        let (all, left) = telling.count();
-        if left == 0 {
-            return Ok(());
+        let end = telling.end(&client.by_hand);
+        if let OffEnd::Restored { .. } = end {
+            return telling.print_end(&end);
         }
         if Instant::now() >= deadline {
-            return Err(Error::NotRestored { left, all });
+            if telling.format == Format::Json {
+                telling.print_end(&end)?;
+            }
+            return Err(Error::NotRestored { end: end.to_string() });
         }
         sleep(LOOK_EVERY).await;
     }
@@ -194,10 +222,16 @@ impl NodeClient {
 }
 
 impl<W: Write> Telling<'_, W> {
-    /// Nodes that are known, and those of them that are not restored.
-    fn count(&self) -> (usize, usize) {
-        let left = self.reported.values().filter(|node| !node.is_restored());
-        (self.reported.len(), left.count())
+    /// What it would come to if it ended now.
+    fn end(&self, by_hand: &ByHand) -> OffEnd {
+        OffEnd::new(self.reported.values(), by_hand.clone())
+    }
+
+    fn print_end(&mut self, end: &OffEnd) -> Result<(), Error> {
+        self.screen.print(&match self.format {
+            Format::Table => format!("{end}\n"),
+            Format::Json => format!("{}\n", end.json()),
+        })
     }
 
     /// Says what became of a node, unless that was said before.

@@ -1,4 +1,4 @@
-//! `Restored`: the remains of Headroom on a node that `off` restores to raw.
+//! [`OffResult`]: the remains of Headroom on a node that `off` restores to raw.
 
 use std::fmt;
 
@@ -73,9 +73,26 @@ impl OffResult {
         }
     }
 
-    /// True if nothing is left.
-    pub(crate) fn is_restored(&self) -> bool {
-        self.remains == Remains::Nothing
+    /// What keeps a node from being raw, of which a webhook has looked at the write; `None` if nothing does.
+    pub(crate) fn waits_for(&self) -> Option<String> {
+        match self.remains {
+            Remains::Nothing | Remains::Unanswered => None,
+            Remains::Due => Some("the webhook's next write restores it".to_owned()),
+            Remains::Held => {
+                let needed = Resource::ALL.into_iter().filter_map(|resource| {
+                    let (allocatable, raw) = ((*self.allocatable.get(resource))?, (*self.raw.get(resource))?);
+                    let [needed, of] = [allocatable, raw]
+                        .map(|amount| crate::human_numbers::short(resource, i128::from(amount)));
+                    (allocatable > raw).then(|| format!("{resource} {needed} of {of}"))
+                });
+                let needed: Vec<String> = needed.collect();
+                Some(if needed.is_empty() {
+                    "its bound pods need more than raw".to_owned()
+                } else {
+                    format!("its bound pods need {}", needed.join(", "))
+                })
+            }
+        }
     }
 
     /// For machines.
