@@ -6,10 +6,12 @@ mod report;
 mod resource;
 mod rule;
 mod status;
+mod version;
 
 pub use directive::{NodeView, agent_policy};
 use headroom_domain::resource::PerResource;
 use prost::Message as _;
+pub use version::{ReleaseVersion, ReplicaVersion, VersionError};
 
 use crate::v1alpha1 as wire;
 

@@ -5,7 +5,7 @@ mod codec;
 mod convert;
 pub mod status;
 
-pub use convert::{NodeView, WireError, agent_policy};
+pub use convert::{NodeView, ReleaseVersion, ReplicaVersion, VersionError, WireError, agent_policy};
 
 /// Messages and services of `headroom.v1alpha1`.
 #[expect(

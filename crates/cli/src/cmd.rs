@@ -14,6 +14,7 @@ mod pod;
 mod quota;
 mod reasons;
 mod top;
+mod version;
 
 use std::io::Write;
 
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Quota(quota::QuotaArgs),
     Reasons(reasons::ReasonsArgs),
     Completions(completions::CompletionsArgs),
+    Version(version::VersionArgs),
 }
 
 /// What each command is given besides its own flags.
@@ -74,6 +76,7 @@ impl Command {
             Self::Quota(args) => args.run(session).await,
             Self::Reasons(args) => args.run(session),
             Self::Completions(args) => args.run(session),
+            Self::Version(args) => args.run(session).await,
         }
     }
 }

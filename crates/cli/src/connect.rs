@@ -9,6 +9,7 @@ mod quotas;
 mod replicas;
 mod route;
 mod slo_config;
+mod versions;
 
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ pub use self::{
     quotas::{explained_pod, explained_quota, quotas},
     replicas::pod_decisions,
     slo_config::SloConfigAnswer,
+    versions::{AskedVersion, versions},
 };
 use crate::{args::ConnectArgs, error::Error, mistyped::node_advice, view::NodeView};
 

@@ -158,6 +158,9 @@ pub enum Error {
     /// The answer cannot be read: the webhook is of another version.
     #[error("cannot read the webhook's answer about quotas; use the kubectl-headroom of its version")]
     QuotaAnswer(#[source] WireError),
+    /// The answer cannot be read.
+    #[error("cannot read the webhook's answer about its version")]
+    VersionAnswer(#[source] WireError),
     /// The webhook knows no such node.
     #[error("node {name:?} is not known to the webhook; {advice}")]
     UnknownNode {

@@ -7,6 +7,7 @@
 //!      -> connect or files -> slo -> cmd::config, by the webhook's rules ---------------^
 //!      -> connect to each replica, or files -> pod -> cmd::pod, by the webhook's rules ------^
 //!      -> connect to each replica -> quota -> cmd::quota ------------------------------^
+//!      -> connect to each replica -> cmd::version ------------------------------------^
 //!      -> agent (unix socket) -> cmd::agent -> messages of the agent -------------------^
 //! ```
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 pub mod advise;
 pub mod agent_client;
 pub mod args;
+pub mod completion;
 pub mod connect;
 pub mod derivation;
 pub mod documents;

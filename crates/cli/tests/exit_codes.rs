@@ -38,6 +38,35 @@ fn help_and_completions_succeed() {
 }
 
 #[test]
+fn a_link_of_kubectls_name_for_completions_completes() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("kubectl_complete-headroom");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubectl-headroom"), &link).unwrap();
+    let completed = |words: &[&str]| {
+        let output = Command::new(&link)
+            .args(words)
+            .env_clear()
+            .env("KUBECONFIG", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let commands = completed(&["ex"]);
+    assert!(
+        commands.starts_with("explain\t") && commands.ends_with("\n:4\n"),
+        "{commands}"
+    );
+    assert_eq!(
+        completed(&["top", "-o", "j"]),
+        "json\tFor machines; integers, with the unit in the key\n:4\n"
+    );
+    // No cluster can be asked for nodes.
+    assert_eq!(completed(&["explain", ""]), ":4\n");
+    assert_eq!(completed(&["--ca-file", ""]), ":0\n");
+}
+
+#[test]
 fn wrong_usage_is_told_from_other_errors() {
     for words in [
         &["tpo"][..],

@@ -7,9 +7,15 @@ use clap_complete::Shell;
 use super::Session;
 use crate::error::Error;
 
-/// Print a completion script.
+/// Print a shell's completion script for kubectl-headroom; kubectl itself completes by a link.
 #[derive(Debug, clap::Args)]
-#[command(hide = true)]
+#[command(after_help = "\
+For `kubectl headroom` kubectl calls a program named kubectl_complete-headroom. A link to kubectl-headroom is one: it also completes
+the names of nodes.
+
+Examples:
+  ln -s kubectl-headroom \"$(dirname \"$(command -v kubectl-headroom)\")/kubectl_complete-headroom\"
+  kubectl headroom completions bash > /etc/bash_completion.d/kubectl-headroom")]
 pub(crate) struct CompletionsArgs {
     /// The shell.
     shell: Shell,

@@ -15,8 +15,9 @@ use std::{
 use clap::Parser as _;
 use headroom_kit::tls::self_signed::{CA_CERT, ensure};
 use headroom_proto::v1alpha1::{
-    GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse,
-    ListNodesRequest, ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
+    GetSloConfigRequest, GetSloConfigResponse, GetVersionRequest, GetVersionResponse, ListNodeLabelsRequest,
+    ListNodeLabelsResponse, ListNodesRequest, ListNodesResponse, ListPodDecisionsRequest,
+    ListPodDecisionsResponse, NodeStatus,
     debug_server::{Debug, DebugServer},
     quota_debug_server::QuotaDebugServer,
 };
@@ -134,6 +135,17 @@ impl Debug for Webhook {
     ) -> Result<Response<ListNodeLabelsResponse>, Status> {
         Self::authenticate(&request)?;
         Ok(Response::new(config::page(&request.into_inner(), &self.slo)))
+    }
+
+    async fn get_version(
+        &self,
+        request: Request<GetVersionRequest>,
+    ) -> Result<Response<GetVersionResponse>, Status> {
+        Self::authenticate(&request)?;
+        Ok(Response::new(GetVersionResponse {
+            replica: "webhook-0".to_owned(),
+            version: "99.0.0".to_owned(),
+        }))
     }
 
     async fn list_pod_decisions(
@@ -368,6 +380,19 @@ async fn nodes_are_selected_sorted_and_named() {
         out.until(|text| text == "node/b\nnode/b\n").await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn versions_are_compared() {
+    let webhook = Running::start().await;
+    let told = webhook.ask(&["version"]).await.unwrap();
+    let client = env!("CARGO_PKG_VERSION");
+    let server =
+        "server: 99.0.0, replica webhook-0: another major version: use the kubectl-headroom of that version";
+    assert_eq!(told, format!("client: {client}\n{server}\n"));
+    let told = webhook.ask(&["version", "--client", "-o", "json"]).await.unwrap();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told, serde_json::json!({"client": client, "servers": null}));
 }
 
 #[tokio::test]

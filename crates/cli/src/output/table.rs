@@ -14,7 +14,7 @@ const GAP: usize = 2;
 /// A name is cut to no less than this.
 const LEAST_WIDTH: usize = 8;
 /// A text that is cut or wrapped has no less than this before other columns are left out.
-const LEAST_ELASTIC: usize = 24;
+const LEAST_ELASTIC: usize = 20;
 /// Marks what was cut.
 const CUT: char = '…';
 
@@ -417,8 +417,8 @@ mod tests {
             "CODE  OF    MEANING\na     rule  words that do not fit into\n            so few columns\n"
         );
         assert_eq!(
-            at(32),
-            "CODE  MEANING\na     words that do not fit into\n      so few columns\n"
+            at(31),
+            "CODE  MEANING\na     words that do not fit\n      into so few columns\n"
         );
         assert_eq!(at(60).lines().count(), 2);
     }
