@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod manifests;
+mod pictures;
 mod reference;
 mod slo;
 
@@ -100,6 +101,10 @@ static FILES: &[File] = &[
         text: slo::json_schema,
     },
     File {
+        path: "docs/pictures/demo.svg",
+        text: pictures::demo,
+    },
+    File {
         path: "docs/reference/cli.md",
         text: || Ok(reference::cli()),
     },
@@ -193,6 +198,7 @@ impl File {
             .and_then(|extension| extension.to_str());
         let first = match extension {
             Some("yaml") => format!("# {NOTE}"),
+            Some("svg") => format!("<!-- {NOTE} -->"),
             Some("md") => format!("<!-- {NOTE} -->\n"),
             // The first member of the object, whose others are the text.
             Some("json") => format!("{{ \"$comment\": \"{NOTE}\","),

@@ -1,4 +1,4 @@
-//! SVG plots, and a self-contained HTML page for them: the same numbers give the same bytes.
+//! SVG plots, a self-contained HTML page for them, and pictures as files: the same numbers give the same bytes.
 //!
 //! The simulator and `kubectl headroom advise` draw their reports with it.
 //!
@@ -15,6 +15,7 @@
 mod axis;
 mod bars;
 mod page;
+mod picture;
 mod plot;
 
 use std::fmt::{Arguments, Write as _};
@@ -22,6 +23,7 @@ use std::fmt::{Arguments, Write as _};
 pub use self::{
     bars::{Bars, Row},
     page::{Page, table},
+    picture::{picture, terminal},
     plot::{Plot, Series, Shape},
 };
 

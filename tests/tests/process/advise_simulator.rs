@@ -6,12 +6,14 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
-use std::{ffi::OsString, fs, path::Path, process::Command};
+use std::{env, ffi::OsString, fs, path::Path, process::Command};
 
 use clap::Parser;
 use e2e::{built::programs, prometheus::Prometheus};
+use headroom_plot::picture;
 use headroom_simulator::{Estimator, PAST_FROM_S};
 use serde_json::Value;
+use xtask::workspace;
 
 /// A node of each mean use, and days enough for the ratio to stand and for a day to follow decisions.
 const DAYS: u64 = 5;
@@ -107,6 +109,28 @@ fn assert_close(advised: &Value, own: &Value, tolerance: &Tolerance) {
     );
 }
 
+/// The first plot of a node's day on the page, as a file.
+fn day(page: &str) -> String {
+    let (_, rest) = page.split_once(": a day of ").expect("a day");
+    let (_, rest) = rest.split_once("<div>").expect("its plot");
+    let (svg, _) = rest.split_once("</div>").expect("its end");
+    picture(svg)
+}
+
+/// The picture in the README is this one. With `HEADROOM_PICTURES=write` it becomes this one.
+fn is_the_picture(drawn: &str) {
+    let file = workspace::root().join("docs/pictures/advise-day.svg");
+    if env::var("HEADROOM_PICTURES").is_ok_and(|value| value == "write") {
+        fs::write(&file, drawn).expect("write the picture");
+    }
+    let shown = fs::read_to_string(&file).expect("the picture");
+    assert!(
+        shown == drawn,
+        "HEADROOM_PICTURES=write renews {}",
+        file.display()
+    );
+}
+
 #[tokio::test]
 async fn advice_is_what_the_simulators_own_estimator_gives() {
     let cli = programs().await.cli;
@@ -162,6 +186,7 @@ async fn advice_is_what_the_simulators_own_estimator_gives() {
     for foreign in ["http", "src=", "href=", "<script", "NaN"] {
         assert!(!text.contains(foreign), "{foreign}");
     }
+    is_the_picture(&day(&text));
     advised(&cli, &[&flags[..], &["--html", &html]].concat());
     assert_eq!(
         fs::read_to_string(&page).expect("the page"),

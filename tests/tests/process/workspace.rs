@@ -51,7 +51,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
         ],
     ),
     (DEMO, &[DOMAIN, AGENT, XTASK, TESTBED]),
-    (GENERATE, &[DOMAIN, RULES, KIT, AGENT, WEBHOOK, CLI, XTASK]),
+    (GENERATE, &[DOMAIN, RULES, KIT, PLOT, AGENT, WEBHOOK, CLI, XTASK]),
     (FUZZ, &[DOMAIN, RULES, KIT, WEBHOOK]),
     (
         TESTS,
