@@ -16,6 +16,7 @@ pub mod bound_pods;
 pub mod built;
 pub mod cgroup;
 pub mod confined;
+pub mod console;
 pub mod cpu_load;
 pub mod custom_kinds;
 pub mod delayed_proxy;

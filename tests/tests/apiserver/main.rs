@@ -31,6 +31,7 @@ mod node_status;
 mod off;
 mod outages;
 mod over_committed;
+mod page_commands;
 mod pod_explain;
 mod pod_merge;
 mod pod_templates;

@@ -1,0 +1,57 @@
+//! The commands that pages show: the lines of their blocks `console` that begin with a dollar.
+
+use std::{fs, path::Path};
+
+/// The commands of a page in order, each in one line and without what is said of it behind two spaces and a `#`.
+pub fn commands(page: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    for block in page.split("```console\n").skip(1) {
+        let mut rest: Option<String> = None;
+        for line in block.lines().take_while(|line| *line != "```") {
+            let (mut command, part) = match (rest.take(), line.strip_prefix("$ ")) {
+                (Some(before), _) => (before + " ", line.trim()),
+                (None, Some(part)) => (String::new(), part),
+                // What the command prints.
+                (None, None) => continue,
+            };
+            let part = part.split("  # ").next().expect("a part").trim();
+            if let Some(part) = part.strip_suffix('\\') {
+                command += part.trim();
+                rest = Some(command);
+            } else {
+                commands.push(command + part);
+            }
+        }
+    }
+    commands
+}
+
+/// The pages for people below the root: those of the root, of `docs` without its folders, and that of the installation.
+pub fn pages(root: &Path) -> Vec<String> {
+    let mut pages = vec!["deploy/kustomize/README.md".to_owned()];
+    for folder in ["", "docs"] {
+        for entry in fs::read_dir(root.join(folder)).expect("a folder") {
+            let name = entry.expect("an entry").file_name();
+            let name = Path::new(folder).join(name).display().to_string();
+            if Path::new(&name).extension().is_some_and(|end| end == "md") {
+                pages.push(name);
+            }
+        }
+    }
+    pages.sort_unstable();
+    pages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_what_they_print() {
+        let page = "text\n```console\n$ one --flag   # why\nprinted\n$ two \\\n    --more=a  \\\n  --last\n```\n$ not here\n```console\n$ three | grep '#x'\n```\n";
+        assert_eq!(
+            commands(page),
+            ["one --flag", "two --more=a --last", "three | grep '#x'"]
+        );
+    }
+}

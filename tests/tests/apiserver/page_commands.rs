@@ -1,0 +1,201 @@
+//! Tests that run the commands for kubectl that pages show, as they are printed, on a real API server.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Command, Output},
+};
+
+use e2e::{
+    built::programs,
+    console,
+    rendered_manifests::{self, Installation},
+};
+use headroom_domain::names;
+use headroom_testbed::cluster::{Cluster, ClusterOptions};
+use k8s_openapi::api::{
+    admissionregistration::v1::MutatingWebhookConfiguration,
+    core::v1::{Namespace, Node},
+    rbac::v1::{ClusterRoleBinding, RoleBinding},
+};
+use kube::{Api, Client, ResourceExt as _, api::PostParams};
+use serde_json::json;
+use tempfile::TempDir;
+use xtask::{
+    controlplane::{self, Component},
+    workspace,
+};
+
+/// The node of the pages.
+const NODE: &str = "worker-1";
+
+/// A folder that is like a checkout, a cluster with a node, and kubectl with our plugin.
+struct PageReader {
+    cluster: Cluster,
+    client: Client,
+    folder: TempDir,
+}
+
+impl PageReader {
+    async fn start() -> Self {
+        // Controllers, so that namespaces go when they are deleted.
+        let cluster = Cluster::start(ClusterOptions::full()).await.expect("cluster");
+        let client = cluster.client().await.expect("client");
+        let folder = tempfile::tempdir().expect("a folder");
+        let manifests = Path::new("deploy/kustomize");
+        rendered_manifests::copy(&workspace::root().join(manifests), &folder.path().join(manifests));
+        let bin = folder.path().join("bin");
+        fs::create_dir(&bin).expect("a folder");
+        let kubectl = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
+        let kubectl = kubectl.into_values().next().expect("the program asked for").path;
+        symlink(kubectl, bin.join("kubectl")).expect("a link");
+        symlink(programs().await.cli, bin.join("kubectl-headroom")).expect("a link");
+        let node = serde_json::from_value(json!({"metadata": {"name": NODE}})).expect("a Node");
+        let nodes: Api<Node> = Api::all(client.clone());
+        nodes.create(&PostParams::default(), &node).await.expect("create");
+        Self {
+            cluster,
+            client,
+            folder,
+        }
+    }
+
+    /// Runs commands one after the other in one shell, until one fails.
+    fn run(&self, commands: &[String]) -> Output {
+        let path = env::var("PATH").expect("a path");
+        let path = format!("{}:{path}", self.folder.path().join("bin").display());
+        Command::new("sh")
+            .args(["-ec", &commands.join("\n")])
+            .current_dir(self.folder.path())
+            .env("PATH", path)
+            .env("KUBECONFIG", self.cluster.kubeconfig())
+            // What kubectl keeps of the API's description.
+            .env("HOME", self.folder.path())
+            .output()
+            .expect("start a shell")
+    }
+
+    /// What they print; all must succeed.
+    fn printed(&self, commands: &[String]) -> String {
+        let output = self.run(commands);
+        assert!(output.status.success(), "{commands:#?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The page's commands for kubectl and openssl.
+    fn commands(page: &str) -> Vec<String> {
+        let page = fs::read_to_string(workspace::root().join(page)).expect("a page");
+        let mut commands = console::commands(&page);
+        let starts = ["kubectl ", "openssl ", "cd "];
+        commands.retain(|command| starts.iter().any(|start| command.starts_with(start)));
+        commands
+    }
+
+    async fn annotations(&self) -> Vec<String> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let node = nodes.get(NODE).await.expect("the node");
+        node.annotations().keys().cloned().collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_installation_page_is_followed_to_the_letter() {
+    let reader = PageReader::start().await;
+    let commands = PageReader::commands("deploy/kustomize/README.md");
+    let uninstall = commands
+        .iter()
+        .position(|command| command.starts_with("kubectl headroom off"))
+        .expect("how to uninstall");
+    let (install, uninstall) = commands.split_at(uninstall);
+    assert!(install.len() > 6 && uninstall.len() == 3, "{commands:#?}");
+    reader.printed(install);
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(reader.client.clone());
+    let configuration = configurations
+        .get(names::WEBHOOK_SERVICE)
+        .await
+        .expect("it is there");
+    let mut clients = configuration.webhooks.into_iter().flatten();
+    assert!(clients.all(|webhook| webhook.client_config.ca_bundle.is_some()));
+    let whole: Api<ClusterRoleBinding> = Api::all(reader.client.clone());
+    whole.get("headroom-viewers").await.expect("a binding");
+    let own: Api<RoleBinding> = Api::namespaced(reader.client.clone(), names::NAMESPACE);
+    own.get("headroom-viewers").await.expect("a binding");
+
+    // A new shell, in the same folder.
+    let folder = commands.iter().find(|command| command.starts_with("cd "));
+    let uninstall: Vec<String> = folder.into_iter().chain(uninstall).cloned().collect();
+    reader.printed(&uninstall);
+    let namespaces: Api<Namespace> = Api::all(reader.client.clone());
+    for name in [names::NAMESPACE, names::AGENT_NAMESPACE] {
+        let left = namespaces.get_opt(name).await.expect("an answer");
+        assert!(left.is_none(), "{name}");
+    }
+    assert_eq!(reader.annotations().await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_other_pages_do_what_they_say() {
+    let reader = PageReader::start().await;
+    let mut installation = Installation::render();
+    installation.add_component("koordinator");
+    let kubeconfig = format!("--kubeconfig={}", reader.cluster.kubeconfig().display());
+    installation.kubectl(&["create", "namespace", "koordinator-system", &kubeconfig]);
+    installation.apply(reader.cluster.kubeconfig());
+
+    let readme = PageReader::commands("README.md");
+    let annotate: Vec<String> = readme
+        .into_iter()
+        .filter(|command| command.starts_with("kubectl annotate "))
+        .collect();
+    assert_eq!(annotate.len(), 1);
+    reader.printed(&annotate);
+    assert_eq!(reader.annotations().await, [names::MODE]);
+
+    let roles = PageReader::commands("docs/roles.md");
+    assert_eq!(roles.len(), 2);
+    reader.printed(&roles);
+
+    let floor: Vec<String> = PageReader::commands("docs/floor.md")
+        .into_iter()
+        .map(|command| command.replace("NAME", NODE))
+        .collect();
+    let (asking, letting_go): (Vec<String>, Vec<String>) = floor
+        .into_iter()
+        .partition(|command| command.contains("--dry-run"));
+    assert_eq!((asking.len(), letting_go.len()), (1, 1));
+    reader.printed(&letting_go);
+    // The policy reaches admission by a watch; then nothing is left for grep to find.
+    e2e::stand::until("headroom-annotations is in force", async || {
+        let Output { status, stdout, .. } = reader.run(&asking);
+        status.code() == Some(1) && stdout.is_empty()
+    })
+    .await;
+
+    let patterns = PageReader::commands("docs/patterns.md");
+    assert_eq!(patterns.len(), 1);
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(reader.client.clone());
+    assert!(
+        configurations
+            .get_opt("headroom-pods")
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    reader.printed(&patterns);
+    assert!(
+        configurations
+            .get_opt("headroom-pods")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert!(
+        configurations
+            .get_opt(names::WEBHOOK_SERVICE)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+}
