@@ -7,6 +7,7 @@ use headroom_domain::{
     estimate::Profile,
     hint::{AgentMode, Brake, NodeHint, ResourceHint},
     installation::Installation,
+    names,
     ratio::Cents,
     resource::PerResource,
 };
@@ -70,7 +71,9 @@ pub async fn channel(
     let name = Installation::default().hints_host();
     let server = client::server_name(&name).expect("server name");
     let connector = client::Connector::new(tls, server, ANSWER_WITHIN);
+    let agent = format!("{}/{}", names::AGENT_USER_AGENT, env!("CARGO_PKG_VERSION"));
     let endpoint = Channel::from_shared(format!("http://{hints}")).expect("address");
+    let endpoint = endpoint.user_agent(agent).expect("a header");
     endpoint.connect_with_connector(connector).await
 }
 

@@ -1,5 +1,6 @@
 //! The hint service: takes reports from agents, sends them directives, and shows people the state of this replica.
 
+pub mod agent_version;
 pub mod auth;
 pub mod debug;
 pub mod directive;

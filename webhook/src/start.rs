@@ -46,14 +46,14 @@ use crate::{
         lease::Contender,
         metrics as control_metrics,
         nudge::{self, Nudger, Restorer, StatusPatcher},
-        registration::{self, Registration},
+        registration::{self, LastFaults, Registration},
         runtime_features,
         sweep::Sweeper,
     },
     hints::{
         auth::Authenticator,
         metrics as hint_metrics, server,
-        stream_context::{SloCheck, StreamContext},
+        stream_context::{InstallState, SloCheck, StreamContext},
         streams::Streams,
         token_review,
     },
@@ -145,14 +145,14 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let cluster = Arc::new(Cluster::new(settings(&args, written), Arc::clone(&clock)));
     let stop = supervisor.shutdown().stopping().clone();
     supervisor.spawn("clock", async move { clock.keep(stop).await });
-    let options = cache_options(&args, &client, &features, readiness);
+    let options = CacheOptions::new(&args, &client, &features, readiness);
     let Caches {
         stores,
         are_known,
         quotas,
         overshoots,
     } = caches::follow(options, &cluster, &mut supervisor).await;
-    observe(&args, &client, &cluster, &store, &features, &mut supervisor);
+    let registered = observe(&args, &client, &cluster, &store, &features, &mut supervisor);
     let events = EventStores {
         profiles: Arc::clone(&stores.colocation.profiles),
         overshoots,
@@ -167,7 +167,12 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         &store,
         &client,
         &cluster,
-        (&features, &stores.decisions, quotas),
+        (
+            Arc::clone(&features),
+            Arc::clone(&stores.decisions),
+            quotas,
+            registered,
+        ),
         &mut supervisor,
     )
     .await?;
@@ -179,25 +184,6 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         deadline: STOP_LIMIT,
     };
     Ok(supervisor.run(grace).await?)
-}
-
-/// What the stores follow.
-fn cache_options(
-    args: &Args,
-    client: &Client,
-    features: &Arc<ArcSwap<Features>>,
-    readiness: Readiness,
-) -> CacheOptions {
-    CacheOptions {
-        client: client.clone(),
-        slo_config: args.installation.get().slo_config,
-        slo_settings: args.slo.settings(),
-        families: args.serve.clone(),
-        features: Arc::clone(features),
-        binding: args.binding.settings(),
-        label_rules: args.label_rules.config_map(),
-        readiness,
-    }
 }
 
 /// What the stores of nodes are told by flags, and by the configuration file.
@@ -267,7 +253,7 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
 }
 
 /// Begins to look at what is around: switches in the ConfigMap, nodes with conflicting entries, use, the floor and the webhook
-/// configurations.
+/// configurations. What is wrong with these is returned, and kept current.
 fn observe(
     args: &Args,
     client: &Client,
@@ -275,7 +261,7 @@ fn observe(
     store: &Arc<CertStore>,
     features: &Arc<ArcSwap<Features>>,
     supervisor: &mut Supervisor,
-) {
+) -> LastFaults {
     let stop = supervisor.shutdown().stopping().clone();
     supervisor.spawn("features", {
         let gates = cluster.policies.feature_gates();
@@ -296,10 +282,12 @@ fn observe(
         &args.address(),
         Arc::clone(store),
     );
+    let registered = LastFaults::default();
     supervisor.spawn(
         "registration",
-        registration::follow(client.clone(), registration, stop),
+        registration::follow(client.clone(), registration, Arc::clone(&registered), stop),
     );
+    registered
 }
 
 /// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. Who holds it also tells whether this
@@ -338,6 +326,9 @@ fn lead(
     supervisor.spawn("lease", contender.contend(are_known, stop));
 }
 
+/// What people are shown besides the cluster: features in force, last reviews of pods, quotas, registration.
+type ServedState = (Arc<ArcSwap<Features>>, Arc<PodDecisions>, QuotaView, LastFaults);
+
 /// Opens the hint port. People are shown the features in force and the last reviews of pods.
 async fn serve_hints(
     args: &Args,
@@ -345,7 +336,7 @@ async fn serve_hints(
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
-    (features, decisions, quotas): (&Arc<ArcSwap<Features>>, &Arc<PodDecisions>, QuotaView),
+    (features, decisions, quotas, registered): ServedState,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let clients = args
@@ -383,13 +374,11 @@ async fn serve_hints(
         slo_check: SloCheck {
             config_map: args.installation.get().slo_config,
             settings: args.slo.settings(),
-            switches: {
-                let features = Arc::clone(features);
-                Arc::new(move || features.load().switches.clone())
-            },
+            switches: Arc::new(move || features.load().switches.clone()),
         },
+        install: InstallState::new(registered, Arc::clone(store)),
         replica: args.replica_name.clone(),
-        decisions: Arc::clone(decisions),
+        decisions,
         quotas,
         shutdown: shutdown.clone(),
     });

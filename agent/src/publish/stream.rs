@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use futures::{Stream, stream};
-use headroom_domain::hint::NodeHint;
+use headroom_domain::{hint::NodeHint, names};
 use headroom_kit::{
     log::chain,
     tls::{TlsError, client},
@@ -204,6 +204,7 @@ impl Line {
         let config = client::client_config(ca_file, files, &["h2"])?;
         let connector = client::Connector::new(config, server_name.clone(), CONNECT_LIMIT);
         let channel = Endpoint::from_shared(format!("http://{}", self.peer))
+            .and_then(|endpoint| endpoint.user_agent(user_agent()))
             .map_err(StreamError::Address)?
             .http2_keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_LIMIT)
@@ -218,6 +219,11 @@ impl Line {
         // Nobody listens any more when the agent ends.
         let _is_heard = self.events.send((self.peer, event)).await.is_ok();
     }
+}
+
+/// How the webhook learns of which version we are.
+fn user_agent() -> String {
+    format!("{}/{}", names::AGENT_USER_AGENT, env!("CARGO_PKG_VERSION"))
 }
 
 /// What the innermost cause of an error says.

@@ -48,6 +48,9 @@ Examples:
   # Why does this node have the allocatable it has?
   kubectl headroom explain worker-1
 
+  # What is wrong for everybody, and what to do about it
+  kubectl headroom check
+
   # Raw values everywhere, at once
   kubectl headroom off --now
 
@@ -55,7 +58,8 @@ Examples:
   kubectl-headroom --addr headroom-hints.headroom-system.svc:9444 --ca-file /etc/headroom/ca.crt \\
     --token-file /var/run/secrets/headroom/token top -o json
 
-Exit codes: 0 an answer, 1 an error, 2 wrong usage; of config check: 0 accepted, 1 refused, 2 not decided.";
+Exit codes: 0 an answer, 1 an error, 2 wrong usage; of config check: 0 accepted, 1 refused, 2 not decided; of check: 0 nothing
+wrong, 1 something wrong, 2 not found out.";
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 
 mod advise;
 mod agent;
+mod check;
 mod completions;
 mod config;
 mod explain;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     #[command(alias = "node")]
     Explain(explain::ExplainArgs),
     Hints(hints::HintsArgs),
+    Check(check::InstallationCheckArgs),
     Off(off::OffArgs),
     Advise(Box<advise::AdviseArgs>),
     Agent(agent::AgentArgs),
@@ -68,6 +70,7 @@ impl Command {
             Self::Top(args) => args.run(session).await,
             Self::Explain(args) => args.run(session).await,
             Self::Hints(args) => args.run(session).await,
+            Self::Check(args) => args.run(session).await,
             Self::Off(args) => args.run(session).await,
             Self::Advise(args) => args.run(session).await,
             Self::Agent(args) => args.run(session).await,

@@ -3,6 +3,7 @@
 
 mod api_server;
 mod credentials;
+mod evidence;
 mod forwarded;
 mod kubeconfig;
 mod quotas;
@@ -26,13 +27,16 @@ use self::{
     route::Route,
 };
 pub use self::{
+    evidence::{evidence, evidence_before},
     kubeconfig::api,
     quotas::{explained_pod, explained_quota, quotas},
     replicas::pod_decisions,
     slo_config::SloConfigAnswer,
     versions::{AskedVersion, versions},
 };
-use crate::{args::ConnectArgs, error::Error, mistyped::node_advice, view::NodeView};
+use crate::{
+    args::ConnectArgs, check::Finding, error::Error, mistyped::node_advice, view::NodeView,
+};
 
 /// Connecting, and one answer, must be done within this.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -163,6 +167,14 @@ impl Connection {
 }
 
 impl NodeWatch<'_> {
+    /// What is wrong for everybody; see [`Connection::findings`].
+    ///
+    /// # Errors
+    /// The webhook refuses or is gone.
+    pub async fn findings(&mut self) -> Result<Vec<Finding>, Error> {
+        self.connection.findings().await
+    }
+
     /// The next state; `None` when the webhook ends the stream.
     ///
     /// # Errors

@@ -111,6 +111,15 @@ pub enum Error {
         /// Its name.
         configuration: String,
     },
+    /// The cluster has no webhook configuration of that installation.
+    #[error(
+        "the API server does not call the webhook: there is no MutatingWebhookConfiguration {configuration}; apply its manifests \
+         again, or give the CA of a webhook outside them with --ca-file"
+    )]
+    NotRegistered {
+        /// Its name.
+        configuration: String,
+    },
     /// The webhook cannot be reached, or is not who it should be.
     #[error(
         "cannot connect to {addr}: {reason}; without --addr and HEADROOM_ADDR the API server forwards the port"
@@ -253,7 +262,23 @@ pub enum Error {
         /// The ConfigMap.
         config_map: ConfigMapName,
     },
-    /// Whether a version of Koordinator's ConfigMap would be refused cannot be told.
+    /// Something is wrong for everybody. What it is has been said.
+    #[error("{count} of {rows} checks found something wrong")]
+    TroubleFound {
+        /// Rows with a finding that is more than a notice.
+        count: usize,
+        /// All rows.
+        rows: usize,
+    },
+    /// Some checks have no answer. Why has been said.
+    #[error("{count} of {rows} checks have no answer")]
+    Unanswered {
+        /// Those.
+        count: usize,
+        /// All rows.
+        rows: usize,
+    },
+    /// A question to be answered with yes or no has no answer.
     #[error("cannot decide")]
     Undecided(#[source] Box<Self>),
     /// The answer cannot be written.
@@ -293,6 +318,14 @@ impl Error {
         } else {
             1
         }
+    }
+
+    /// True if the API server knows no such object.
+    pub(crate) fn is_absent(&self) -> bool {
+        let Self::Cluster { reason, .. } = self else {
+            return false;
+        };
+        matches!(reason.as_ref(), kube::Error::Api(status) if status.code == 404)
     }
 
     /// True if asking again later may help: the webhook restarts, or the way to it was cut.

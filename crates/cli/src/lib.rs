@@ -5,6 +5,7 @@
 //!      -> connect (kubeconfig) -> cmd::off -> Node objects -----------------------------^
 //!      -> connect (Prometheus) or files -> advise -> Advice ------------------------^
 //!      -> connect or files -> slo -> cmd::config, by the webhook's rules ---------------^
+//!      -> connect to each replica and the API server -> check -> cmd::check ----------------^
 //!      -> connect to each replica, or files -> pod -> cmd::pod, by the webhook's rules ------^
 //!      -> connect to each replica -> quota -> cmd::quota ------------------------------^
 //!      -> connect to each replica -> cmd::version ------------------------------------^
@@ -15,6 +16,7 @@
 pub mod advise;
 pub mod agent_client;
 pub mod args;
+pub mod check;
 pub mod completion;
 pub mod connect;
 pub mod derivation;

@@ -4,6 +4,7 @@ pub mod agent;
 
 mod advice;
 mod escape;
+mod findings;
 mod json;
 mod nodes;
 mod numbers;
@@ -25,6 +26,7 @@ pub(crate) use self::{
 };
 pub use self::{
     escape::one_line,
+    findings::{leading_lines, with_findings},
     json::{report as report_json, row as row_json},
     nodes::{line as top_line, top as top_table},
     reports::{hint_line, hints as hints_table},

@@ -27,6 +27,17 @@ pub enum Place {
     WebhookNamespace,
 }
 
+/// What a right is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objects {
+    /// All objects.
+    All,
+    /// The one of this name and the suffix of the installation.
+    Ours(&'static str),
+    /// The one of this name, which is somebody else's.
+    Foreign(&'static str),
+}
+
 /// Something that the API server must let a command do.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Right {
@@ -36,8 +47,8 @@ pub struct Right {
     pub group: &'static str,
     /// The resource, with its subresource.
     pub resource: &'static str,
-    /// The one object that it is for, without the suffix of the installation; `None` for all.
-    pub object: Option<&'static str>,
+    /// The objects that it is for.
+    pub object: Objects,
     /// The verbs.
     pub verbs: &'static [&'static str],
     /// Where.
@@ -51,10 +62,32 @@ pub static READ_CA: Right = Right {
     purpose: "read the webhook's CA",
     group: "admissionregistration.k8s.io",
     resource: "mutatingwebhookconfigurations",
-    object: Some(names::WEBHOOK_CONFIGURATION),
+    object: Objects::Ours(names::WEBHOOK_CONFIGURATION),
     verbs: &["get"],
     place: Place::Cluster,
     audience: Audience::Viewers,
+};
+
+/// The CA of the webhook's port, where the configuration that mutates is gone.
+pub static READ_CHECKS_CA: Right = Right {
+    purpose: "read the webhook's CA where its MutatingWebhookConfiguration is gone",
+    group: "admissionregistration.k8s.io",
+    resource: "validatingwebhookconfigurations",
+    object: Objects::Ours(names::WEBHOOK_CONFIGURATION),
+    verbs: &["get"],
+    place: Place::Cluster,
+    audience: Audience::Viewers,
+};
+
+/// Koordinator's webhook, which `check --pre` looks for.
+pub static READ_KOORDINATOR: Right = Right {
+    purpose: "look for Koordinator's webhook",
+    group: "admissionregistration.k8s.io",
+    resource: "mutatingwebhookconfigurations",
+    object: Objects::Foreign(names::KOORDINATOR_CONFIGURATION),
+    verbs: &["get"],
+    place: Place::Cluster,
+    audience: Audience::Operators,
 };
 
 /// A token that is for the webhook alone.
@@ -62,7 +95,7 @@ pub static REQUEST_TOKEN: Right = Right {
     purpose: "get a token for the webhook",
     group: "",
     resource: "serviceaccounts/token",
-    object: Some(names::VIEWER),
+    object: Objects::Ours(names::VIEWER),
     verbs: &["create"],
     place: Place::WebhookNamespace,
     audience: Audience::Viewers,
@@ -73,7 +106,7 @@ pub static READ_SERVICE: Right = Right {
     purpose: "find the webhook's pods",
     group: "",
     resource: "services",
-    object: Some(names::HINTS_SERVICE),
+    object: Objects::Ours(names::HINTS_SERVICE),
     verbs: &["get"],
     place: Place::WebhookNamespace,
     audience: Audience::Viewers,
@@ -84,7 +117,7 @@ pub static LIST_PODS: Right = Right {
     purpose: "list the webhook's pods",
     group: "",
     resource: "pods",
-    object: None,
+    object: Objects::All,
     verbs: &["list"],
     place: Place::WebhookNamespace,
     audience: Audience::Viewers,
@@ -95,18 +128,18 @@ pub static FORWARD_PORT: Right = Right {
     purpose: "forward a port of the webhook's pod",
     group: "",
     resource: "pods/portforward",
-    object: None,
+    object: Objects::All,
     verbs: &["create", "get"],
     place: Place::WebhookNamespace,
     audience: Audience::Viewers,
 };
 
-/// The nodes, which `off` reads itself.
+/// The nodes, which `off` and `check --pre` read themselves.
 pub static READ_NODES: Right = Right {
     purpose: "read the nodes",
     group: "",
     resource: "nodes",
-    object: None,
+    object: Objects::All,
     verbs: &["get", "list"],
     place: Place::Cluster,
     audience: Audience::Operators,
@@ -117,7 +150,7 @@ pub static ANNOTATE_NODES: Right = Right {
     purpose: "annotate a node",
     group: "",
     resource: "nodes",
-    object: None,
+    object: Objects::All,
     verbs: &["patch"],
     place: Place::Cluster,
     audience: Audience::Operators,
@@ -128,7 +161,7 @@ pub static WRITE_STATUS: Right = Right {
     purpose: "write the status of a node",
     group: "",
     resource: "nodes/status",
-    object: None,
+    object: Objects::All,
     verbs: &["patch"],
     place: Place::Cluster,
     audience: Audience::Operators,
@@ -144,6 +177,8 @@ pub static RIGHTS: &[&Right] = &[
     &READ_NODES,
     &ANNOTATE_NODES,
     &WRITE_STATUS,
+    &READ_KOORDINATOR,
+    &READ_CHECKS_CA,
 ];
 
 /// The right to ask the debug service, and the account that has it.
@@ -192,7 +227,10 @@ pub fn debug_rights(installation: &Installation) -> DebugRights {
 /// A table of rights for the documentation.
 pub fn markdown(rights: &[&Right]) -> String {
     let rows = rights.iter().map(|right| {
-        let object = right.object.map(|object| format!(" `{object}`"));
+        let object = match right.object {
+            Objects::All => String::new(),
+            Objects::Ours(name) | Objects::Foreign(name) => format!(" `{name}`"),
+        };
         let group = if right.group.is_empty() {
             "core"
         } else {
@@ -203,7 +241,7 @@ pub fn markdown(rights: &[&Right]) -> String {
             right.purpose,
             right.verbs.join(", "),
             right.resource,
-            object.unwrap_or_default(),
+            object,
             right.place.kind(),
             right.audience.role(),
         )
@@ -272,7 +310,11 @@ impl Right {
         PolicyRule {
             api_groups: Some(vec![self.group.to_owned()]),
             resources: Some(vec![self.resource.to_owned()]),
-            resource_names: self.object.map(|object| vec![installation.named(object)]),
+            resource_names: match self.object {
+                Objects::All => None,
+                Objects::Ours(name) => Some(vec![installation.named(name)]),
+                Objects::Foreign(name) => Some(vec![name.to_owned()]),
+            },
             verbs: texts(self.verbs),
             ..PolicyRule::default()
         }

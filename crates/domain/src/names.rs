@@ -118,6 +118,9 @@ pub const LEASE: &str = "headroom-webhook";
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration of nodes.
 pub const WEBHOOK_CONFIGURATION: &str = "headroom-webhook";
 
+/// Name of Koordinator's MutatingWebhookConfiguration, which is not ours.
+pub const KOORDINATOR_CONFIGURATION: &str = "koordinator-mutating-webhook-configuration";
+
 /// Name of both webhook configurations of pods and reservations.
 pub const PODS_CONFIGURATION: &str = "headroom-pods";
 
@@ -144,6 +147,9 @@ pub const LAST_HEARTBEAT_TIME: &str = "lastHeartbeatTime";
 
 /// The member of a Node's condition that says since when it has its status.
 pub const LAST_TRANSITION_TIME: &str = "lastTransitionTime";
+
+/// What an agent's user agent begins with, as in `headroom-agent/0.1.0`.
+pub const AGENT_USER_AGENT: &str = "headroom-agent";
 
 /// Annotations that a kubelet may neither set, change nor remove, besides everything under [`DOMAIN`] but [`KUBELET_RAW`].
 pub const PROTECTED: [&str; 2] = [RATIO, RAW_ALLOCATABLE];

@@ -17,7 +17,10 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use headroom_rules::{SWITCHES, switch};
-use kubectl_headroom::rights::{self, RIGHTS};
+use kubectl_headroom::{
+    check,
+    rights::{self, RIGHTS},
+};
 use xtask::{terminal::print, workspace};
 
 /// Writes the files that follow from declarations.
@@ -103,6 +106,10 @@ static FILES: &[File] = &[
     File {
         path: "docs/pictures/demo.svg",
         text: pictures::demo,
+    },
+    File {
+        path: "docs/reference/checks.md",
+        text: || Ok(check::markdown()),
     },
     File {
         path: "docs/reference/cli.md",

@@ -21,6 +21,7 @@ mod full_node;
 mod heartbeats;
 mod hints;
 mod hostile_bodies;
+mod installation_check;
 mod koordinator_kinds;
 mod lagging_kubelet;
 mod manifest_options;

@@ -108,6 +108,17 @@ impl Floor {
         Some(format!("no floor: {trouble}; {follows}"))
     }
 
+    /// True if the administrator does without the floor.
+    pub fn is_accepted(&self) -> bool {
+        self.without == Without::IsAccepted
+    }
+
+    /// The fault of the policy that protects annotations, for people; `None` if there is none.
+    pub fn annotations_trouble(&self) -> Option<String> {
+        let policy = self.installation.named(names::ANNOTATIONS_POLICY);
+        self.found.borrow().annotations.trouble(&policy)
+    }
+
     /// Records what the API server has now.
     pub fn record(&self, found: PolicyStates) {
         // The metric names what a policy is for; the suffix of an installation is in the labels of its targets.
@@ -150,7 +161,7 @@ impl Floor {
 
     fn report_annotations(&self) {
         let policy = self.installation.named(names::ANNOTATIONS_POLICY);
-        match self.found.borrow().annotations.trouble(&policy) {
+        match self.annotations_trouble() {
             None => info!(policy, "kubelets' writes to protected annotations are reverted"),
             Some(trouble) => {
                 error!(

@@ -37,7 +37,19 @@ use crate::{
 };
 
 /// Per endpoint what is wrong with its entries; `None` if nothing is.
-pub type Faults = BTreeMap<&'static str, Option<String>>;
+pub type Faults = BTreeMap<&'static str, Option<Fault>>;
+
+/// The faults that were found last, for whoever asks. Empty before the first check.
+pub type LastFaults = Arc<ArcSwap<Faults>>;
+
+/// What is wrong with the entries of an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The fields, for people.
+    pub text: String,
+    /// True if an entry is not there at all: the API server does not call the endpoint for it.
+    pub is_missing: bool,
+}
 
 /// The entries that the API server is to have, for the endpoints that are switched on.
 #[derive(Debug)]
@@ -138,25 +150,32 @@ struct StoredEntries {
 impl StoredEntries {
     /// What is wrong with the entries of each endpoint: of all its entries, in their order.
     fn faults(&self, expected: &[&ExpectedEntry], certificates: &CertStore) -> Faults {
-        let mut faults: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        let mut faults = Faults::new();
         for entry in expected {
             let stored = match entry.endpoint.declaration().kind {
                 Kind::Mutating(_) => &self.mutating,
                 Kind::Validating => &self.validating,
             };
             let of_endpoint = faults.entry(entry.endpoint.label()).or_default();
-            of_endpoint.extend(entry.fault(stored, certificates));
+            let Some(text) = entry.fault(stored, certificates) else {
+                continue;
+            };
+            let is_missing = !entry.is_stored(stored);
+            *of_endpoint = Some(match of_endpoint.take() {
+                None => Fault { text, is_missing },
+                Some(before) => Fault {
+                    text: format!("{}; {text}", before.text),
+                    is_missing: before.is_missing || is_missing,
+                },
+            });
         }
-        let one = |faults: Vec<String>| (!faults.is_empty()).then(|| faults.join("; "));
         faults
-            .into_iter()
-            .map(|(endpoint, faults)| (endpoint, one(faults)))
-            .collect()
     }
 }
 
-/// Checks until told to stop. What was known of an object stays while the API server does not answer.
-pub async fn follow(client: Client, registration: Registration, stop: CancellationToken) {
+/// Checks until told to stop, and keeps `last` current. What was known of an object stays while the API server does not
+/// answer.
+pub async fn follow(client: Client, registration: Registration, last: LastFaults, stop: CancellationToken) {
     let mut known = Faults::new();
     loop {
         for expected in registration.objects.values() {
@@ -176,6 +195,7 @@ pub async fn follow(client: Client, registration: Registration, stop: Cancellati
                         !is_off
                     });
                     known.extend(faults);
+                    last.store(Arc::new(known.clone()));
                 }
                 Ok(Err(error)) => {
                     warn!(%error, configuration, "cannot tell whether we are called; asking again");
@@ -215,7 +235,7 @@ fn report(faults: &Faults, known: &Faults) {
         }
         match fault {
             None => info!(endpoint, "registered with the API server as generated"),
-            Some(fault) => warn!(
+            Some(Fault { text: fault, .. }) => warn!(
                 endpoint,
                 fault, "not registered with the API server as generated: writes may pass without us"
             ),

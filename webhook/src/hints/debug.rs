@@ -1,6 +1,7 @@
 //! The gRPC debug service for people: shows this replica's data on each node and the reasons of its decision, Koordinator's
 //! ConfigMap with what its check goes by, and the last reviews of pods.
 
+mod installation;
 mod pod_decisions;
 mod slo_config;
 
@@ -9,7 +10,8 @@ use std::{sync::Arc, time::Duration};
 use headroom_domain::{capacity::amount, hint::Freshness, resource::PerResource};
 use headroom_kit::serve::Hold;
 use headroom_proto::v1alpha1::{
-    self as wire, GetSloConfigRequest, GetSloConfigResponse, GetVersionRequest, GetVersionResponse,
+    self as wire, GetInstallationRequest, GetInstallationResponse, GetSloConfigRequest, GetSloConfigResponse,
+    GetVersionRequest, GetVersionResponse,
     ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest, ListNodesResponse,
     ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus, debug_server,
 };
@@ -145,6 +147,14 @@ impl debug_server::Debug for Debug {
             replica: self.shared.replica.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }))
+    }
+
+    async fn get_installation(
+        &self,
+        request: Request<GetInstallationRequest>,
+    ) -> Result<Response<GetInstallationResponse>, Status> {
+        let _admitted = self.door.admit(&request).await?;
+        Ok(Response::new(installation::state(&self.shared).await))
     }
 }
 

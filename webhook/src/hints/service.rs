@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
+    agent_version::AgentVersion,
     auth::Caller,
     metrics::STREAM_ENDS,
     refusal_log::RefusalLog,
@@ -51,9 +52,10 @@ impl HintService {
         if agent.expires.is_some_and(|end| end <= SystemTime::now()) {
             return Err(StreamError::Expired);
         }
-        info!(node = %agent.node, peer = %caller.address, "agent's stream opened");
+        let version = AgentVersion::from_metadata(request.metadata());
+        info!(node = %agent.node, peer = %caller.address, %version, "agent's stream opened");
         let (directives_tx, directives) = mpsc::channel(QUEUE);
-        let session = Session::new(Arc::clone(&self.shared), agent, directives_tx);
+        let session = Session::new(Arc::clone(&self.shared), agent, version, directives_tx);
         // From here on nobody takes the connection's place.
         let hold = peer.and_then(Peer::pin);
         let reports = request.into_inner();

@@ -22,6 +22,7 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
+    agent_version::AgentVersion,
     auth::{AgentIdentity, Caller, REVIEW_EVERY},
     directive,
     metrics::{DIRECTIVES, REPORTS, STREAM_ENDS},
@@ -84,8 +85,13 @@ impl From<StreamError> for End {
 
 impl Session {
     /// A stream of an agent that was let in.
-    pub fn new(shared: Arc<StreamContext>, agent: AgentIdentity, directives: mpsc::Sender<Outgoing>) -> Self {
-        let place = shared.streams.open(&agent.node);
+    pub fn new(
+        shared: Arc<StreamContext>,
+        agent: AgentIdentity,
+        version: AgentVersion,
+        directives: mpsc::Sender<Outgoing>,
+    ) -> Self {
+        let place = shared.streams.open(&agent.node, version);
         Self {
             shared,
             agent,

@@ -1,18 +1,25 @@
 //! Registry of open agent streams, one for each node: a new stream of a node replaces the older one.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio_util::sync::CancellationToken;
 
-use super::metrics::STREAMS;
+use super::{agent_version::AgentVersion, metrics::STREAMS};
 
 /// The open streams, one a node.
 #[derive(Debug, Default)]
 pub struct Streams {
-    open: Mutex<HashMap<String, CancellationToken>>,
+    open: Mutex<HashMap<String, OpenStream>>,
+}
+
+/// The stream of a node.
+#[derive(Debug)]
+struct OpenStream {
+    replaced: CancellationToken,
+    version: AgentVersion,
 }
 
 /// A stream's place among the open ones, given back on drop.
@@ -25,11 +32,15 @@ pub struct StreamPlace {
 
 impl Streams {
     /// A place for a new stream of `node`; a stream that has it is told that it was replaced.
-    pub fn open(self: &Arc<Self>, node: &str) -> StreamPlace {
+    pub fn open(self: &Arc<Self>, node: &str, version: AgentVersion) -> StreamPlace {
         let replaced = CancellationToken::new();
+        let stream = OpenStream {
+            replaced: replaced.clone(),
+            version,
+        };
         let mut open = self.lock();
-        if let Some(older) = open.insert(node.to_owned(), replaced.clone()) {
-            older.cancel();
+        if let Some(older) = open.insert(node.to_owned(), stream) {
+            older.replaced.cancel();
         }
         drop(open);
         STREAMS.with([]).increment(1);
@@ -40,7 +51,17 @@ impl Streams {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+    /// How many streams are of agents of each version.
+    pub fn versions(&self) -> BTreeMap<AgentVersion, u32> {
+        let mut versions = BTreeMap::new();
+        for stream in self.lock().values() {
+            let count: &mut u32 = versions.entry(stream.version.clone()).or_default();
+            *count = count.saturating_add(1);
+        }
+        versions
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, OpenStream>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,8 +96,13 @@ mod tests {
     #[tokio::test]
     async fn the_newest_stream_of_a_node_wins() {
         let streams = Arc::new(Streams::default());
-        let (first, other) = (streams.open("a"), streams.open("b"));
-        let second = streams.open("a");
+        let version = |text: &str| AgentVersion::from_user_agent(&format!("headroom-agent/{text}"));
+        let (first, other) = (
+            streams.open("a", version("0.1.0")),
+            streams.open("b", version("0.2.0")),
+        );
+        let second = streams.open("a", version("0.2.0"));
+        assert_eq!(streams.versions(), BTreeMap::from([(version("0.2.0"), 2)]));
         first.replaced().await;
         drop(first);
         assert!(!second.replaced.is_cancelled() && !other.replaced.is_cancelled());

@@ -26,6 +26,7 @@ use crate::{
         endpoints::quota_behaviour::quota_behaviour,
         features::Features,
     },
+    args::Args,
     control::quota_overshoot::{self, QuotaOvershoots},
     store::{
         cluster::Cluster,
@@ -57,6 +58,27 @@ pub(super) struct CacheOptions {
     pub(super) label_rules: ConfigMapName,
     /// Has a line for each source.
     pub(super) readiness: Readiness,
+}
+
+impl CacheOptions {
+    /// As the flags say it.
+    pub(super) fn new(
+        args: &Args,
+        client: &Client,
+        features: &Arc<ArcSwap<Features>>,
+        readiness: Readiness,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            slo_config: args.installation.get().slo_config,
+            slo_settings: args.slo.settings(),
+            families: args.serve.clone(),
+            features: Arc::clone(features),
+            binding: args.binding.settings(),
+            label_rules: args.label_rules.config_map(),
+            readiness,
+        }
+    }
 }
 
 /// Stores that are being filled.

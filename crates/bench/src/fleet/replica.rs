@@ -39,7 +39,7 @@ use headroom_webhook::{
     hints::{
         auth::Authenticator,
         server,
-        stream_context::{SloCheck, StreamContext},
+        stream_context::{InstallState, SloCheck, StreamContext},
         streams::Streams,
         token_review,
     },
@@ -239,10 +239,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     });
     let shared = Arc::new(StreamContext {
         cluster: Arc::clone(&cluster),
-        authenticator: Arc::new(Authenticator::new(
-            Arc::new(token_review::TokenReviewClient::new(client)),
-            &Installation::default(),
-        )),
+        authenticator: Arc::new(authenticator(client)),
         streams: Arc::new(Streams::default()),
         nudger: Arc::new(Nudger::new(Arc::clone(&cluster), Arc::new(writer), *rates)),
         profiles: Profile::ALL.to_vec(),
@@ -251,6 +248,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
             settings: slo::Settings::default(),
             switches: Arc::new(Switches::default),
         },
+        install: InstallState::default(),
         replica: String::new(),
         decisions: Arc::default(),
         quotas: QuotaView::default(),
@@ -266,6 +264,12 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         threads,
         hints,
     })
+}
+
+/// Asks that API server about each token.
+fn authenticator(client: Client) -> Authenticator {
+    let reviews = token_review::TokenReviewClient::new(client);
+    Authenticator::new(Arc::new(reviews), &Installation::default())
 }
 
 /// Follows the sources of nodes; what is returned says of each whether it is known.

@@ -13,11 +13,14 @@ use serde_json::{Value, json};
 use super::Session;
 use crate::{
     args::{NodeName, OutputFormat},
+    check::NextWrite,
     connect,
     derivation::{Derivation, SYMBOL},
     error::Error,
     human_numbers::exact,
-    output::{Verdict, derivation_json, measured_json, page, policy_json, report_json, row_members, words},
+    output::{
+        self, Verdict, derivation_json, measured_json, page, policy_json, report_json, row_members, words,
+    },
     view::{NodeView, Rule},
 };
 
@@ -45,13 +48,20 @@ impl ExplainArgs {
     pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
         let mut webhook = connect::open(&session.connect).await?;
         let node = webhook.one(self.name.into_string()).await?;
+        let findings = webhook.findings().await?;
         session.screen.print(&match session.output {
-            OutputFormat::Table | OutputFormat::Wide => Explanation {
-                node: &node,
-                has_derivation: self.why || session.output == OutputFormat::Wide,
+            OutputFormat::Table | OutputFormat::Wide => {
+                let explanation = Explanation {
+                    node: &node,
+                    has_derivation: self.why || session.output == OutputFormat::Wide,
+                    next_write: NextWrite::new(&findings),
+                };
+                format!("{}{explanation}", output::leading_lines(&findings))
             }
-            .to_string(),
-            OutputFormat::Json | OutputFormat::Yaml => format!("{:#}\n", explanation_json(&node)),
+            OutputFormat::Json | OutputFormat::Yaml => {
+                let explained = output::with_findings(explanation_json(&node, NextWrite::new(&findings)), &findings);
+                format!("{explained:#}\n")
+            }
             OutputFormat::Name => format!("node/{}\n", node.name),
         })
     }
@@ -63,13 +73,19 @@ struct Explanation<'a> {
     node: &'a NodeView,
     /// Each number is derived.
     has_derivation: bool,
+    next_write: NextWrite,
 }
 
 impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, .. } = *self;
+        let Self { node, next_write, .. } = *self;
         for resource in Resource::ALL {
-            writeln!(f, "{}", Verdict { node, resource })?;
+            let verdict = Verdict {
+                node,
+                resource,
+                next_write,
+            };
+            writeln!(f, "{verdict}")?;
         }
         writeln!(f)?;
         page::inputs(f, node)?;
@@ -86,7 +102,11 @@ impl fmt::Display for Explanation<'_> {
 
 impl Explanation<'_> {
     fn resource(&self, f: &mut fmt::Formatter<'_>, resource: Resource) -> fmt::Result {
-        let Self { node, has_derivation } = *self;
+        let Self {
+            node,
+            has_derivation,
+            next_write,
+        } = *self;
         writeln!(f, "\n{resource}: {}", page::outcome(node, resource))?;
         if has_derivation {
             match Derivation::derive(node, resource) {
@@ -106,14 +126,14 @@ impl Explanation<'_> {
         if has_derivation {
             writeln!(f)?;
             rules(f, resource, node.rules.get(resource))?;
-            return writeln!(f, "  {:<10}{}", "", stored(node, resource));
+            return writeln!(f, "  {:<10}{}", "", standing(node, resource, next_write));
         }
         let webhook = node.why(resource).into_iter().map(|code| {
             let about = Why::from_code(code).map(Why::about);
             in_words(code, about)
         });
         labelled(f, "webhook", webhook)?;
-        writeln!(f, "  {:<SYMBOL$}{}", "", stored(node, resource))
+        writeln!(f, "  {:<SYMBOL$}{}", "", standing(node, resource, next_write))
     }
 }
 
@@ -159,22 +179,27 @@ fn term(resource: Resource, rule: &Rule) -> String {
 }
 
 /// How what is stored compares with what the rules say.
-fn stored(node: &NodeView, resource: Resource) -> String {
+fn standing(node: &NodeView, resource: Resource, next_write: NextWrite) -> String {
     let stored = node.allocatable.map(|stored| *stored.get(resource));
     let amount = |amount: u64| exact(resource, i128::from(amount));
     match (stored, node.result(resource)) {
         (None, _) => "nothing is stored".to_owned(),
         (Some(stored), None) => format!("stored: {}; left alone", amount(stored)),
         (Some(stored), Some(result)) if stored == result => "stored as it is to be".to_owned(),
-        (Some(stored), Some(_)) => format!("stored: {}; the next write sets it", amount(stored)),
+        (Some(stored), Some(_)) => format!("stored: {}; {}", amount(stored), next_write.about()),
     }
 }
 
 /// The same for machines: the row of the node, its policy, its rules, derivations and report.
-fn explanation_json(node: &NodeView) -> Value {
+fn explanation_json(node: &NodeView, next_write: NextWrite) -> Value {
     let mut all = row_members(node);
     for resource in Resource::ALL {
-        let verdict = Verdict { node, resource }.to_string();
+        let verdict = Verdict {
+            node,
+            resource,
+            next_write,
+        }
+        .to_string();
         all.insert(format!("verdict_{}", words(resource).0), json!(verdict));
     }
     for resource in Resource::ALL {

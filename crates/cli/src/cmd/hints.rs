@@ -29,6 +29,7 @@ impl HintsArgs {
             table: output::hints_table,
             line: output::hint_line,
             json: |node| node.hint.as_ref().map(output::report_json),
+            has_findings: false,
         };
         node_listing::run(self.list, rendering, session).await
     }

@@ -17,15 +17,18 @@ use tokio::{
 use super::Session;
 use crate::{
     args::{ListArgs, NodeLabelSelector, NodeName, NodeOrder, OutputFormat},
+    check::Finding,
     connect::{self, Connection, NodeWatch},
     error::Error,
-    output::{Layout, StyledText, Tone},
+    output::{self, Layout, StyledText, Tone},
     screen::Screen,
     view::NodeView,
 };
 
 /// Ages are redrawn, and a lost webhook is asked again, this often.
 const BEAT: Duration = Duration::from_secs(1);
+/// What is wrong for everybody is asked again this often: as often as the webhook looks.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// Labels of nodes are asked for again this often, and when there is a new node.
 const LABELS_EVERY: Duration = Duration::from_secs(30);
 
@@ -36,6 +39,8 @@ pub(super) struct NodeRendering {
     pub(super) line: fn(&NodeView) -> String,
     /// `None` for a node that is not shown.
     pub(super) json: fn(&NodeView) -> Option<Value>,
+    /// What is wrong for everybody is a member of each node's JSON.
+    pub(super) has_findings: bool,
 }
 
 /// Lists nodes as the flags say.
@@ -48,6 +53,7 @@ pub(super) async fn run<W: Write>(
     let Session { output, screen, .. } = session;
     // The first answer must come: an address or token that is wrong is no passing trouble.
     let nodes = webhook.list(flags.node.as_ref().map(NodeName::as_str)).await?;
+    let findings = webhook.findings().await?;
     let selected = SelectedNodes::fetch(flags.selector.as_ref(), &mut webhook).await?;
     let mut picture = Picture {
         selected,
@@ -55,6 +61,7 @@ pub(super) async fn run<W: Write>(
         has_headers: !flags.no_headers,
         rendering,
         output,
+        findings,
         nodes: Vec::new(),
         since: Instant::now(),
         trouble: None,
@@ -75,6 +82,7 @@ async fn live<W: Write>(
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
     let node = flags.node.as_ref().map(NodeName::as_str);
+    picture.print_findings(screen)?;
     picture.replace(nodes, screen)?;
     loop {
         let ended = tokio::select! {
@@ -119,6 +127,8 @@ async fn follow<W: Write>(
     let mut watch: NodeWatch<'_> = webhook.watch(node).await?;
     let mut beat = interval(BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut check = interval(CHECK_EVERY);
+    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             nodes = watch.next() => match nodes? {
@@ -126,6 +136,10 @@ async fn follow<W: Write>(
                 Some(nodes) => picture.replace(nodes, screen)?,
                 None => return Ok(Ended::ByWebhook),
             },
+            _ = check.tick() => {
+                let findings = watch.findings().await?;
+                picture.replace_findings(findings, screen)?;
+            }
             _ = beat.tick() => {
                 screen.check()?;
                 picture.draw(screen)?;
@@ -180,6 +194,8 @@ struct Picture {
     has_headers: bool,
     rendering: NodeRendering,
     output: OutputFormat,
+    /// What is wrong for everybody.
+    findings: Vec<Finding>,
     nodes: Vec<NodeView>,
     /// When `nodes` came.
     since: Instant,
@@ -200,11 +216,11 @@ impl Picture {
     fn print_once<W: Write>(&self, screen: &mut Screen<W>) -> Result<(), Error> {
         match self.output {
             OutputFormat::Table | OutputFormat::Wide => {
-                let table = (self.rendering.table)(&self.nodes, self.layout(screen));
-                screen.print_styled(&table)
+                let text = self.table(&self.nodes, screen);
+                screen.print_styled(&text)
             }
             OutputFormat::Json | OutputFormat::Yaml => {
-                let rows: Value = self.nodes.iter().filter_map(self.rendering.json).collect();
+                let rows: Value = self.nodes.iter().filter_map(|node| self.json(node)).collect();
                 screen.print(&format!("{rows:#}\n"))
             }
             OutputFormat::Name => {
@@ -229,7 +245,7 @@ impl Picture {
             let line = match self.output {
                 OutputFormat::Table | OutputFormat::Wide => Some((self.rendering.line)(node)),
                 OutputFormat::Json | OutputFormat::Yaml => {
-                    (self.rendering.json)(node).map(|row| format!("{row}\n"))
+                    self.json(node).map(|row| format!("{row}\n"))
                 }
                 OutputFormat::Name => self.name(node),
             };
@@ -238,6 +254,48 @@ impl Picture {
             }
         }
         Ok(())
+    }
+
+    /// Says what is wrong now, where that is something else than before.
+    fn replace_findings<W: Write>(
+        &mut self,
+        findings: Vec<Finding>,
+        screen: &mut Screen<W>,
+    ) -> Result<(), Error> {
+        if self.findings == findings {
+            return Ok(());
+        }
+        self.findings = findings;
+        self.print_findings(screen)?;
+        self.draw(screen)
+    }
+
+    /// Says what is wrong above lines that are not drawn again.
+    fn print_findings<W: Write>(&self, screen: &mut Screen<W>) -> Result<(), Error> {
+        let is_table = matches!(self.output, OutputFormat::Table | OutputFormat::Wide);
+        if !is_table || self.is_drawn(screen) || self.findings.is_empty() {
+            return Ok(());
+        }
+        screen.print(&output::leading_lines(&self.findings))
+    }
+
+    /// The table below what is wrong.
+    fn table<W: Write>(&self, nodes: &[NodeView], screen: &Screen<W>) -> StyledText {
+        let mut text = StyledText::default();
+        if !self.findings.is_empty() {
+            text.push(Tone::Alarm, output::leading_lines(&self.findings));
+        }
+        text.append((self.rendering.table)(nodes, self.layout(screen)));
+        text
+    }
+
+    fn json(&self, node: &NodeView) -> Option<Value> {
+        let shown = (self.rendering.json)(node)?;
+        Some(if self.rendering.has_findings {
+            output::with_findings(shown, &self.findings)
+        } else {
+            shown
+        })
     }
 
     fn name(&self, node: &NodeView) -> Option<String> {
@@ -251,7 +309,7 @@ impl Picture {
         }
         let elapsed = self.since.elapsed();
         let nodes: Vec<NodeView> = self.nodes.iter().map(|node| node.later(elapsed)).collect();
-        let mut text = (self.rendering.table)(&nodes, self.layout(screen));
+        let mut text = self.table(&nodes, screen);
         if let Some(trouble) = &self.trouble {
             text.push(Tone::Alarm, format!("{trouble}; trying again\n"));
         }

@@ -1,6 +1,7 @@
 //! Tests of the commands against a debug service in this process, over real TLS.
 
 mod bad_input;
+mod check;
 mod config;
 mod pod;
 mod quota;
@@ -15,9 +16,9 @@ use std::{
 use clap::Parser as _;
 use headroom_kit::tls::self_signed::{CA_CERT, ensure};
 use headroom_proto::v1alpha1::{
-    GetSloConfigRequest, GetSloConfigResponse, GetVersionRequest, GetVersionResponse, ListNodeLabelsRequest,
-    ListNodeLabelsResponse, ListNodesRequest, ListNodesResponse, ListPodDecisionsRequest,
-    ListPodDecisionsResponse, NodeStatus,
+    GetInstallationRequest, GetInstallationResponse, GetSloConfigRequest, GetSloConfigResponse,
+    GetVersionRequest, GetVersionResponse, ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest,
+    ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
     debug_server::{Debug, DebugServer},
     quota_debug_server::QuotaDebugServer,
 };
@@ -33,7 +34,7 @@ use tonic::{
     transport::{Identity, Server, ServerTlsConfig},
 };
 
-use crate::{args::Args, error::Error, output::tests::status, run, screen::Screen};
+use crate::{args::Args, check::tests::healthy, error::Error, output::tests::status, run, screen::Screen};
 
 const NAME: &str = "headroom-hints.headroom-system.svc";
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -43,6 +44,8 @@ struct Webhook {
     nodes: watch::Receiver<ListNodesResponse>,
     slo: config::Shown,
     decisions: Arc<Mutex<ListPodDecisionsResponse>>,
+    /// `None` for a webhook that does not know the question.
+    installation: Arc<Mutex<Option<GetInstallationResponse>>>,
 }
 
 impl Webhook {
@@ -155,6 +158,17 @@ impl Debug for Webhook {
         Self::authenticate(&request)?;
         Ok(Response::new(self.decisions.lock().unwrap().clone()))
     }
+
+    async fn get_installation(
+        &self,
+        request: Request<GetInstallationRequest>,
+    ) -> Result<Response<GetInstallationResponse>, Status> {
+        Self::authenticate(&request)?;
+        let known = self.installation.lock().unwrap().clone();
+        known
+            .map(Response::new)
+            .ok_or_else(|| Status::unimplemented("an older webhook"))
+    }
 }
 
 /// A webhook that serves, and what a client needs to reach it.
@@ -164,6 +178,7 @@ struct Running {
     nodes: watch::Sender<ListNodesResponse>,
     slo: config::Shown,
     decisions: Arc<Mutex<ListPodDecisionsResponse>>,
+    installation: Arc<Mutex<Option<GetInstallationResponse>>>,
 }
 
 impl Running {
@@ -182,10 +197,12 @@ impl Running {
         let addr = listener.local_addr().unwrap();
         let slo = config::Shown::default();
         let decisions = Arc::<Mutex<ListPodDecisionsResponse>>::default();
+        let installation = Arc::new(Mutex::new(Some(healthy())));
         let webhook = Webhook {
             nodes: received,
             slo: Arc::clone(&slo),
             decisions: Arc::clone(&decisions),
+            installation: Arc::clone(&installation),
         };
         let server = Server::builder()
             .tls_config(ServerTlsConfig::new().identity(identity))
@@ -200,6 +217,7 @@ impl Running {
             nodes,
             slo,
             decisions,
+            installation,
         }
     }
 

@@ -34,6 +34,7 @@ impl TopArgs {
             table: output::top_table,
             line: output::top_line,
             json: |node| Some(output::row_json(node)),
+            has_findings: true,
         };
         let list = ListArgs {
             watch: self.list.watch && !self.once,

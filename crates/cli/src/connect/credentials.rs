@@ -9,7 +9,7 @@ use std::{
 use headroom_domain::{installation::Installation, names};
 use http::header::AUTHORIZATION;
 use k8s_openapi::api::{
-    admissionregistration::v1::MutatingWebhookConfiguration,
+    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
     authentication::v1::{TokenRequest, TokenRequestSpec},
     core::v1::ServiceAccount,
 };
@@ -176,20 +176,26 @@ fn bearer(token: &str) -> Option<Bearer> {
 
 /// The CA that the API server trusts for the webhook: one CA signs for all of the webhook's ports.
 async fn ca_bundle(client: Client, installation: &Installation) -> Result<Vec<u8>, Error> {
-    let configurations: Api<MutatingWebhookConfiguration> = Api::all(client);
-    let MutatingWebhookConfiguration {
-        metadata: _,
-        webhooks,
-    } = configurations
-        .get(&installation.named(names::WEBHOOK_CONFIGURATION))
-        .await
-        .map_err(|source| Error::api(&rights::READ_CA, source))?;
-    webhooks
-        .into_iter()
-        .flatten()
-        .find_map(|webhook| webhook.client_config.ca_bundle)
+    let name = installation.named(names::WEBHOOK_CONFIGURATION);
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let stored = mutating.get_opt(&name).await;
+    let stored = stored.map_err(|source| Error::api(&rights::READ_CA, source))?;
+    if let Some(MutatingWebhookConfiguration { webhooks, .. }) = stored {
+        let mut bundles = webhooks.into_iter().flatten();
+        let bundle = bundles.find_map(|webhook| webhook.client_config.ca_bundle);
+        return bundle
+            .map(|bundle| bundle.0)
+            .ok_or_else(|| no_ca_bundle(installation));
+    }
+    // Somebody has deleted it: what is wrong can still be asked where the other one is left.
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
+    let stored = validating.get_opt(&name).await;
+    let stored = stored.map_err(|source| Error::api(&rights::READ_CHECKS_CA, source))?;
+    let mut bundles = stored.and_then(|stored| stored.webhooks).into_iter().flatten();
+    let bundle = bundles.find_map(|webhook| webhook.client_config.ca_bundle);
+    bundle
         .map(|bundle| bundle.0)
-        .ok_or_else(|| no_ca_bundle(installation))
+        .ok_or(Error::NotRegistered { configuration: name })
 }
 
 fn no_ca_bundle(installation: &Installation) -> Error {
@@ -235,6 +241,36 @@ mod tests {
     async fn the_ca_is_the_one_that_the_cluster_trusts() {
         assert_eq!(from_cluster(r#"{"caBundle":"cGVt"}"#).await.unwrap(), b"pem");
         assert!(matches!(from_cluster("{}").await, Err(Error::NoCaBundle { .. })));
+    }
+
+    #[tokio::test]
+    async fn the_ca_is_that_of_the_other_configuration_where_one_is_gone() {
+        for (is_left, expected) in [(true, Some(&b"pem"[..])), (false, None)] {
+            let api = service_fn(move |request: http::Request<Body>| {
+                let is_validating = request.uri().path().contains("/validatingwebhookconfigurations/");
+                let object = r#"{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration",
+                    "metadata":{"name":"headroom-webhook"},"webhooks":[{"name":"a.b.c","admissionReviewVersions":["v1"],
+                    "sideEffects":"None","clientConfig":{"caBundle":"cGVt"}}]}"#;
+                let gone = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"","code":404}"#;
+                let (code, body) = if is_left && is_validating {
+                    (200, object)
+                } else {
+                    (404, gone)
+                };
+                let answer = http::Response::builder().status(code);
+                let answer = answer.body(Body::from(body.as_bytes().to_vec())).unwrap();
+                async { Ok::<_, BoxError>(answer) }
+            });
+            let found = ca_bundle(Client::new(api, "default"), &Installation::default()).await;
+            assert_eq!(found.as_deref().ok(), expected);
+            if let Err(error) = found {
+                assert_eq!(
+                    error.to_string(),
+                    "the API server does not call the webhook: there is no MutatingWebhookConfiguration headroom-webhook; apply its \
+                     manifests again, or give the CA of a webhook outside them with --ca-file"
+                );
+            }
+        }
     }
 
     #[test]

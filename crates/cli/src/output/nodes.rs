@@ -44,13 +44,7 @@ const COLUMNS: [RankedColumn; 19] = [
 
 /// The table of nodes: what they use, how far they are amplified, what brakes them.
 pub fn top(nodes: &[NodeView], layout: Layout) -> StyledText {
-    let mut text = Table::new(&COLUMNS, nodes.iter().map(cells)).render(layout);
-    // It is one floor for all nodes.
-    if let Some(trouble) = nodes.iter().find_map(|node| node.floor_trouble.as_ref()) {
-        text.push(Tone::Alarm, one_line(trouble));
-        text.push(Tone::Plain, "\n");
-    }
-    text
+    Table::new(&COLUMNS, nodes.iter().map(cells)).render(layout)
 }
 
 /// A node as one line of `key=value`, of all columns.

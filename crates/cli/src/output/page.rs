@@ -21,7 +21,6 @@ pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result
         uid,
         policy,
         policy_refused,
-        floor_trouble,
         hint,
         pods,
         ..
@@ -33,9 +32,6 @@ pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result
     }
     if let Some(reason) = policy_refused {
         writeln!(f, "ConfigMap refused: {}", one_line(reason))?;
-    }
-    if let Some(trouble) = floor_trouble {
-        writeln!(f, "{}", one_line(trouble))?;
     }
     match hint {
         None => writeln!(f, "no agent has reported"),

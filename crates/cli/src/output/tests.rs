@@ -364,19 +364,3 @@ fn what_another_version_says_is_refused_with_the_field() {
         r#"mode_from: "rumour" is not known"#
     );
 }
-
-#[test]
-fn trouble_with_the_floor_is_said_once_below_the_table() {
-    const TROUBLE: &str = "no floor: it is gone";
-    let troubled = |name| {
-        node(wire::NodeStatus {
-            floor_trouble: TROUBLE.to_owned(),
-            ..status(name)
-        })
-    };
-    let table = top_table(&[troubled("a"), troubled("b")], Layout::default()).plain();
-    assert!(
-        table.ends_with(&format!("\n{TROUBLE}\n")) && table.matches(TROUBLE).count() == 1,
-        "{table}"
-    );
-}

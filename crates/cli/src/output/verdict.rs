@@ -14,6 +14,7 @@ use headroom_domain::{
 
 use super::escape::one_line;
 use crate::{
+    check::NextWrite,
     human_numbers::{age, spoken},
     view::{Hint, NodeView, brake_name, cents},
 };
@@ -23,6 +24,7 @@ use crate::{
 pub(crate) struct Verdict<'n> {
     pub(crate) node: &'n NodeView,
     pub(crate) resource: Resource,
+    pub(crate) next_write: NextWrite,
 }
 
 impl fmt::Display for Verdict<'_> {
@@ -34,7 +36,7 @@ impl fmt::Display for Verdict<'_> {
 impl Verdict<'_> {
     /// What the node offers now.
     fn offer(&self) -> String {
-        let Self { node, resource } = *self;
+        let Self { node, resource, .. } = *self;
         let name = one_line(&node.name);
         let of = |amounts: Option<headroom_domain::resource::PerResource<u64>>| {
             amounts.map(|amounts| spoken(resource, i128::from(*amounts.get(resource))))
@@ -52,7 +54,7 @@ impl Verdict<'_> {
 
     /// What comes next, or what keeps it from coming.
     fn outlook(&self) -> String {
-        let Self { node, resource } = *self;
+        let Self { node, resource, .. } = *self;
         let part = node.hint.as_ref().map(|hint| hint.report.resources.get(resource));
         if let Some(part) = part.filter(|part| part.brake != Brake::Off) {
             return braked(part);
@@ -77,19 +79,18 @@ impl Verdict<'_> {
 
     /// What the rules have decided and nobody has written yet.
     fn pending(&self) -> Option<String> {
-        let Self { node, resource } = *self;
+        let Self { node, resource, .. } = *self;
         let result = node.result(resource)?;
         let (stored, raw) = (*node.allocatable?.get(resource), *node.raw?.get(resource));
         let ratio = cents(result, raw).filter(|_| result != stored)?;
         let amount = spoken(resource, i128::from(result));
-        Some(format!(
-            "It is to offer {amount} ({ratio}), from the next write of its status on."
-        ))
+        let next_write = self.next_write.about();
+        Some(format!("It is to offer {amount} ({ratio}): {next_write}."))
     }
 
     /// What the agent's report says of a ratio that nothing holds.
     fn reported(&self, hint: &Hint, part: &ResourceHint) -> String {
-        let Self { node, resource } = *self;
+        let Self { node, resource, .. } = *self;
         let now = node.ratio(resource).unwrap_or(Cents::ONE);
         let has = |reason: Reason| part.reasons.iter().any(|code| code == reason.code());
         if hint.freshness == Freshness::Fresh && part.target > now {

@@ -36,6 +36,8 @@ pub struct CertStore {
 struct Loaded {
     key: Arc<CertifiedKey>,
     content: Content,
+    /// End of the certificate, in seconds since the Unix epoch.
+    ends_s: i64,
 }
 
 impl fmt::Debug for CertStore {
@@ -88,6 +90,11 @@ impl CertStore {
         Ok(true)
     }
 
+    /// Seconds until the certificate in use ends; negative after that.
+    pub fn left_s(&self, now: SystemTime) -> i64 {
+        self.current.load().ends_s.saturating_sub(seconds(now))
+    }
+
     /// Verifies the certificate in use as a client does that trusts only `authorities` (PEM) and connects to `name`, a
     /// DNS name or an IP address.
     ///
@@ -114,6 +121,7 @@ impl Loaded {
         Ok(Self {
             key: Arc::new(key),
             content,
+            ends_s: to,
         })
     }
 }

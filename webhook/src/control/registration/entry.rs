@@ -62,8 +62,7 @@ impl ExpectedEntry {
     /// What is wrong with the endpoint's entry among the stored ones; `None` if nothing is.
     pub(super) fn fault(&self, stored: &[Value], certificates: &CertStore) -> Option<String> {
         let name = self.name.as_str();
-        let is_it = |entry: &&Value| entry.get("name").is_some_and(|stored| stored == name);
-        let Some(entry) = stored.iter().find(is_it) else {
+        let Some(entry) = self.stored_entry(stored) else {
             let Self { configuration, .. } = self;
             return Some(format!(
                 "there is no entry {name} in configuration {configuration}"
@@ -88,6 +87,16 @@ impl ExpectedEntry {
         let authority = authority.map(|why| format!("{path}.clientConfig.caBundle {why}"));
         let faults: Vec<_> = fields.into_iter().chain(authority).collect();
         (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// True if an entry of its name is among the stored ones.
+    pub(super) fn is_stored(&self, stored: &[Value]) -> bool {
+        self.stored_entry(stored).is_some()
+    }
+
+    fn stored_entry<'s>(&self, stored: &'s [Value]) -> Option<&'s Value> {
+        let is_it = |entry: &&Value| entry.get("name").is_some_and(|name| *name == self.name.as_str());
+        stored.iter().find(is_it)
     }
 
     /// Why the API server would refuse our certificate by these authorities.
@@ -270,18 +279,20 @@ mod tests {
         let faults = |stored: StoredEntries| stored.faults(&entries, &store)[label].clone();
         assert_eq!(faults(with(vec![other.clone(), one.clone()])), None);
         let without_second = faults(with(vec![one])).unwrap();
+        assert!(without_second.is_missing);
+        let without_second = without_second.text;
         assert!(
             without_second.starts_with("there is no entry second.koordinator.sh "),
             "{without_second}"
         );
-        let without_any = faults(with(Vec::new())).unwrap();
+        let without_any = faults(with(Vec::new())).unwrap().text;
         let missing = without_any.matches("there is no entry ").count();
         assert_eq!(missing, 2, "{without_any}");
         let as_validating = StoredEntries {
             mutating: vec![other],
             validating: vec![installed(&first, &bundle)],
         };
-        let fault = faults(as_validating).unwrap();
+        let fault = faults(as_validating).unwrap().text;
         assert!(
             fault.starts_with(&format!("there is no entry {}", first.name)),
             "{fault}"

@@ -35,13 +35,14 @@ use crate::{
     control::{
         nudge::{Nudge, NudgeError, Nudger, StatusWriter},
         rates::Rates,
+        registration::LastFaults,
     },
     hints::{
         auth::{
             Authenticator,
             tests::{FakeReviewer, agent_token},
         },
-        stream_context::SloCheck,
+        stream_context::{InstallState, SloCheck},
         streams::Streams,
     },
     store::{
@@ -58,6 +59,7 @@ use crate::{
 mod connection_limits;
 mod credentials;
 mod debug_service;
+mod installation;
 mod pod_decisions;
 mod quotas;
 mod reports;
@@ -80,6 +82,7 @@ impl StatusWriter for HintWriteRecorder {
 struct Site {
     cluster: Arc<Cluster>,
     decisions: Arc<PodDecisions>,
+    registered: LastFaults,
     quotas: QuotaView,
     address: SocketAddr,
     place: TempDir,
@@ -110,6 +113,7 @@ impl Site {
         let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], [pod("a", 5, "1")]));
         let decisions = Arc::new(PodDecisions::default());
         let quotas = quotas::view();
+        let registered = LastFaults::default();
         let (writes_tx, writes) = mpsc::unbounded_channel();
         let shutdown = Shutdown::new();
         let shared = Arc::new(StreamContext {
@@ -130,6 +134,10 @@ impl Site {
                 settings: slo::Settings::default(),
                 switches: Arc::new(|| Switches::preset(SWITCHES, Compat::Headroom)),
             },
+            install: InstallState {
+                registered: Arc::clone(&registered),
+                certificate_left_s: Arc::new(|| 86_400),
+            },
             replica: "webhook-a".to_owned(),
             decisions: Arc::clone(&decisions),
             quotas: quotas.clone(),
@@ -139,6 +147,7 @@ impl Site {
         Self {
             cluster,
             decisions,
+            registered,
             quotas,
             address,
             place,

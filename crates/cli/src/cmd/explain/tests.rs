@@ -5,10 +5,18 @@ use headroom_proto::v1alpha1 as wire;
 use insta::assert_snapshot;
 
 use super::*;
-use crate::output::tests::{in_force, others, status};
+use crate::{
+    check::{Finding, Severity},
+    output::tests::{in_force, others, status},
+};
 
 fn page(node: &NodeView, has_derivation: bool) -> String {
-    Explanation { node, has_derivation }.to_string()
+    Explanation {
+        node,
+        has_derivation,
+        next_write: NextWrite::IsDecided,
+    }
+    .to_string()
 }
 
 fn node(status: wire::NodeStatus) -> NodeView {
@@ -29,7 +37,7 @@ fn example() -> NodeView {
 #[test]
 fn a_page_begins_with_what_to_know_and_says_why_in_words() {
     assert_snapshot!(page(&example(), false), @r#"
-    worker-1 offers 31,500m of 31,500m cpu (1.00). It is to offer 40,320m (1.28), from the next write of its status on.
+    worker-1 offers 31,500m of 31,500m cpu (1.00). It is to offer 40,320m (1.28): the next write sets it.
     worker-1 offers 118.0GiB of 118.0GiB memory (1.00). Brake L2 shed halves what is free step by step: tasks had to free memory of the machine themselves: at all, for 100 ms or for 1 s of a period (L1, L2 or L3).
 
     node worker-1, uid u1, 31 pods bound
@@ -64,7 +72,7 @@ fn with_why_each_number_is_derived() {
 
 #[test]
 fn json_has_verdict_rules_derivation_and_report() {
-    let value = explanation_json(&example());
+    let value = explanation_json(&example(), NextWrite::IsDecided);
     assert_snapshot!(format!("{:#}", value["rules_mem"][1]), @r#"
     {
       "bytes": null,
@@ -88,11 +96,11 @@ fn json_has_verdict_rules_derivation_and_report() {
         "cpu": of_resource(200), "memory": of_resource(100),
     });
     assert_eq!(value["policy"], policy);
-    let verdict = "worker-1 offers 31,500m of 31,500m cpu (1.00). It is to offer 40,320m (1.28), from the next write of its status on.";
+    let verdict = "worker-1 offers 31,500m of 31,500m cpu (1.00). It is to offer 40,320m (1.28): the next write sets it.";
     assert_eq!(value["verdict_cpu"], verdict);
     let [silent, _] = others();
     for key in ["derivation_cpu", "policy", "mode"] {
-        assert_eq!(explanation_json(&silent)[key], Value::Null);
+        assert_eq!(explanation_json(&silent, NextWrite::IsDecided)[key], Value::Null);
     }
 }
 
@@ -182,15 +190,47 @@ fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
 }
 
 #[test]
-fn trouble_with_the_floor_is_on_each_page() {
+fn trouble_with_the_floor_is_a_member_of_the_answer_for_machines() {
     const TROUBLE: &str = "no floor: it is gone";
     let troubled = node(wire::NodeStatus {
         floor_trouble: TROUBLE.to_owned(),
         ..status("a")
     });
-    let page = page(&troubled, false);
-    assert!(page.contains(&format!("\n{TROUBLE}\n")), "{page}");
-    assert_eq!(explanation_json(&troubled)["floor_trouble"], TROUBLE);
+    let answer = explanation_json(&troubled, NextWrite::IsDecided);
+    assert_eq!(answer["floor_trouble"], TROUBLE);
+}
+
+#[test]
+fn no_write_is_promised_that_the_webhook_does_not_decide() {
+    let finding = |code| Finding {
+        code,
+        severity: Severity::Error,
+        sentence: String::new(),
+        mend: "",
+    };
+    let node = example();
+    for (codes, said) in [
+        (&["agents-silent"][..], "the next write sets it"),
+        (
+            &["registration-differs"],
+            "the next write may pass without the webhook, as its registration differs",
+        ),
+        (
+            &["registration-differs", "not-registered"],
+            "nothing sets it while the API server does not call the webhook",
+        ),
+    ] {
+        let findings: Vec<Finding> = codes.iter().map(|code| finding(*code)).collect();
+        let next_write = NextWrite::new(&findings);
+        let stored = format!("stored: 31500m; {said}");
+        assert_eq!(standing(&node, Resource::Cpu, next_write), stored);
+        let verdict = Verdict {
+            node: &node,
+            resource: Resource::Cpu,
+            next_write,
+        };
+        assert!(verdict.to_string().ends_with(&format!("(1.28): {said}.")), "{verdict}");
+    }
 }
 
 /// What is said of the CPU of the worked example after a change.
@@ -202,6 +242,7 @@ fn verdict(change: impl FnOnce(&mut wire::NodeStatus)) -> String {
     Verdict {
         node: &node,
         resource,
+        next_write: NextWrite::IsDecided,
     }
     .to_string()
 }

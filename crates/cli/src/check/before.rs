@@ -1,0 +1,295 @@
+//! The rows of a cluster that has no Headroom yet: version, policies, rights, machines, neighbours.
+
+use std::collections::BTreeMap;
+
+use super::{
+    CheckRow, Sentences, Severity, Witness,
+    evidence::{Evidence, Machine},
+    kubernetes_version::{KubernetesVersion, two_numbers},
+};
+
+/// The first version whose tokens name the node that they are bound to.
+const NODE_BOUND_TOKENS: KubernetesVersion = KubernetesVersion { major: 1, minor: 30 };
+/// The first kernel on which the kernel programs load.
+const FIRST_KERNEL: [u32; 2] = [5, 8];
+/// Architectures that agents are built for.
+const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
+/// The system that agents run on.
+const SYSTEM: &str = "linux";
+/// Nodes that a sentence names.
+const NAMED: usize = 3;
+
+/// Every row, in the order of their findings.
+pub static BEFORE: &[&CheckRow] = &[
+    &RIGHTS_MISSING,
+    &KUBERNETES_TOO_OLD,
+    &NO_POLICIES,
+    &ARCHITECTURE_UNKNOWN,
+    &KERNEL_TOO_OLD,
+    &NOT_LINUX,
+    &KOORDINATOR_BESIDE,
+];
+
+static RIGHTS_MISSING: CheckRow = CheckRow {
+    code: "rights-missing",
+    severity: Severity::Error,
+    witness: Witness::ApiServer,
+    about: "The user may not create a kind of object that the manifests have.",
+    mend: "Install as a cluster administrator.",
+    find: |evidence| {
+        let missing = evidence.missing_rights.as_ref().map_err(Clone::clone)?;
+        let sentence = format!("the user may not create {}", missing.join(", "));
+        Ok(if missing.is_empty() {
+            Vec::new()
+        } else {
+            vec![sentence]
+        })
+    },
+};
+
+static KUBERNETES_TOO_OLD: CheckRow = CheckRow {
+    code: "kubernetes-too-old",
+    severity: Severity::Warning,
+    witness: Witness::ApiServer,
+    about: "Tokens of API servers before 1.30 do not name the node that they are bound to.",
+    mend: "Add the component before-1.30, and give agents client certificates.",
+    find: |evidence| {
+        let version = evidence.kubernetes.as_ref().map_err(Clone::clone)?;
+        let sentence = format!(
+            "Kubernetes {version} is older than {NODE_BOUND_TOKENS}: its tokens do not name the agent's node"
+        );
+        Ok(if *version < NODE_BOUND_TOKENS {
+            vec![sentence]
+        } else {
+            Vec::new()
+        })
+    },
+};
+
+static NO_POLICIES: CheckRow = CheckRow {
+    code: "no-mutating-policies",
+    severity: Severity::Warning,
+    witness: Witness::ApiServer,
+    about: "The API server does not serve MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (1.36), so there is no floor.",
+    mend: "Add the component before-1.36, and read docs/floor.md before --accept-no-floor.",
+    find: |evidence| {
+        let has_policies = *evidence.has_policies.as_ref().map_err(Clone::clone)?;
+        let sentence = "the API server has no MutatingAdmissionPolicy v1: guard and auto raise nothing without --accept-no-floor";
+        Ok(if has_policies {
+            Vec::new()
+        } else {
+            vec![sentence.to_owned()]
+        })
+    },
+};
+
+static ARCHITECTURE_UNKNOWN: CheckRow = CheckRow {
+    code: "architecture-unknown",
+    severity: Severity::Warning,
+    witness: Witness::ApiServer,
+    about: "Agents are built for amd64 and arm64, and a node has another architecture. It gets no agent.",
+    mend: "Keep the agents' DaemonSet off these nodes with a node selector.",
+    find: |evidence| {
+        let is_other = |machine: &Machine| !ARCHITECTURES.contains(&machine.architecture.as_str());
+        machines(evidence, is_other, |machine| {
+            format!(
+                "have the architecture {}, which agents are not built for",
+                machine.architecture
+            )
+        })
+    },
+};
+
+static KERNEL_TOO_OLD: CheckRow = CheckRow {
+    code: "kernel-too-old",
+    severity: Severity::Warning,
+    witness: Witness::ApiServer,
+    about: "The kernel programs need Linux 5.8. On an older kernel the agent reads procfs alone: the ratio is at most 1.50, with twice the margin.",
+    mend: "Nothing, or a newer kernel; docs/compatibility.md says what loads where.",
+    find: |evidence| {
+        let is_old = |machine: &Machine| {
+            machine.system == SYSTEM
+                && two_numbers(&machine.kernel).is_some_and(|release| release < FIRST_KERNEL)
+        };
+        machines(evidence, is_old, |machine| {
+            format!(
+                "run Linux {}, which is older than 5.8: agents read procfs alone",
+                machine.kernel
+            )
+        })
+    },
+};
+
+static NOT_LINUX: CheckRow = CheckRow {
+    code: "not-linux",
+    severity: Severity::Notice,
+    witness: Witness::ApiServer,
+    about: "Agents run on Linux alone.",
+    mend: "Nothing: such a node keeps its raw allocatable.",
+    find: |evidence| {
+        let is_other = |machine: &Machine| machine.system != SYSTEM;
+        machines(evidence, is_other, |machine| {
+            format!("run {}: they get no agent", machine.system)
+        })
+    },
+};
+
+static KOORDINATOR_BESIDE: CheckRow = CheckRow {
+    code: "koordinator-beside",
+    severity: Severity::Notice,
+    witness: Witness::ApiServer,
+    about: "Koordinator's webhook is registered. Headroom's node endpoints can stand beside it; pods, quotas and Reservations must be served by one of the two.",
+    mend: "Keep `--serve nodes`, or take Koordinator's entries out for what Headroom is to serve; docs/compatibility.md has each difference.",
+    find: |evidence| {
+        let is_there = *evidence.has_koordinator.as_ref().map_err(Clone::clone)?;
+        let sentence = "Koordinator's webhook is registered in this cluster as well".to_owned();
+        Ok(if is_there { vec![sentence] } else { Vec::new() })
+    },
+};
+
+/// One sentence for all machines of which the same is to be said.
+fn machines(
+    evidence: &Evidence,
+    is_it: impl Fn(&Machine) -> bool,
+    said: impl Fn(&Machine) -> String,
+) -> Sentences {
+    let all = evidence.machines.as_ref().map_err(Clone::clone)?;
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for machine in all.iter().filter(|machine| is_it(machine)) {
+        groups.entry(said(machine)).or_default().push(&machine.node);
+    }
+    let sentences = groups.into_iter().map(|(said, nodes)| {
+        let named: Vec<&str> = nodes.iter().copied().take(NAMED).collect();
+        let more = match nodes.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "{} of {} nodes {said}: {}{more}",
+            nodes.len(),
+            all.len(),
+            named.join(", ")
+        )
+    });
+    Ok(sentences.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::check::CheckReport;
+
+    fn machine(node: &str) -> Machine {
+        Machine {
+            node: node.to_owned(),
+            system: SYSTEM.to_owned(),
+            architecture: "amd64".to_owned(),
+            kernel: "6.1.0-13-amd64".to_owned(),
+        }
+    }
+
+    fn fit() -> Evidence {
+        Evidence {
+            kubernetes: Ok(KubernetesVersion { major: 1, minor: 36 }),
+            has_policies: Ok(true),
+            missing_rights: Ok(Vec::new()),
+            machines: Ok(vec![machine("a"), machine("b")]),
+            has_koordinator: Ok(false),
+            ..Evidence::default()
+        }
+    }
+
+    fn with(change: impl Fn(&mut Machine)) -> Testimony {
+        let mut machines = vec![
+            machine("a"),
+            machine("b"),
+            machine("c"),
+            machine("d"),
+            machine("e"),
+        ];
+        machines.iter_mut().skip(1).for_each(change);
+        Ok(machines)
+    }
+
+    type Testimony = super::super::evidence::Testimony<Vec<Machine>>;
+
+    #[test]
+    fn a_cluster_that_is_fit_has_no_finding() {
+        let report = CheckReport::new(BEFORE, &fit());
+        assert_eq!(report.findings, []);
+        assert_eq!(report.open, []);
+    }
+
+    #[rstest]
+    #[case::rights(
+        Evidence { missing_rights: Ok(vec!["namespaces".to_owned(), "daemonsets".to_owned()]), ..fit() },
+        "rights-missing",
+        "the user may not create namespaces, daemonsets"
+    )]
+    #[case::old(
+        Evidence { kubernetes: Ok(KubernetesVersion { major: 1, minor: 29 }), ..fit() },
+        "kubernetes-too-old",
+        "Kubernetes 1.29 is older than 1.30: its tokens do not name the agent's node"
+    )]
+    #[case::policies(
+        Evidence { has_policies: Ok(false), ..fit() },
+        "no-mutating-policies",
+        "the API server has no MutatingAdmissionPolicy v1: guard and auto raise nothing without --accept-no-floor"
+    )]
+    #[case::architecture(
+        Evidence { machines: with(|machine| machine.architecture = "riscv64".to_owned()), ..fit() },
+        "architecture-unknown",
+        "4 of 5 nodes have the architecture riscv64, which agents are not built for: b, c, d and 1 more"
+    )]
+    #[case::kernel(
+        Evidence { machines: with(|machine| machine.kernel = "5.4.0-1".to_owned()), ..fit() },
+        "kernel-too-old",
+        "4 of 5 nodes run Linux 5.4.0-1, which is older than 5.8: agents read procfs alone: b, c, d and 1 more"
+    )]
+    #[case::windows(
+        Evidence {
+            machines: with(|machine| {
+                (machine.system, machine.kernel) = ("windows".to_owned(), "10.0.20348".to_owned());
+            }),
+            ..fit()
+        },
+        "not-linux",
+        "4 of 5 nodes run windows: they get no agent: b, c, d and 1 more"
+    )]
+    #[case::koordinator(
+        Evidence { has_koordinator: Ok(true), ..fit() },
+        "koordinator-beside",
+        "Koordinator's webhook is registered in this cluster as well"
+    )]
+    fn each_row_finds_what_it_is_for_and_no_other_does(
+        #[case] evidence: Evidence,
+        #[case] code: &str,
+        #[case] sentence: &str,
+    ) {
+        let report = CheckReport::new(BEFORE, &evidence);
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .map(|found| (found.code, found.sentence.as_str()))
+            .collect();
+        assert_eq!(found, [(code, sentence)]);
+    }
+
+    #[test]
+    fn what_nobody_answers_stays_open() {
+        let evidence = Evidence::default();
+        let report = CheckReport::new(BEFORE, &evidence);
+        assert_eq!((report.findings.len(), report.open.len()), (0, BEFORE.len()));
+    }
+
+    #[test]
+    fn a_kernel_that_meets_the_least_is_no_finding() {
+        let evidence = Evidence {
+            machines: with(|machine| machine.kernel = "5.8.0".to_owned()),
+            ..fit()
+        };
+        assert_eq!(CheckReport::new(BEFORE, &evidence).findings, []);
+    }
+}

@@ -1,0 +1,65 @@
+//! [`KubernetesVersion`]: major and minor version of an API server, and the same two numbers of a kernel's release.
+
+use std::fmt;
+
+/// Major and minor version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KubernetesVersion {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+impl KubernetesVersion {
+    /// As in `v1.36.3` or `1.36+`; `None` for what has no two numbers.
+    pub fn parse(text: &str) -> Option<Self> {
+        let [major, minor] = two_numbers(text.trim_start_matches('v'))?;
+        Some(Self { major, minor })
+    }
+}
+
+impl fmt::Display for KubernetesVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { major, minor } = self;
+        write!(f, "{major}.{minor}")
+    }
+}
+
+/// The first two numbers of a version or of a kernel's release, as in `6.1.0-13-amd64`.
+pub fn two_numbers(text: &str) -> Option<[u32; 2]> {
+    let mut parts = text.splitn(3, '.');
+    let (first, second) = (parts.next()?, parts.next()?);
+    let digits = second.find(|digit: char| !digit.is_ascii_digit());
+    let second = second.get(..digits.unwrap_or(second.len()))?;
+    Some([first.parse().ok()?, second.parse().ok()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("v1.36.3", Some([1, 36]))]
+    #[case("1.30+", Some([1, 30]))]
+    #[case("v1.29.5-gke.100", Some([1, 29]))]
+    #[case("6.1.0-13-amd64", Some([6, 1]))]
+    #[case("5.15", Some([5, 15]))]
+    #[case("6", None)]
+    #[case("", None)]
+    #[case("a.b", None)]
+    #[case("1.+", None)]
+    fn the_first_two_numbers_count(#[case] text: &str, #[case] expected: Option<[u32; 2]>) {
+        assert_eq!(two_numbers(text.trim_start_matches('v')), expected);
+        let version = KubernetesVersion::parse(text);
+        assert_eq!(version.map(|version| [version.major, version.minor]), expected);
+    }
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        let version = |text| KubernetesVersion::parse(text).unwrap();
+        assert!(version("1.9.0") < version("1.30.0") && version("1.36.1") > version("1.35.9"));
+    }
+}

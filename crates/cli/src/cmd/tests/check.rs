@@ -1,0 +1,108 @@
+//! Tests of `check`, and of what stands above the answers of other commands.
+
+use headroom_proto::v1alpha1::EndpointRegistration;
+use serde_json::Value;
+
+use super::*;
+
+const LINE: &str = "error: the API server does not call the webhook for mutate-node-status: there is no entry a in configuration b\n";
+
+/// The webhook is told that nobody calls it.
+fn unregister(webhook: &Running) {
+    let registration = EndpointRegistration {
+        endpoint: "mutate-node-status".to_owned(),
+        fault: "there is no entry a in configuration b".to_owned(),
+        missing: true,
+    };
+    let mut known = webhook.installation.lock().unwrap();
+    known.as_mut().unwrap().endpoints = vec![registration];
+}
+
+#[tokio::test]
+async fn nothing_wrong_is_an_answer_and_something_wrong_an_error_with_the_same_text_for_machines() {
+    let webhook = Running::start().await;
+    let fine = webhook.ask(&["check"]).await.unwrap();
+    assert_eq!(fine, "Nothing is wrong: 10 checks.\n");
+    unregister(&webhook);
+    let mut out = Vec::new();
+    let args = webhook.args(&["check", "--json"]);
+    let error = run(args, &mut Screen::plain(&mut out)).await.unwrap_err();
+    assert_eq!(
+        (error.exit_code(), error.to_string().as_str()),
+        (1, "1 of 10 checks found something wrong")
+    );
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(report["findings"][0]["code"], "not-registered");
+    assert_eq!(report["findings"][0]["severity"], "error");
+}
+
+#[tokio::test]
+async fn a_webhook_that_nobody_can_ask_is_found_and_one_that_refuses_leaves_it_open() {
+    let webhook = Running::start().await;
+    let error = webhook.ask(&["check", "--addr=127.0.0.1:1"]).await.unwrap_err();
+    assert_eq!(error.exit_code(), 1, "{error}");
+    let other = webhook.file("other", "bad");
+    let token = format!("--token-file={}", other.display());
+    let error = webhook.ask(&["check", &token]).await.unwrap_err();
+    assert_eq!(error.exit_code(), 2, "{error}");
+}
+
+#[tokio::test]
+async fn an_older_webhook_is_a_finding_and_everything_else_stays_open() {
+    let webhook = Running::start().await;
+    *webhook.installation.lock().unwrap() = None;
+    let mut out = Vec::new();
+    let error = run(webhook.args(&["check"]), &mut Screen::plain(&mut out))
+        .await
+        .unwrap_err();
+    assert_eq!(error.exit_code(), 1, "{error}");
+    let text = String::from_utf8(out).unwrap();
+    assert!(
+        text.starts_with("warning versions-differ: replica 127.0.0.1:"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nnot known not-registered: the webhook is older than this question\n"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn trouble_stands_first_in_each_answer_about_nodes() {
+    let webhook = Running::start().await;
+    unregister(&webhook);
+    for (command, then) in [
+        (&["top", "--once"][..], "NODE "),
+        (&["node", "b"], "node b, "),
+        (&["explain", "b"], "node b, "),
+    ] {
+        let text = webhook.ask(command).await.unwrap();
+        let rest = text.strip_prefix(LINE).unwrap();
+        assert!(rest.starts_with(then), "{command:?}: {text}");
+        let json: Value =
+            serde_json::from_str(&webhook.ask(&[command, &["-o", "json"]].concat()).await.unwrap()).unwrap();
+        let object = json.get(0).unwrap_or(&json);
+        assert_eq!(
+            object["findings"][0]["code"], "not-registered",
+            "{command:?}: {json}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn trouble_that_comes_later_is_told_while_the_table_is_followed() {
+    let webhook = Running::start().await;
+    let out = Shared::default();
+    during(webhook.args(&["top"]), Screen::plain(out.clone()), async {
+        out.until(|text| text.lines().count() == 4).await;
+        unregister(&webhook);
+        out.until(|text| text.ends_with(LINE)).await;
+    })
+    .await;
+    let out = Shared::default();
+    during(webhook.args(&["top"]), Screen::terminal(out.clone(), 24), async {
+        out.until(|text| text.contains(&format!("\x1b[?7l{LINE}NODE ")))
+            .await;
+    })
+    .await;
+}

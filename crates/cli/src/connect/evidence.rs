@@ -1,0 +1,291 @@
+//! Gathers what `check` is decided by: from each replica, and from the API server.
+
+use headroom_domain::{installation::Installation, names};
+use headroom_proto::v1alpha1::{GetInstallationRequest, GetInstallationResponse, debug_client::DebugClient};
+use k8s_openapi::api::{
+    admissionregistration::v1::MutatingWebhookConfiguration,
+    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
+    core::v1::Node,
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ListParams, PostParams},
+};
+use tonic::{Code, Request};
+
+use super::{Client as DebugServiceClient, Connection, Credentials, LIMIT, Route, kubeconfig};
+use crate::{
+    args::ConnectArgs,
+    check::{
+        CheckReport, Finding, INSTALLED,
+        evidence::{Evidence, Machine, Testimony},
+        kubernetes_version::KubernetesVersion,
+    },
+    error::Error,
+    rights,
+};
+
+/// Group and version of the policies that are the floor.
+const POLICY_GROUP_VERSION: &str = "admissionregistration.k8s.io/v1";
+/// Their resource.
+const POLICIES: &str = "mutatingadmissionpolicies";
+/// Nodes in a page.
+const PAGE: u32 = 500;
+
+/// Kinds of objects in the manifests, by group and resource.
+const MANIFEST_KINDS: [(&str, &str); 19] = [
+    ("", "configmaps"),
+    ("", "namespaces"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("policy", "poddisruptionbudgets"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+    ),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+];
+
+impl Connection {
+    /// What is wrong for everybody, as the replica knows it that is asked, the worst first.
+    ///
+    /// # Errors
+    /// The webhook refuses or is gone.
+    pub async fn findings(&mut self) -> Result<Vec<Finding>, Error> {
+        self.renew().await?;
+        let answer = installation(&mut self.client).await?;
+        let evidence = Evidence::of_replica(self.credentials.installation.clone(), answer);
+        Ok(CheckReport::new(INSTALLED, &evidence).findings)
+    }
+}
+
+/// What a replica says of the installation; `None` if it is older than the question.
+async fn installation(client: &mut DebugServiceClient) -> Result<Option<GetInstallationResponse>, Error> {
+    let mut request = Request::new(GetInstallationRequest {});
+    request.set_timeout(LIMIT);
+    match client.get_installation(request).await {
+        Ok(answer) => Ok(Some(answer.into_inner())),
+        Err(status) if status.code() == Code::Unimplemented => Ok(None),
+        Err(status) => Err(status.into()),
+    }
+}
+
+/// What is known of an installation.
+///
+/// # Errors
+/// A kubeconfig or file that cannot be used, or an API server or webhook that refuses.
+pub async fn evidence(args: &ConnectArgs) -> Result<Evidence, Error> {
+    let mut evidence = Evidence {
+        installation: args.installation(),
+        ..Evidence::default()
+    };
+    let credentials = match Credentials::new(args).await {
+        Ok(credentials) => credentials,
+        Err(Error::NotRegistered { .. }) => {
+            evidence.is_configured = Ok(false);
+            evidence.replicas =
+                Err("no webhook configuration tells the webhook's CA; see --ca-file".to_owned());
+            return Ok(evidence);
+        }
+        Err(error @ Error::NoCaBundle { .. }) => {
+            evidence.unreached.push(error.to_string());
+            evidence.replicas = Err(error.to_string());
+            return Ok(evidence);
+        }
+        Err(error) => return Err(error),
+    };
+    if let Ok(api) = credentials.api() {
+        evidence.is_configured = is_configured(api, &evidence.installation).await;
+    }
+    ask_replicas(args, &credentials, &mut evidence).await?;
+    Ok(evidence)
+}
+
+async fn is_configured(api: Client, installation: &Installation) -> Testimony<bool> {
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(api);
+    let name = installation.named(names::WEBHOOK_CONFIGURATION);
+    let found = configurations.get_opt(&name).await;
+    found
+        .map(|found| found.is_some())
+        .map_err(|source| Error::api(&rights::READ_CA, source).to_string())
+}
+
+async fn ask_replicas(
+    args: &ConnectArgs,
+    credentials: &Credentials,
+    evidence: &mut Evidence,
+) -> Result<(), Error> {
+    let routes = match Route::to_each(args, credentials).await {
+        Ok(routes) => routes,
+        Err(error) if error.is_passing() || error.is_absent() => {
+            evidence.unreached.push(error.to_string());
+            evidence.replicas = Ok(Vec::new());
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let mut answers = Vec::new();
+    for route in routes {
+        match ask(&route, credentials).await {
+            Ok(Some(answer)) => answers.push(answer),
+            Ok(None) => evidence.older_replicas.push(format!("replica {route}")),
+            Err(error) if error.is_passing() => evidence.unreached.push(error.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    evidence.replicas = Ok(answers);
+    Ok(())
+}
+
+async fn ask(route: &Route, credentials: &Credentials) -> Result<Option<GetInstallationResponse>, Error> {
+    let channel = route.open(credentials).await?;
+    installation(&mut DebugClient::with_interceptor(channel, credentials.bearer())).await
+}
+
+/// What is known of a cluster before anything is installed.
+///
+/// # Errors
+/// A kubeconfig that cannot be used, or an API server that does not answer.
+pub async fn evidence_before(args: &ConnectArgs) -> Result<Evidence, Error> {
+    let api = kubeconfig::api(args).await?;
+    let version = api.apiserver_version().await.map_err(|source| Error::Cluster {
+        attempt: "ask the API server for its version",
+        reason: Box::new(source),
+    })?;
+    let kubernetes = KubernetesVersion::parse(&version.git_version);
+    Ok(Evidence {
+        installation: args.installation(),
+        kubernetes: kubernetes.ok_or_else(|| format!("{:?} is no version", version.git_version)),
+        has_policies: has_policies(&api).await.map_err(|error| error.to_string()),
+        missing_rights: missing_rights(&api).await.map_err(|error| error.to_string()),
+        machines: machines(&api).await.map_err(|error| error.to_string()),
+        has_koordinator: has_koordinator(&api).await.map_err(|error| error.to_string()),
+        ..Evidence::default()
+    })
+}
+
+async fn has_policies(api: &Client) -> Result<bool, Error> {
+    let found = api.list_api_group_resources(POLICY_GROUP_VERSION).await;
+    let found = found.map_err(|source| Error::Cluster {
+        attempt: "ask what the API server serves",
+        reason: Box::new(source),
+    })?;
+    Ok(found.resources.iter().any(|resource| resource.name == POLICIES))
+}
+
+async fn missing_rights(api: &Client) -> Result<Vec<String>, Error> {
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(api.clone());
+    let mut missing = Vec::new();
+    for (group, resource) in MANIFEST_KINDS {
+        let attributes = ResourceAttributes {
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            verb: Some("create".to_owned()),
+            ..ResourceAttributes::default()
+        };
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let answer = reviews.create(&PostParams::default(), &review).await;
+        let answer = answer.map_err(|source| Error::Cluster {
+            attempt: "ask what the user may do",
+            reason: Box::new(source),
+        })?;
+        if !answer.status.is_some_and(|status| status.allowed) {
+            missing.push(resource.to_owned());
+        }
+    }
+    Ok(missing)
+}
+
+async fn machines(api: &Client) -> Result<Vec<Machine>, Error> {
+    let nodes: Api<Node> = Api::all(api.clone());
+    let mut params = ListParams::default().limit(PAGE);
+    let mut machines = Vec::new();
+    loop {
+        let page = nodes.list(&params).await;
+        let page = page.map_err(|source| Error::api(&rights::READ_NODES, source))?;
+        machines.extend(page.items.iter().filter_map(machine));
+        match page.metadata.continue_.filter(|next| !next.is_empty()) {
+            None => return Ok(machines),
+            Some(next) => params = params.continue_token(&next),
+        }
+    }
+}
+
+/// `None` for a Node whose kubelet has not told of its machine.
+fn machine(node: &Node) -> Option<Machine> {
+    let info = node.status.as_ref()?.node_info.as_ref()?;
+    Some(Machine {
+        node: node.name_any(),
+        system: info.operating_system.clone(),
+        architecture: info.architecture.clone(),
+        kernel: info.kernel_version.clone(),
+    })
+}
+
+async fn has_koordinator(api: &Client) -> Result<bool, Error> {
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(api.clone());
+    let found = configurations.get_opt(names::KOORDINATOR_CONFIGURATION).await;
+    let found = found.map_err(|source| Error::api(&rights::READ_KOORDINATOR, source))?;
+    Ok(found.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The resource of a kind.
+    fn resource(kind: &str) -> String {
+        let lower = kind.to_lowercase();
+        match lower.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None => lower + "s",
+        }
+    }
+
+    #[test]
+    fn rights_are_asked_for_each_kind_in_the_manifests() {
+        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kustomize/base");
+        let mut kinds = BTreeSet::new();
+        for file in fs::read_dir(base).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "yaml")
+                || path.ends_with("kustomization.yaml")
+            {
+                continue;
+            }
+            let text = fs::read_to_string(path).unwrap();
+            for object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+                let version = object["apiVersion"].as_str().unwrap();
+                let group = version.split_once('/').map_or("", |(group, _)| group);
+                kinds.insert((group.to_owned(), resource(object["kind"].as_str().unwrap())));
+            }
+        }
+        let asked: BTreeSet<_> = MANIFEST_KINDS
+            .map(|(group, resource)| (group.to_owned(), resource.to_owned()))
+            .into();
+        let forgotten: Vec<_> = kinds.difference(&asked).collect();
+        assert!(kinds.len() > 10 && forgotten.is_empty(), "{forgotten:?}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Tests of `kubectl headroom check` on a real API server, and of what stands above `top` and `explain`.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{path::Path, process::Output};
+
+use e2e::{
+    people::{NODE, People},
+    scripted_agent::{ScriptedAgent, hint},
+    stand::until,
+};
+use headroom_domain::names;
+use headroom_testbed::policies;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::{Value, json};
+
+/// The exit code of a command, and what it prints.
+async fn ended(people: &People, kubeconfig: &Path, command: &[&str]) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = people.run(kubeconfig, command).await;
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// An agent of the node whose reports ask for 1.10.
+async fn reporting(people: &People) -> (ScriptedAgent, String) {
+    let node = people.stand.nodes().get(NODE).await.expect("read the node");
+    let uid = node.uid().expect("a UID");
+    let mut agent = people.stand.agent(&node, &people.webhook).await;
+    agent.report(&hint(NODE, &uid, 1, 104)).await.expect("an answer");
+    (agent, uid)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_configuration_that_is_deleted_is_found_and_stands_first() {
+    let people = People::start().await;
+    policies::install(&people.stand.client)
+        .await
+        .expect("install the policies");
+    people.grant("ann", names::VIEWER).await;
+    let ann = people.kubeconfig("ann");
+    let (mut agent, uid) = reporting(&people).await;
+    until("nothing is wrong", async || {
+        let (code, text, _) = ended(&people, &ann, &["check"]).await;
+        code == Some(0) && text.starts_with("Nothing is wrong: ")
+    })
+    .await;
+    assert!(people.ask(&ann, &["top", "--once"]).await.starts_with("NODE "));
+
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(people.stand.client.clone());
+    let deleted = configurations
+        .delete(names::WEBHOOK_CONFIGURATION, &DeleteParams::default())
+        .await;
+    deleted.expect("delete the configuration");
+    let (code, text, complaint) = ended(&people, &ann, &["check"]).await;
+    assert_eq!(code, Some(1), "{text}{complaint}");
+    assert!(
+        text.starts_with("error not-registered: the API server does not call the webhook"),
+        "{text}"
+    );
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+
+    let first = "error: the API server does not call the webhook for mutate-node-status: there is no entry \
+                 mnode-status.koordinator.sh in configuration headroom-webhook\n";
+    until("top says so first", async || {
+        people.ask(&ann, &["top", "--once"]).await.starts_with(first)
+    })
+    .await;
+    agent.report(&hint(NODE, &uid, 2, 102)).await.expect("an answer");
+    until("explain promises nothing", async || {
+        let text = people.ask(&ann, &["explain", NODE]).await;
+        assert!(
+            text.starts_with(first) && !text.contains("the next write sets it"),
+            "{text}"
+        );
+        text.contains("; nothing sets it while the API server does not call the webhook")
+    })
+    .await;
+    let (_, report, _) = ended(&people, &ann, &["check", "--json"]).await;
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["findings"][0]["code"], "not-registered", "{report}");
+    assert!(
+        report["findings"][0]["mend"]
+            .as_str()
+            .is_some_and(|mend| !mend.is_empty()),
+        "{report}"
+    );
+
+    delete_the_other(&people, &ann).await;
+}
+
+/// Deletes the configuration that the CA is then read from: nobody vouches for the webhook any more.
+async fn delete_the_other(people: &People, kubeconfig: &Path) {
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(people.stand.client.clone());
+    let deleted = configurations
+        .delete(names::WEBHOOK_CONFIGURATION, &DeleteParams::default())
+        .await;
+    deleted.expect("delete the other configuration");
+    let (code, text, _) = ended(people, kubeconfig, &["check"]).await;
+    assert!(
+        code == Some(1) && text.contains("error not-registered: "),
+        "{code:?} {text}"
+    );
+    let complaint = people.fail(kubeconfig, &["top", "--once"]).await;
+    assert!(
+        complaint.contains("there is no MutatingWebhookConfiguration headroom-webhook"),
+        "{complaint}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_found_out_is_neither_right_nor_wrong() {
+    let people = People::start().await;
+    let nobody = people.kubeconfig("nobody");
+    let (code, text, complaint) = ended(&people, &nobody, &["check"]).await;
+    assert_eq!((code, text.as_str()), (Some(2), ""), "{complaint}");
+    assert!(complaint.contains("the missing rule is "), "{complaint}");
+    let (code, _, complaint) = ended(&people, &nobody, &["check", "--context", "none"]).await;
+    assert_eq!(code, Some(2), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_checked_before_anything_is_installed() {
+    let people = People::start().await;
+    let admin = people.stand.cluster.kubeconfig();
+    let (code, text, complaint) = ended(&people, admin, &["check", "--pre"]).await;
+    assert_eq!(code, Some(0), "{text}{complaint}");
+    assert!(text.starts_with("Nothing is wrong: "), "{text}");
+
+    let koordinator = json!({"metadata": {"name": names::KOORDINATOR_CONFIGURATION}, "webhooks": []});
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(people.stand.client.clone());
+    let object = serde_json::from_value(koordinator).expect("a configuration");
+    configurations
+        .create(&PostParams::default(), &object)
+        .await
+        .expect("create it");
+    let (code, text, _) = ended(&people, admin, &["check", "--pre"]).await;
+    assert!(
+        code == Some(0) && text.starts_with("notice koordinator-beside: "),
+        "{code:?} {text}"
+    );
+
+    people.grant("olga", names::OPERATOR).await;
+    people.grant("ann", names::VIEWER).await;
+    let (code, text, _) = ended(&people, &people.kubeconfig("olga"), &["check", "--pre"]).await;
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("error rights-missing: the user may not create ") && !text.contains("not known"),
+        "{text}"
+    );
+    let (_, text, _) = ended(&people, &people.kubeconfig("ann"), &["check", "--pre"]).await;
+    assert!(
+        text.contains("not known kernel-too-old: cannot read the nodes: ")
+            && text.contains("the missing rule is {apiGroups: [\"\"], resources: [nodes]"),
+        "{text}"
+    );
+}

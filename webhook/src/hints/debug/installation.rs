@@ -1,0 +1,77 @@
+//! What a replica knows of the installation as a whole: registration, floor, certificate, silent agents, versions.
+
+use headroom_domain::{hint::Freshness, policy::Mode};
+use headroom_proto::v1alpha1::{EndpointRegistration, FloorStatus, GetInstallationResponse};
+
+use crate::{
+    control::{registration::Fault, time_slices::Slices},
+    hints::stream_context::StreamContext,
+    store::node::Node,
+};
+
+/// Silent nodes that are named.
+const EXAMPLES: usize = 3;
+
+/// All of it, now.
+pub(super) async fn state(shared: &StreamContext) -> GetInstallationResponse {
+    let cluster = &shared.cluster;
+    let nodes = cluster.nodes.all();
+    let mut silent: Vec<&str> = Vec::new();
+    let mut slices = Slices::begin();
+    for node in &nodes {
+        if is_silent(shared, node) {
+            silent.push(&node.name);
+        }
+        slices.rest().await;
+    }
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let versions = shared.streams.versions().into_iter();
+    GetInstallationResponse {
+        replica: shared.replica.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        endpoints: endpoints(shared),
+        floor: Some(FloorStatus {
+            trouble: cluster.floor.trouble().unwrap_or_default(),
+            accepted: cluster.floor.is_accepted(),
+        }),
+        annotations_trouble: cluster.floor.annotations_trouble().unwrap_or_default(),
+        certificate_left_s: (shared.install.certificate_left_s)(),
+        has_synced: cluster.has_synced(),
+        nodes: count(nodes.len()),
+        silent_nodes: count(silent.len()),
+        silent_examples: silent.into_iter().take(EXAMPLES).map(str::to_owned).collect(),
+        agents_by_version: versions
+            .map(|(version, agents)| (version.to_string(), agents))
+            .collect(),
+    }
+}
+
+fn endpoints(shared: &StreamContext) -> Vec<EndpointRegistration> {
+    let faults = shared.install.registered.load();
+    let registrations = faults.iter().map(|(&endpoint, fault)| {
+        let (text, missing) = fault
+            .as_ref()
+            .map_or((String::new(), false), |Fault { text, is_missing }| {
+                (text.clone(), *is_missing)
+            });
+        EndpointRegistration {
+            endpoint: endpoint.to_owned(),
+            fault: text,
+            missing,
+        }
+    });
+    registrations.collect()
+}
+
+/// True for a node that is to follow its agent's reports, where none counts any more.
+fn is_silent(shared: &StreamContext, node: &Node) -> bool {
+    let cluster = &shared.cluster;
+    let follows = cluster
+        .policy(node)
+        .is_some_and(|in_force| matches!(in_force.policy.mode, Mode::Guard | Mode::Auto));
+    if !follows {
+        return false;
+    }
+    let (_decision, hint) = cluster.preview(node, cluster.now());
+    hint.is_none_or(|hint| hint.freshness == Freshness::Stop)
+}
