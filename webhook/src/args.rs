@@ -3,6 +3,7 @@
 mod binding;
 mod installation;
 mod label_rules;
+mod pools;
 mod slo;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -19,7 +20,8 @@ use headroom_rules::{
 };
 
 pub use self::{
-    binding::BindingArgs, installation::InstallationArgs, label_rules::LabelRuleArgs, slo::SloArgs,
+    binding::BindingArgs, installation::InstallationArgs, label_rules::LabelRuleArgs, pools::PoolArgs,
+    slo::SloArgs,
 };
 use crate::{
     admission::{
@@ -131,6 +133,9 @@ pub struct Args {
     /// changes something, and what is not allowed, has a line each
     #[arg(long, env = "HEADROOM_LOG_SAMPLE", value_name = "N", default_value_t = LOG_SAMPLE)]
     pub log_sample: u32,
+    /// How its metrics name pools.
+    #[command(flatten)]
+    pub pools: PoolArgs,
     /// Where it lives.
     #[command(flatten)]
     pub installation: InstallationArgs,

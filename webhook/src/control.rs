@@ -14,6 +14,7 @@ pub mod registration;
 pub mod runtime_features;
 pub mod sweep;
 pub mod time_slices;
+pub mod would_ratio;
 
 use std::time::Duration;
 

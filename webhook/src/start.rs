@@ -49,6 +49,7 @@ use crate::{
         registration::{self, LastFaults, Registration},
         runtime_features,
         sweep::Sweeper,
+        would_ratio,
     },
     hints::{
         auth::Authenticator,
@@ -273,6 +274,8 @@ fn observe(
     );
     let asked = kubelet_usage::follow(client.clone(), Arc::clone(cluster), stop.clone());
     supervisor.spawn("use", asked);
+    let would_be = would_ratio::follow(Arc::clone(cluster), args.pools.label(), stop.clone());
+    supervisor.spawn("would-be", would_be);
     let floor = Arc::clone(&cluster.floor);
     supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
     let registration = Registration::new(

@@ -31,6 +31,8 @@ pub struct NodeView {
     pub raw: Option<PerResource<u64>>,
     /// Allocatable as stored.
     pub allocatable: Option<PerResource<u64>>,
+    /// Allocatable at which mode `auto` would come to rest; of nodes in `off` and `static` whose agent's report counts.
+    pub would_be: Option<PerResource<u64>>,
     /// R: requests bound to the node.
     pub bound: Option<PerResource<u64>>,
     /// Number of pods behind `bound`.
@@ -70,6 +72,12 @@ impl NodeView {
     /// Allocatable over raw, to the nearest cent; `None` if either is not known.
     pub fn ratio(&self, resource: Resource) -> Option<Cents> {
         cents(*self.allocatable?.get(resource), *self.raw?.get(resource))
+    }
+
+    /// The ratio that mode `auto` would give, to the nearest cent; `None` where another mode keeps it already, or that is not
+    /// known.
+    pub fn would_be_ratio(&self, resource: Resource) -> Option<Cents> {
+        cents(*self.would_be?.get(resource), *self.raw?.get(resource))
     }
 
     /// Measured use of the whole machine, the system's included: CPU over the agent's last frame, memory now.
@@ -229,6 +237,7 @@ impl TryFrom<wire::NodeStatus> for NodeView {
             floor_trouble,
             rules_cpu,
             rules_memory,
+            would_be,
         } = status;
         let hint = match hint {
             None => None,
@@ -250,6 +259,7 @@ impl TryFrom<wire::NodeStatus> for NodeView {
             hint,
             raw: raw.map(PerResource::from),
             allocatable: allocatable.map(PerResource::from),
+            would_be: would_be.map(PerResource::from),
             bound: bound.map(PerResource::from),
             pods,
             rules: PerResource {

@@ -17,6 +17,7 @@ mod record;
 mod result;
 mod rule;
 mod unknown_policy;
+mod would_be;
 mod write_annotations;
 
 pub use self::{
@@ -27,6 +28,7 @@ pub use self::{
     reasons::Why,
     rule::Rule,
     unknown_policy::keep,
+    would_be::would_be,
 };
 use self::{ratio::Chosen, write_annotations::Given};
 use crate::{

@@ -86,6 +86,14 @@ headroom_kit::metrics! {
         "Texts under feature-gates in Koordinator's ConfigMap, by result: accepted, or refused (the last good one stays in force).",
     );
 
+    /// What mode auto would give.
+    pub static WOULD_RATIO: Gauge<2> = Gauge::new(
+        "headroom_webhook_would_ratio",
+        Unit::Ratio,
+        &["pool", "resource"],
+        "Allocatable at which mode auto would come to rest, over raw, by pool (the value of the label that --pool-label names; none without it, other beyond --most-pools, all without the flag) and resource (cpu, memory). Of nodes in off and static whose agent reports to this replica; NaN while a pool has none.",
+    );
+
     /// Whether the API server is told to call us.
     pub static REGISTERED: Gauge<1> = Gauge::new(
         "headroom_webhook_registered",

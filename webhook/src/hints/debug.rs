@@ -283,6 +283,7 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
         floor_trouble: cluster.floor.trouble().unwrap_or_default(),
         rules_cpu: rules.cpu,
         rules_memory: rules.memory,
+        would_be: cluster.would_be(node, now).and_then(amounts),
     }
 }
 

@@ -126,14 +126,16 @@ impl Explanation<'_> {
         if has_derivation {
             writeln!(f)?;
             rules(f, resource, node.rules.get(resource))?;
-            return writeln!(f, "  {:<10}{}", "", standing(node, resource, next_write));
+            writeln!(f, "  {:<10}{}", "", standing(node, resource, next_write))?;
+            return would_be(f, node, resource);
         }
         let webhook = node.why(resource).into_iter().map(|code| {
             let about = Why::from_code(code).map(Why::about);
             in_words(code, about)
         });
         labelled(f, "webhook", webhook)?;
-        writeln!(f, "  {:<SYMBOL$}{}", "", standing(node, resource, next_write))
+        writeln!(f, "  {:<SYMBOL$}{}", "", standing(node, resource, next_write))?;
+        would_be(f, node, resource)
     }
 }
 
@@ -188,6 +190,15 @@ fn standing(node: &NodeView, resource: Resource, next_write: NextWrite) -> Strin
         (Some(stored), Some(result)) if stored == result => "stored as it is to be".to_owned(),
         (Some(stored), Some(_)) => format!("stored: {}; {}", amount(stored), next_write.about()),
     }
+}
+
+/// What mode `auto` would make of a node that another mode keeps as it is.
+fn would_be(f: &mut fmt::Formatter<'_>, node: &NodeView, resource: Resource) -> fmt::Result {
+    let (Some(would_be), Some(ratio)) = (node.would_be, node.would_be_ratio(resource)) else {
+        return Ok(());
+    };
+    let amount = exact(resource, i128::from(*would_be.get(resource)));
+    writeln!(f, "  {:<SYMBOL$}mode auto would give {amount} ({ratio}), by steps", "")
 }
 
 /// The same for machines: the row of the node, its policy, its rules, derivations and report.

@@ -26,6 +26,7 @@ pub(crate) fn members(node: &NodeView) -> Map<String, Value> {
         hint,
         raw: _,
         allocatable: _,
+        would_be: _,
         bound: _,
         pods,
         rules: _,
@@ -60,10 +61,11 @@ pub(crate) fn members(node: &NodeView) -> Map<String, Value> {
 }
 
 /// What a node has for each resource.
-fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 10] {
+fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 12] {
     let NodeView {
         raw,
         allocatable,
+        would_be,
         bound,
         ..
     } = node;
@@ -80,6 +82,11 @@ fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 10] {
         ),
         (format!("raw_{word}_{unit}"), of(raw)),
         (format!("allocatable_{word}_{unit}"), of(allocatable)),
+        (format!("would_be_{word}_{unit}"), of(would_be)),
+        (
+            format!("would_be_ratio_{word}_cents"),
+            json!(node.would_be_ratio(resource).map(|cents| cents.0)),
+        ),
         (format!("bound_{word}_{unit}"), of(bound)),
         (format!("free_{word}_{unit}"), json!(free)),
         (

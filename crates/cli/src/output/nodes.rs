@@ -2,6 +2,7 @@
 
 use headroom_domain::{
     hint::{Brake, Freshness},
+    ratio::Cents,
     resource::{PerResource, Resource},
 };
 
@@ -20,31 +21,42 @@ use crate::{
 };
 
 /// Columns of the table. The unit of each is that of its resource: milli-cores, or MiB.
-const COLUMNS: [RankedColumn; 19] = [
+const COLUMNS: [RankedColumn; 21] = [
     Text("NODE").always(),
     Text("MODE").ranked(5),
-    Text("SEES").ranked(10),
+    Text("SEES").ranked(11),
     Number("CPU-USED").ranked(4),
-    Number("CPU-PEAK").ranked(9),
+    Number("CPU-PEAK").ranked(10),
     Number("CPU-RATIO").always(),
-    Number("CPU-RAW").ranked(11),
+    Number(CPU_AUTO).ranked(7),
+    Number("CPU-RAW").ranked(12),
     Number("CPU-ALLOC").ranked(6),
-    Number("CPU-BOUND").ranked(12),
+    Number("CPU-BOUND").ranked(13),
     Number("CPU-FREE").ranked(2),
-    Number("MEM-USED").ranked(7),
-    Number("MEM-PEAK").ranked(13),
-    Number("MEM-RATIO").ranked(8),
-    Number("MEM-RAW").ranked(15),
-    Number("MEM-ALLOC").ranked(14),
-    Number("MEM-BOUND").ranked(16),
+    Number("MEM-USED").ranked(8),
+    Number("MEM-PEAK").ranked(14),
+    Number("MEM-RATIO").ranked(9),
+    Number(MEMORY_AUTO).ranked(15),
+    Number("MEM-RAW").ranked(17),
+    Number("MEM-ALLOC").ranked(16),
+    Number("MEM-BOUND").ranked(18),
     Number("MEM-FREE").ranked(3),
     Text("BRAKE").ranked(0),
     Text("AGE").ranked(1),
 ];
 
+/// What mode `auto` would give to nodes in another one; in a table that is not wide, where there is such a node.
+const CPU_AUTO: &str = "CPU-AUTO";
+const MEMORY_AUTO: &str = "MEM-AUTO";
+
 /// The table of nodes: what they use, how far they are amplified, what brakes them.
 pub fn top(nodes: &[NodeView], layout: Layout) -> StyledText {
-    Table::new(&COLUMNS, nodes.iter().map(cells)).render(layout)
+    let is_told = nodes.iter().any(|node| node.would_be.is_some());
+    let columns = COLUMNS.map(|column| match column.title() {
+        CPU_AUTO | MEMORY_AUTO if !is_told => column.wide(),
+        _ => column,
+    });
+    Table::new(&columns, nodes.iter().map(cells)).render(layout)
 }
 
 /// A node as one line of `key=value`, of all columns.
@@ -68,6 +80,7 @@ fn cells(node: &NodeView) -> [Cell; COLUMNS.len()] {
         cpu_used,
         cpu_peak,
         cpu_ratio,
+        cpu_auto,
         cpu_raw,
         cpu_stored,
         cpu_bound,
@@ -77,6 +90,7 @@ fn cells(node: &NodeView) -> [Cell; COLUMNS.len()] {
         memory_used,
         memory_peak,
         memory_ratio,
+        memory_auto,
         memory_raw,
         memory_stored,
         memory_bound,
@@ -89,6 +103,7 @@ fn cells(node: &NodeView) -> [Cell; COLUMNS.len()] {
         cpu_used,
         cpu_peak,
         cpu_ratio,
+        cpu_auto,
         cpu_raw,
         cpu_stored,
         cpu_bound,
@@ -96,6 +111,7 @@ fn cells(node: &NodeView) -> [Cell; COLUMNS.len()] {
         memory_used,
         memory_peak,
         memory_ratio,
+        memory_auto,
         memory_raw,
         memory_stored,
         memory_bound,
@@ -105,21 +121,21 @@ fn cells(node: &NodeView) -> [Cell; COLUMNS.len()] {
     ]
 }
 
-/// Used, peak, ratio, raw, allocatable, bound and free.
-fn amounts(node: &NodeView, resource: Resource) -> [Cell; 7] {
+/// Used, peak, ratio, ratio in mode `auto`, raw, allocatable, bound and free.
+fn amounts(node: &NodeView, resource: Resource) -> [Cell; 8] {
     let missing = || "-".to_owned();
     let known = |amount: Option<u64>| {
         let text = amount.map_or_else(missing, |amount| in_column(resource, i128::from(amount)));
         Cell::from(text)
     };
     let of = |amounts: Option<PerResource<u64>>| known(amounts.map(|of| *of.get(resource)));
+    let ratio = |ratio: Option<Cents>| Cell::from(ratio.map_or_else(missing, |ratio| ratio.to_string()));
     let free = node.free(resource);
     [
         known(node.used(resource)),
         known(node.peak(resource)),
-        node.ratio(resource)
-            .map_or_else(missing, |ratio| ratio.to_string())
-            .into(),
+        ratio(node.ratio(resource)),
+        ratio(node.would_be_ratio(resource)),
         of(node.raw),
         of(node.allocatable),
         of(node.bound),

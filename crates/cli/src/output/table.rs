@@ -135,6 +135,11 @@ impl RankedColumn {
         matches!((self.column, self.rank), (Text(_), Rank::Always | Rank::Wrapped))
     }
 
+    /// The column is part of wide tables only.
+    pub(crate) const fn wide(self) -> Self {
+        self.column.wide()
+    }
+
     /// Its title.
     pub(crate) const fn title(self) -> &'static str {
         self.column.title()

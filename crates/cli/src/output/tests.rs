@@ -32,6 +32,7 @@ pub(crate) fn status(name: &str) -> wire::NodeStatus {
         bound: amounts(30_000, 104),
         pods: 31,
         rules_cpu: rules(31_500, 128, 40_320, 30_000, &["hint"]),
+        would_be: None,
         rules_memory: rules(118 << 30, 100, 118 << 30, 104 << 30, &["hint", "clamped-max"]),
     }
 }
@@ -342,7 +343,11 @@ fn the_json_row_has_units_in_its_keys() {
       "why_mem": [
         "hint",
         "clamped-max"
-      ]
+      ],
+      "would_be_cpu_milli": null,
+      "would_be_mem_bytes": null,
+      "would_be_ratio_cpu_cents": null,
+      "would_be_ratio_mem_cents": null
     }
     "#);
 }

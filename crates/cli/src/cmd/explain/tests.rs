@@ -201,6 +201,27 @@ fn trouble_with_the_floor_is_a_member_of_the_answer_for_machines() {
 }
 
 #[test]
+fn what_auto_would_give_is_told_of_a_node_in_another_mode() {
+    let mut status = status("worker-1");
+    status.would_be = Some(wire::Amounts {
+        cpu_milli: 40_950,
+        memory_bytes: 118 << 30,
+    });
+    let node = node(status);
+    for has_derivation in [false, true] {
+        let text = page(&node, has_derivation);
+        assert!(text.contains(" mode auto would give 40950m (1.30), by steps\n"), "{text}");
+    }
+    let json = explanation_json(&node, NextWrite::IsDecided);
+    assert_eq!(
+        (&json["would_be_cpu_milli"], &json["would_be_ratio_cpu_cents"]),
+        (&Value::from(40_950), &Value::from(130))
+    );
+    let table = crate::output::top_table(&[node], crate::output::Layout::default()).plain();
+    assert!(table.contains("CPU-AUTO") && table.contains(" 1.30 "), "{table}");
+}
+
+#[test]
 fn no_write_is_promised_that_the_webhook_does_not_decide() {
     let finding = |code| Finding {
         code,

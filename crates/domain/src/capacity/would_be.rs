@@ -1,0 +1,152 @@
+//! What mode `auto` would come to on a node by its newest report: for nodes that another mode keeps as they are.
+
+use crate::{
+    estimate::HIGHEST_PROC,
+    hint::{AgentMode, Brake, EffectiveHint, Freshness, NoRaiseReason},
+    policy::Policy,
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+/// The allocatable at which `auto` would come to rest, in milli-cores and bytes: raw times the ratio that the agent has published,
+/// within bounds, exclusive CPUs aside. It is reached by steps, and without the floor not at all. `None` where no report counts in
+/// full, or it is of another machine; of a resource, where raw is not known.
+pub fn would_be(
+    found: &EffectiveHint,
+    policy: &Policy,
+    raw: PerResource<Option<u64>>,
+) -> Option<PerResource<Option<u64>>> {
+    if found.freshness != Freshness::Fresh || found.caution == Some(NoRaiseReason::OtherCapacity) {
+        return None;
+    }
+    Some(PerResource::from_fn(|resource| {
+        let raw = (*raw.get(resource))?;
+        let exclusive = match resource {
+            Resource::Cpu => found.note.excl.min(raw),
+            Resource::Memory => 0,
+        };
+        let shared = u128::from(raw - exclusive) * u128::from(ratio(resource, found, policy).0) / 100;
+        u64::try_from(shared).ok()?.checked_add(exclusive)
+    }))
+}
+
+fn ratio(resource: Resource, found: &EffectiveHint, policy: &Policy) -> Cents {
+    let part = *found.note.resources().get(resource);
+    let is_quarantined = matches!(found.caution, Some(NoRaiseReason::Quarantined(_)));
+    let is_blind = found.note.mode == AgentMode::Blind.name();
+    let mut cents = part.published();
+    if is_quarantined || is_blind || part.brake() == Brake::Stop {
+        cents = cents.min(Cents::ONE);
+    }
+    if found.note.mode == AgentMode::Proc.name() {
+        cents = cents.min(HIGHEST_PROC);
+    }
+    policy.bounds.get(resource).clamp(cents)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::{
+        estimate::Profile,
+        hint::{Contradiction, NodeHint, Note, Origin, ResourceHint},
+        policy::{Bounds, Mode},
+    };
+
+    /// A report that counts in full and publishes 1.30 for CPU and 1.10 for memory.
+    fn found() -> EffectiveHint {
+        let part = |cents| ResourceHint {
+            published: Cents(cents),
+            ..ResourceHint::default()
+        };
+        let hint = NodeHint {
+            node: "n1".to_owned(),
+            node_uid: "u1".to_owned(),
+            boot_id: "b1".to_owned(),
+            seq: 1,
+            is_primary: true,
+            pods_generation: 0,
+            sight: AgentMode::Full,
+            timing: Profile::Production,
+            is_draining: false,
+            resources: PerResource {
+                cpu: part(130),
+                memory: part(110),
+            },
+            trust: Vec::new(),
+            past: None,
+            steal_ppm: 0,
+            signals: Vec::new(),
+        };
+        EffectiveHint {
+            note: Note::from_hint(&hint),
+            freshness: Freshness::Fresh,
+            origin: Origin::Stream,
+            step: PerResource::from_fn(|_| Cents(5)),
+            caution: None,
+            changes_in: None,
+            is_renewal_due: false,
+        }
+    }
+
+    fn policy() -> Policy {
+        Policy {
+            mode: Mode::Off,
+            ..Policy::default()
+        }
+    }
+
+    const RAW: PerResource<Option<u64>> = PerResource {
+        cpu: Some(10_000),
+        memory: Some(1_000),
+    };
+
+    #[test]
+    fn it_is_the_published_ratio_within_bounds_whatever_the_mode() {
+        let would = would_be(&found(), &policy(), RAW).unwrap();
+        assert_eq!((would.cpu, would.memory), (Some(13_000), Some(1_000)));
+        let mut wide = policy();
+        wide.bounds.memory = Bounds::new(Cents(100), Cents(150)).unwrap();
+        wide.bounds.cpu = Bounds::new(Cents(100), Cents(120)).unwrap();
+        let would = would_be(&found(), &wide, RAW).unwrap();
+        assert_eq!((would.cpu, would.memory), (Some(12_000), Some(1_100)));
+    }
+
+    #[rstest]
+    #[case::quarantined(|found: &mut EffectiveHint| found.caution = Some(NoRaiseReason::Quarantined(Contradiction::Capacity)), 10_000)]
+    #[case::blind(|found: &mut EffectiveHint| found.note.mode = "BLIND".to_owned(), 10_000)]
+    #[case::stopped(|found: &mut EffectiveHint| found.note.cpu.brake = 3, 10_000)]
+    #[case::held(|found: &mut EffectiveHint| found.note.cpu.brake = 1, 13_000)]
+    #[case::by_procfs(
+        |found: &mut EffectiveHint| {
+            found.note.mode = "PROC".to_owned();
+            found.note.cpu.published = 190;
+        },
+        15_000
+    )]
+    #[case::without_floor(|found: &mut EffectiveHint| found.caution = Some(NoRaiseReason::NoFloor), 13_000)]
+    #[case::exclusive(|found: &mut EffectiveHint| found.note.excl = 4_000, 11_800)]
+    #[case::all_exclusive(|found: &mut EffectiveHint| found.note.excl = 40_000, 10_000)]
+    fn what_speaks_against_the_report_counts(#[case] change: impl Fn(&mut EffectiveHint), #[case] cpu: u64) {
+        let mut found = found();
+        change(&mut found);
+        assert_eq!(would_be(&found, &policy(), RAW).unwrap().cpu, Some(cpu));
+    }
+
+    #[test]
+    fn nothing_is_known_by_a_report_that_is_old_or_of_another_machine() {
+        for freshness in [Freshness::Hold, Freshness::Stop] {
+            let old = EffectiveHint { freshness, ..found() };
+            assert_eq!(would_be(&old, &policy(), RAW), None);
+        }
+        let other = EffectiveHint {
+            caution: Some(NoRaiseReason::OtherCapacity),
+            ..found()
+        };
+        assert_eq!(would_be(&other, &policy(), RAW), None);
+        let unknown = PerResource { cpu: None, ..RAW };
+        assert_eq!(would_be(&found(), &policy(), unknown).unwrap().cpu, None);
+    }
+}
