@@ -24,17 +24,63 @@ fn seconds(at_s: u64) -> f64 {
     f64::from(u32::try_from(at_s - (FROM - 600)).expect("days"))
 }
 
+/// Who measures the use of whole nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NodeUseSource {
+    /// cAdvisor in the kubelet.
+    Cadvisor,
+    /// node-exporter, whose series name its pod.
+    NodeExporter,
+}
+
+/// The use of a whole node: cores, and 24 GiB.
+fn node_use(samples: &mut Samples, name: &str, cores: f64, source: NodeUseSource) {
+    if source == NodeUseSource::Cadvisor {
+        samples.series(
+            &format!(r#"container_cpu_usage_seconds_total{{id="/",node="{name}"}}"#),
+            times(NODES_EVERY).map(|at_s| (at_s, cores * seconds(at_s))),
+        );
+        samples.series(
+            &format!(r#"container_memory_working_set_bytes{{id="/",node="{name}"}}"#),
+            times(NODES_EVERY).map(|at_s| (at_s, 24.0 * GIB)),
+        );
+        return;
+    }
+    let pod = format!(r#"namespace="monitoring",pod="exporter-{name}""#);
+    let exporter = format!(r#"{pod},job="node-exporter",instance="{name}:9100""#);
+    // Two modes that are use, two that are none.
+    for (mode, cores) in [
+        ("user", cores * 0.75),
+        ("system", cores * 0.25),
+        ("idle", 32.0 - cores),
+        ("iowait", 0.5),
+    ] {
+        samples.series(
+            &format!(r#"node_cpu_seconds_total{{{exporter},cpu="0",mode="{mode}"}}"#),
+            times(NODES_EVERY).map(|at_s| (at_s, cores * seconds(at_s))),
+        );
+    }
+    for (series, value) in [
+        ("node_memory_MemTotal_bytes", 128.0 * GIB),
+        ("node_memory_MemAvailable_bytes", 104.0 * GIB),
+    ] {
+        samples.series(
+            &format!("{series}{{{exporter}}}"),
+            times(NODES_EVERY).map(|at_s| (at_s, value)),
+        );
+    }
+    // kube-state-metrics tells of the same pod from two addresses, as after its own restart.
+    for instance in ["a", "b"] {
+        samples.series(
+            &format!(r#"kube_pod_info{{{pod},node="{name}",instance="{instance}"}}"#),
+            times(PODS_EVERY).map(|at_s| (at_s, 1.0)),
+        );
+    }
+}
+
 /// A node with 32 cores, 31.5 of them allocatable, whose pods use so many cores each.
-fn node(samples: &mut Samples, name: &str, pool: &str, cores: f64) {
-    let all = cores * f64::from(PODS) + 0.5;
-    samples.series(
-        &format!(r#"container_cpu_usage_seconds_total{{id="/",node="{name}"}}"#),
-        times(NODES_EVERY).map(|at_s| (at_s, all * seconds(at_s))),
-    );
-    samples.series(
-        &format!(r#"container_memory_working_set_bytes{{id="/",node="{name}"}}"#),
-        times(NODES_EVERY).map(|at_s| (at_s, 24.0 * GIB)),
-    );
+fn node(samples: &mut Samples, name: &str, pool: &str, cores: f64, source: NodeUseSource) {
+    node_use(samples, name, cores * f64::from(PODS) + 0.5, source);
     for (series, labels, value) in [
         ("kube_node_status_capacity", r#"resource="cpu""#, 32.0),
         ("kube_node_status_allocatable", r#"resource="cpu""#, 31.5),
@@ -82,8 +128,17 @@ fn node(samples: &mut Samples, name: &str, pool: &str, cores: f64) {
 
 /// One pool with room, and one whose nodes use more than is safe.
 pub fn past() -> Samples {
+    measured_by(NodeUseSource::Cadvisor)
+}
+
+/// The same as kube-prometheus-stack keeps it: no series of whole nodes from cAdvisor, and a node-exporter on each.
+pub fn past_of_kube_prometheus_stack() -> Samples {
+    measured_by(NodeUseSource::NodeExporter)
+}
+
+fn measured_by(source: NodeUseSource) -> Samples {
     let mut samples = Samples::default();
-    node(&mut samples, "quiet-1", "blue", 1.0);
-    node(&mut samples, "hot-1", "red", 2.8);
+    node(&mut samples, "quiet-1", "blue", 1.0, source);
+    node(&mut samples, "hot-1", "red", 2.8, source);
     samples
 }

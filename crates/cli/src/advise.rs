@@ -19,13 +19,14 @@ pub mod source;
 pub mod span;
 pub mod trend;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::{advice::Advice, error::AdviceError, replay::Policy};
 use self::{
     query::{Of, QUERIES, Query},
     replay::ReplayedNode,
-    slots::Past,
+    series::Series,
+    slots::{NODE_LABEL, Past},
     source::Source,
     span::{FRAME_S, Span},
 };
@@ -51,27 +52,40 @@ pub struct ReplayRequest {
     pub pool_label: Option<String>,
 }
 
+/// A query without series, and what was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmptyQuery {
+    /// Its name.
+    pub name: &'static str,
+    /// The expressions, or the files.
+    pub asked: String,
+}
+
+/// The nodes while their past is replayed.
+#[derive(Default)]
+struct Replay {
+    nodes: BTreeMap<String, ReplayedNode>,
+    /// A node of which it is not known what it has.
+    unsized_node: Option<String>,
+    /// Queries that have had series.
+    answered: BTreeSet<&'static str>,
+}
+
 /// Replays the past.
 ///
 /// # Errors
 /// See [`AdviceError`]: the source has no answer, or none that advice can be made of.
 pub async fn advise(source: &Source, order: &ReplayRequest) -> Result<Advice, AdviceError> {
-    let mut nodes: BTreeMap<String, ReplayedNode> = BTreeMap::new();
-    let mut measured: Option<String> = None;
-    let mut has_use = false;
+    let mut replay = Replay::default();
     let span = match source {
         Source::Server(server) => {
             for part in order.span.parts() {
                 let mut past = Past::new(part, order.step_s);
                 for query in wanted(order) {
-                    past.add(
-                        query,
-                        order.pool_label.as_deref(),
-                        server.answer(query, &part).await?,
-                    );
+                    let answer = server.answer(query, &part).await?;
+                    replay.add(&mut past, query, order, answer);
                 }
-                has_use |= past.has_use();
-                replay(&past, order, &mut nodes, &mut measured);
+                replay.play(&past, order);
             }
             order.span
         }
@@ -83,25 +97,33 @@ pub async fn advise(source: &Source, order: &ReplayRequest) -> Result<Advice, Ad
             let span = covered(&answers);
             let mut past = Past::new(span, order.step_s);
             for (query, series) in answers {
-                past.add(query, order.pool_label.as_deref(), series);
+                replay.add(&mut past, query, order, series);
             }
-            has_use = past.has_use();
-            replay(&past, order, &mut nodes, &mut measured);
+            replay.play(&past, order);
             span
         }
     };
-    if !has_use {
-        return Err(AdviceError::Empty {
-            query: QUERIES.first().map_or("", |query| query.name),
-        });
+    let empty = replay.empty(order, source);
+    let required = |empty: &&EmptyQuery| {
+        let mut queries = QUERIES.iter();
+        queries.any(|query| query.name == empty.name && query.is_required())
+    };
+    if let Some(EmptyQuery { name: query, asked }) = empty.iter().find(required) {
+        let asked = asked.clone();
+        return Err(AdviceError::Empty { query, asked });
     }
+    let Replay {
+        nodes, unsized_node, ..
+    } = replay;
     if nodes.values().all(|node| !node.has_view()) {
         return Err(AdviceError::NoNode {
             measured: nodes.len(),
-            example: measured.unwrap_or_default(),
+            example: unsized_node.unwrap_or_default(),
         });
     }
-    Ok(Advice::summarize(span, order, nodes.into_values()))
+    let mut advice = Advice::summarize(span, order, nodes.into_values());
+    advice.empty = empty;
+    Ok(advice)
 }
 
 fn wanted(order: &ReplayRequest) -> impl Iterator<Item = &'static Query> + use<> {
@@ -110,31 +132,46 @@ fn wanted(order: &ReplayRequest) -> impl Iterator<Item = &'static Query> + use<>
         .chain(order.pool_label.is_some().then_some(&query::POOLS))
 }
 
-/// Plays one part of the past to the nodes, frame by frame.
-fn replay(
-    past: &Past,
-    order: &ReplayRequest,
-    nodes: &mut BTreeMap<String, ReplayedNode>,
-    measured: &mut Option<String>,
-) {
-    for (name, node_past) in past.nodes() {
-        let node = nodes
-            .entry(name.clone())
-            .or_insert_with(|| ReplayedNode::new(name.clone(), order.policy));
-        for moment in past.moments(node_past) {
-            node.replay(&moment);
+impl Replay {
+    /// Takes an answer in.
+    fn add(&mut self, past: &mut Past, query: &'static Query, order: &ReplayRequest, answer: Vec<Series>) {
+        if answer.iter().any(|series| series.labels.contains_key(NODE_LABEL)) {
+            self.answered.insert(query.name);
         }
-        if let Some(pool) = node_past.pool() {
-            node.join(pool);
+        past.add(query, order.pool_label.as_deref(), answer);
+    }
+
+    /// Plays one part of the past to the nodes, frame by frame.
+    fn play(&mut self, past: &Past, order: &ReplayRequest) {
+        for (name, node_past) in past.nodes() {
+            let node = self.nodes.entry(name.clone());
+            let node = node.or_insert_with(|| ReplayedNode::new(name.clone(), order.policy));
+            for moment in past.moments(node_past) {
+                node.replay(&moment);
+            }
+            if let Some(pool) = node_past.pool() {
+                node.join(pool);
+            }
+            if !node.has_view() {
+                self.unsized_node.get_or_insert_with(|| name.clone());
+            }
         }
-        if !node.has_view() && measured.is_none() {
-            *measured = Some(name.clone());
-        }
+    }
+
+    /// The queries that have never had a series.
+    fn empty(&self, order: &ReplayRequest, source: &Source) -> Vec<EmptyQuery> {
+        let empty = wanted(order).filter(|query| !self.answered.contains(query.name));
+        empty
+            .map(|query| EmptyQuery {
+                name: query.name,
+                asked: source.asked(query),
+            })
+            .collect()
     }
 }
 
 /// The whole frames for which nodes have samples.
-fn covered(answers: &[(&Query, Vec<series::Series>)]) -> Span {
+fn covered(answers: &[(&Query, Vec<Series>)]) -> Span {
     let stamps = || {
         answers
             .iter()

@@ -10,7 +10,7 @@ use std::{
 use e2e::{
     built::programs,
     prometheus::Prometheus,
-    prometheus_samples::{DAYS, UNTIL, past},
+    prometheus_samples::{DAYS, UNTIL, past, past_of_kube_prometheus_stack},
 };
 use serde_json::Value;
 
@@ -39,6 +39,39 @@ fn pool(advice: &Value, name: &str) -> Value {
     let mut pools = advice["pools"].as_array().expect("pools").iter();
     let found = pools.find(|pool| pool["name"] == name);
     found.expect("the pool")["cpu"].clone()
+}
+
+/// What is gained, how many nodes that is, and the pods at risk.
+fn begins_with_its_headline(text: &str) {
+    let mut headline = text.lines();
+    let line = headline.next().unwrap_or_default();
+    assert!(
+        line.starts_with("Headroom would have added ") && line.ends_with(" cores and 0.0 GiB in 2 pools."),
+        "{text}"
+    );
+    let line = headline.next().unwrap_or_default();
+    assert!(
+        line.starts_with("Pool blue, 1 nodes: 1")
+            && line.ends_with(" nodes more. 0 of 10 pods would have been at risk."),
+        "{text}"
+    );
+}
+
+fn queries_without_an_answer_are_named(cli: &Path, of_server: &[&str]) {
+    let no_series = advise(cli, &[of_server, &["--query", "node-cpu=absent_metric"]].concat());
+    assert!(
+        no_series.as_ref().is_err_and(|said| said.contains(
+            "node-cpu has no series with the label \"node\"; what came back empty is absent_metric; --query node-cpu=PROMQL"
+        )),
+        "{no_series:?}"
+    );
+    let bad_query = advise(cli, &[of_server, &["--query", "node-cpu=sum("]].concat());
+    assert!(
+        bad_query
+            .as_ref()
+            .is_err_and(|said| said.contains("node-cpu: the server refuses: bad_data")),
+        "{bad_query:?}"
+    );
 }
 
 #[tokio::test]
@@ -90,28 +123,13 @@ async fn a_servers_past_says_what_each_pool_would_have_been_given() {
         "{text}"
     );
     assert!(!text.contains("quiet-1 (blue)"), "{text}");
+    begins_with_its_headline(&text);
+    assert!(!text.contains("came back empty"), "{text}");
 
     let protected = json(&cli, &["--from", &directory, "--lo", "0.50"]);
     // 30 of 31.5 cores are requested: what is bound is not taken away.
     assert_eq!(pool(&protected, "all")["ratio_p5_cents"], 96, "{protected}");
-
-    let no_series = advise(
-        &cli,
-        &[&of_server[..], &["--query", "node-cpu=absent_metric"]].concat(),
-    );
-    assert!(
-        no_series
-            .as_ref()
-            .is_err_and(|said| said.contains("node-cpu has no series with the label \"node\"")),
-        "{no_series:?}"
-    );
-    let bad_query = advise(&cli, &[&of_server[..], &["--query", "node-cpu=sum("]].concat());
-    assert!(
-        bad_query
-            .as_ref()
-            .is_err_and(|said| said.contains("node-cpu: the server refuses: bad_data")),
-        "{bad_query:?}"
-    );
+    queries_without_an_answer_are_named(&cli, &of_server);
 }
 
 #[tokio::test]
@@ -122,4 +140,28 @@ async fn a_server_that_is_not_there_is_named_by_its_query() {
         said.starts_with("error: node-cpu: cannot ask the server: ") && said.contains("refused"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn kube_prometheus_stack_as_it_ships_gives_the_same_advice() {
+    let cli: PathBuf = programs().await.cli;
+    let (until, days) = (UNTIL.to_string(), DAYS.to_string());
+    let flags = ["--until", &until, "--days", &days, "--pool-label", "label_pool"];
+    let mut pools = Vec::new();
+    for samples in [past(), past_of_kube_prometheus_stack()] {
+        let server = Prometheus::over(samples).await;
+        let advice = json(&cli, &[&["--prometheus", &server.url], &flags[..]].concat());
+        assert_eq!(advice["empty_queries"], Value::Array(Vec::new()), "{advice}");
+        pools.push(advice["pools"].clone());
+        if pools.len() == 2 {
+            let rss = "--query=pod-memory-anonymous=absent_metric{a=\"b\"}";
+            let text = advise(&cli, &[&["--prometheus", &server.url, rss], &flags[..]].concat());
+            let text = text.expect("an answer");
+            assert!(
+                text.contains("\npod-memory-anonymous came back empty: absent_metric{a=\"b\"}\n"),
+                "{text}"
+            );
+        }
+    }
+    assert_eq!(pools[0], pools[1]);
 }

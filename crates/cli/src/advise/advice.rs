@@ -8,7 +8,7 @@ use headroom_domain::{
 };
 
 use super::{
-    ReplayRequest,
+    EmptyQuery, ReplayRequest,
     replay::{Policy, ReplayedNode, Tally},
     span::Span,
     trend::Trend,
@@ -31,6 +31,8 @@ pub struct Advice {
     pub pools: Vec<Group>,
     /// The nodes, by name.
     pub nodes: Vec<Group>,
+    /// Queries that had no series.
+    pub empty: Vec<EmptyQuery>,
 }
 
 /// A node, or the nodes of a pool.
@@ -42,6 +44,10 @@ pub struct Group {
     pub pool: String,
     /// Number of nodes.
     pub nodes: usize,
+    /// Pods that ran there, from the second day on.
+    pub pods: u64,
+    /// Those of them that were there in a frame with a peak above what there is, had the room been filled, and not without.
+    pub pods_at_risk: u64,
     /// Figures, where there is more than a day of measurements.
     pub figures: PerResource<Option<Figures>>,
     /// The same over time.
@@ -96,6 +102,7 @@ impl Advice {
                 .iter()
                 .map(|node| Group::summarize(node.name().to_owned(), pool(node), &[node]))
                 .collect(),
+            empty: Vec::new(),
         }
     }
 
@@ -132,9 +139,21 @@ impl Group {
             name,
             pool,
             nodes: nodes.len(),
+            pods: nodes.iter().map(|node| node.pods()).sum(),
+            pods_at_risk: nodes.iter().map(|node| node.pods_at_risk()).sum(),
             figures: PerResource::from_fn(figures),
             course: PerResource::from_fn(course),
         }
+    }
+}
+
+impl Group {
+    /// How many nodes of the mean size of these have as much of a resource as the ratio adds, in hundredths; `None` without figures.
+    pub fn gained_nodes_cents(&self, resource: Resource) -> Option<u64> {
+        let Figures { raw, gained, .. } = self.figures.get(resource).as_ref()?;
+        let nodes = u128::try_from(self.nodes).ok()?;
+        let cents = (u128::from(*gained) * nodes * 100).checked_div(u128::from(*raw))?;
+        u64::try_from(cents).ok()
     }
 }
 

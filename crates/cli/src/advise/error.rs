@@ -92,11 +92,13 @@ pub enum AdviceError {
     },
     /// A query that advice cannot do without has no series.
     #[error(
-        "{query} has no series with the label \"node\": see --help for the names it expects, --query replaces them"
+        "{query} has no series with the label \"node\"; what came back empty is {asked}; --query {query}=PROMQL replaces it"
     )]
     Empty {
         /// The query.
         query: &'static str,
+        /// What was asked: expressions, or files.
+        asked: String,
     },
     /// Nodes were measured, but of none is it known what it has.
     #[error(

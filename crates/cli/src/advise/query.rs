@@ -34,9 +34,12 @@ pub struct Query {
     pub resource: Resource,
     /// The expression, unless it is replaced. Its series carry the label `node`, those of pods `namespace` and `pod`.
     pub promql: &'static str,
+    /// What is asked where that has no series and is not replaced.
+    pub otherwise: Option<&'static str>,
 }
 
-/// Every query. Usage is cAdvisor's, as the kubelet serves it; the rest is of kube-state-metrics.
+/// Every query. Usage is cAdvisor's, as the kubelet serves it; the rest is of kube-state-metrics. Where the series of whole nodes are
+/// dropped, as kube-prometheus-stack drops those without a pod, the use of a node is that of its node-exporter.
 ///
 /// A window of two minutes for nodes holds two scrapes at the usual interval of 30 s or 60 s; pods are asked for by
 /// frames of five minutes. Pods that have ended are left out: kube-state-metrics goes on listing their requests.
@@ -46,66 +49,81 @@ pub static QUERIES: [Query; 11] = [
         of: Of::NodeUse,
         resource: Resource::Cpu,
         promql: r#"sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[2m]))"#,
+        otherwise: Some(
+            r#"sum by (node) (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]) * on (namespace, pod) group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""}))"#,
+        ),
     },
     Query {
         name: "node-memory",
         of: Of::NodeUse,
         resource: Resource::Memory,
         promql: r#"sum by (node) (container_memory_working_set_bytes{id="/"})"#,
+        otherwise: Some(
+            r#"sum by (node) ((node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) * on (namespace, pod) group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""}))"#,
+        ),
     },
     Query {
         name: "node-cpu-capacity",
         of: Of::NodeCapacity,
         resource: Resource::Cpu,
         promql: r#"max by (node) (kube_node_status_capacity{resource="cpu"})"#,
+        otherwise: None,
     },
     Query {
         name: "node-memory-capacity",
         of: Of::NodeCapacity,
         resource: Resource::Memory,
         promql: r#"max by (node) (kube_node_status_capacity{resource="memory"})"#,
+        otherwise: None,
     },
     Query {
         name: "node-cpu-allocatable",
         of: Of::NodeAllocatable,
         resource: Resource::Cpu,
         promql: r#"max by (node) (kube_node_status_allocatable{resource="cpu"})"#,
+        otherwise: None,
     },
     Query {
         name: "node-memory-allocatable",
         of: Of::NodeAllocatable,
         resource: Resource::Memory,
         promql: r#"max by (node) (kube_node_status_allocatable{resource="memory"})"#,
+        otherwise: None,
     },
     Query {
         name: "pod-cpu",
         of: Of::PodUse,
         resource: Resource::Cpu,
         promql: r#"sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total{container!="",pod!=""}[5m]))"#,
+        otherwise: None,
     },
     Query {
         name: "pod-memory",
         of: Of::PodUse,
         resource: Resource::Memory,
         promql: r#"sum by (node, namespace, pod) (container_memory_working_set_bytes{container!="",pod!=""})"#,
+        otherwise: None,
     },
     Query {
         name: "pod-memory-anonymous",
         of: Of::PodAnonymous,
         resource: Resource::Memory,
         promql: r#"sum by (node, namespace, pod) (container_memory_rss{container!="",pod!=""})"#,
+        otherwise: None,
     },
     Query {
         name: "pod-cpu-request",
         of: Of::PodRequest,
         resource: Resource::Cpu,
         promql: r#"sum by (node, namespace, pod) (kube_pod_container_resource_requests{resource="cpu",node!=""}) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
+        otherwise: None,
     },
     Query {
         name: "pod-memory-request",
         of: Of::PodRequest,
         resource: Resource::Memory,
         promql: r#"sum by (node, namespace, pod) (kube_pod_container_resource_requests{resource="memory",node!=""}) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
+        otherwise: None,
     },
 ];
 
@@ -115,9 +133,15 @@ pub static POOLS: Query = Query {
     of: Of::NodePool,
     resource: Resource::Cpu,
     promql: "kube_node_labels",
+    otherwise: None,
 };
 
 impl Query {
+    /// True if there is no advice without its series.
+    pub fn is_required(&self) -> bool {
+        matches!(self.of, Of::NodeUse | Of::NodeCapacity | Of::NodeAllocatable)
+    }
+
     /// True if a node's numbers are wanted at the finest step; all others once a frame.
     pub fn is_fine(&self) -> bool {
         self.of == Of::NodeUse
@@ -198,6 +222,13 @@ impl Expressions {
     pub fn expression(&self, query: &Query) -> &str {
         self.0.get(query.name).map_or(query.promql, String::as_str)
     }
+
+    /// The expressions of a query, each asked where those before it have no series.
+    pub fn expressions<'e>(&'e self, query: &'e Query) -> impl Iterator<Item = &'e str> {
+        let first = self.expression(query);
+        let otherwise = query.otherwise.filter(|_| first == query.promql);
+        std::iter::once(first).chain(otherwise)
+    }
 }
 
 #[cfg(test)]
@@ -218,6 +249,19 @@ mod tests {
         let expressions = Expressions::new(&[replacement]);
         assert_eq!(expressions.expression(&QUERIES[0]), "sum(a{b=\"c\"})");
         assert_eq!(expressions.expression(&QUERIES[1]), QUERIES[1].promql);
+    }
+
+    #[test]
+    fn what_is_replaced_has_nothing_in_its_place() {
+        let usual = Expressions::new(&[]);
+        let of_node: Vec<&str> = usual.expressions(&QUERIES[0]).collect();
+        assert!(
+            of_node.len() == 2 && of_node[1].contains("node_cpu_seconds_total"),
+            "{of_node:?}"
+        );
+        let replaced = Expressions::new(&["node-cpu=a".parse().unwrap()]);
+        assert_eq!(replaced.expressions(&QUERIES[0]).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(usual.expressions(&POOLS).count(), 1);
     }
 
     #[test]

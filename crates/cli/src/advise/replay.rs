@@ -51,6 +51,11 @@ pub struct ReplayedNode {
     births: BTreeMap<String, u64>,
     first: Option<u64>,
     tally: PerResource<Tally>,
+    /// Pods that ran here, from the second day on.
+    pods: u64,
+    pods_at_risk: u64,
+    /// Those that are here now and are counted among `pods`; true if also among `pods_at_risk`.
+    counted: BTreeMap<String, bool>,
 }
 
 /// What a node has of one resource.
@@ -106,6 +111,9 @@ impl ReplayedNode {
             births: BTreeMap::new(),
             first: None,
             tally: PerResource::default(),
+            pods: 0,
+            pods_at_risk: 0,
+            counted: BTreeMap::new(),
         }
     }
 
@@ -122,6 +130,16 @@ impl ReplayedNode {
     /// What came of a resource.
     pub fn tally(&self, resource: Resource) -> &Tally {
         self.tally.get(resource)
+    }
+
+    /// Pods that ran on it, from the second day on; one that comes back under its name counts again.
+    pub const fn pods(&self) -> u64 {
+        self.pods
+    }
+
+    /// Those of them that were on it in a frame that the ratio alone would have let use more than there is.
+    pub const fn pods_at_risk(&self) -> u64 {
+        self.pods_at_risk
     }
 
     /// True once it was known what the node has.
@@ -205,6 +223,7 @@ impl ReplayedNode {
         let given = self.given.estimates();
         let given = given.map(|resource, estimate| floored(estimate, self.policy.bounds.get(resource).max));
         let needed = self.needed.estimates();
+        let mut is_at_risk = false;
         for resource in Resource::ALL {
             let pods = moment
                 .pods
@@ -218,17 +237,36 @@ impl ReplayedNode {
             let tally = self.tally.get_mut(resource);
             if frame.is_valid {
                 let (given, peak) = (given.get(resource), *frame.peak.get(resource));
-                tally.count(given, needed.get(resource), peak, limit);
+                is_at_risk |= tally.count(given, needed.get(resource), peak, limit);
                 tally.record.record(frame.index, peak, given);
                 tally.compare_with_past(frame.index, peak, &pods);
             }
             tally.decide(frame.index, given.get(resource));
         }
+        self.count_pods(moment, is_at_risk);
+    }
+
+    fn count_pods(&mut self, moment: &NodeFrame, is_at_risk: bool) {
+        let running = |name: &String| moment.pods.get(name).is_some_and(PodMoment::has_use);
+        self.counted.retain(|name, _| running(name));
+        for (name, _) in moment.pods.iter().filter(|(_, pod)| pod.has_use()) {
+            if !self.counted.contains_key(name) {
+                self.pods += 1;
+                self.counted.insert(name.clone(), false);
+            }
+        }
+        if is_at_risk {
+            for was_at_risk in self.counted.values_mut().filter(|was_at_risk| !**was_at_risk) {
+                self.pods_at_risk += 1;
+                *was_at_risk = true;
+            }
+        }
     }
 }
 
 impl Tally {
-    fn count(&mut self, given: &Estimate, needed: &Estimate, peak: u64, limit: u64) {
+    /// Takes a frame in; true if the peak would have been above the limit had the room been filled, and was not as it is.
+    fn count(&mut self, given: &Estimate, needed: &Estimate, peak: u64, limit: u64) -> bool {
         self.given.push(given.published.0);
         self.needed.push(needed.target.0);
         let gained = u128::from(given.raw) * u128::from(given.published.0.saturating_sub(Cents::ONE.0)) / 100;
@@ -236,8 +274,10 @@ impl Tally {
         self.gained += gained;
         let bound = u128::from(given.slack.bound).max(1);
         let filled = u128::from(peak) * (bound + gained) / bound;
-        self.saturated += u64::from(peak > limit);
-        self.would_saturate += u64::from(filled > u128::from(limit));
+        let (is_saturated, would_saturate) = (peak > limit, filled > u128::from(limit));
+        self.saturated += u64::from(is_saturated);
+        self.would_saturate += u64::from(would_saturate);
+        would_saturate && !is_saturated
     }
 
     /// Holds what was used in a frame against the predictions of the day before it. `pods` are (birth, use).

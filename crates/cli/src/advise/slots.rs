@@ -10,6 +10,9 @@ use super::{
     span::{FRAME_S, Span},
 };
 
+/// The label that names the node.
+pub(super) const NODE_LABEL: &str = "node";
+
 /// Values by slot; what is beyond its end is not known.
 type SlotValues = Vec<Option<u64>>;
 
@@ -104,17 +107,14 @@ impl Past {
         &self.nodes
     }
 
-    /// True if some node's CPU time was measured.
-    pub fn has_use(&self) -> bool {
-        self.nodes.values().any(|node| !node.used.cpu.is_empty())
-    }
-
     /// Takes the answer to a query in. Series without the labels that the query's numbers need are left out; where two
     /// series tell of the same slot, the larger value counts.
     pub fn add(&mut self, query: &Query, pool_label: Option<&str>, answer: Vec<Series>) {
         let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
         for Series { labels, samples } in answer {
-            let Some(name) = labels.get("node") else { continue };
+            let Some(name) = labels.get(NODE_LABEL) else {
+                continue;
+            };
             if query.of == Of::NodePool {
                 let node = self.nodes.entry(name.clone()).or_default();
                 node.pool = pool_label.and_then(|label| labels.get(label)).cloned();
@@ -255,7 +255,7 @@ mod tests {
             None,
             series(&[("node", "a"), ("pod", "p")], &[(300, 1)]),
         );
-        assert!(past.nodes().is_empty() && !past.has_use());
+        assert!(past.nodes().is_empty());
         for value in [3, 5, 4] {
             past.add(query("node-cpu"), None, series(&[("node", "a")], &[(60, value)]));
         }

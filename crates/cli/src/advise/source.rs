@@ -50,14 +50,33 @@ struct Refusal {
     message: String,
 }
 
+impl Source {
+    /// What is asked for a query: its expressions, or its files.
+    pub fn asked(&self, query: &Query) -> String {
+        match self {
+            Self::Server(server) => {
+                let expressions: Vec<&str> = server.expressions.expressions(query).collect();
+                expressions.join(" and ")
+            }
+            Self::Saved(directory) => format!("{}/{query}*.json", directory.display()),
+        }
+    }
+}
+
 impl Server {
-    /// The answer to one query over one stretch.
+    /// The answer to one query over one stretch: to the first of its expressions that has series.
     ///
     /// # Errors
     /// The server cannot be asked, or refuses; the answer cannot be read or saved.
     pub async fn answer(&self, query: &'static Query, span: &Span) -> Result<Vec<Series>, AdviceError> {
-        let bytes = self.ask(query, span).await?;
-        let series = series::read(query.name, query.resource, &bytes)?;
+        let (mut bytes, mut series) = (Vec::new(), Vec::new());
+        for expression in self.expressions.expressions(query) {
+            bytes = self.ask(query, expression, span).await?;
+            series = series::read(query.name, query.resource, &bytes)?;
+            if !series.is_empty() {
+                break;
+            }
+        }
         if let Some(directory) = &self.save {
             let path = directory.join(format!("{query}-{}.json", span.start_s()));
             fs::write(&path, &bytes).map_err(|source| AdviceError::Write { path, source })?;
@@ -65,10 +84,10 @@ impl Server {
         Ok(series)
     }
 
-    async fn ask(&self, query: &Query, span: &Span) -> Result<Vec<u8>, AdviceError> {
+    async fn ask(&self, query: &Query, expression: &str, span: &Span) -> Result<Vec<u8>, AdviceError> {
         let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
         let parameters = form_urlencoded::Serializer::new(String::new())
-            .append_pair("query", self.expressions.expression(query))
+            .append_pair("query", expression)
             .append_pair("start", &(span.start_s() + step_s).to_string())
             .append_pair("end", &span.end_s().to_string())
             .append_pair("step", &step_s.to_string())

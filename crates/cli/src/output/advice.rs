@@ -1,5 +1,6 @@
 //! Renders advice as a table for people and as JSON for machines.
 
+mod headline;
 mod page;
 
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ use super::table::{
 };
 use crate::{
     advise::{
-        Advice, CAVEATS,
+        Advice, CAVEATS, EmptyQuery,
         advice::{Figures, Group},
     },
     human_numbers::{percent, short},
@@ -44,9 +45,12 @@ impl Advice {
         let mut text = if rows.is_empty() {
             "There is no more than a day of measurements: nothing would have been given yet.\n".to_owned()
         } else {
-            table(&COLUMNS, rows.into_iter())
+            self.headline().join("\n") + "\n\n" + &table(&COLUMNS, rows.into_iter())
         };
         text.push_str(&self.needs());
+        for EmptyQuery { name, asked } in &self.empty {
+            let _infallible = writeln!(text, "{name} came back empty: {asked}");
+        }
         text.push_str(
             "\nP5, P50, P95: ratio. GAINED: mean allocatable beyond raw. MISSED: hours after which the day's peak of the same \
              pods was above the\npredicted one. SATURATED: frames with a peak above what there is; FILLED: the same with the \
@@ -83,18 +87,24 @@ impl Advice {
             "hi_memory_cents": self.policy.bounds.memory.max.0,
             "pools": self.pools.iter().map(|pool| self.group(pool)).collect::<Vec<_>>(),
             "nodes": self.nodes.iter().map(|node| self.group(node)).collect::<Vec<_>>(),
+            "empty_queries": self.empty.iter().map(|EmptyQuery { name, asked }| json!({"query": name, "asked": asked})).collect::<Vec<_>>(),
             "caveats": CAVEATS,
         })
     }
 
     fn group(&self, group: &Group) -> Value {
-        let mut value = json!({"name": group.name, "pool": group.pool, "nodes": group.nodes});
+        let mut value = json!({
+            "name": group.name, "pool": group.pool, "nodes": group.nodes, "pods": group.pods,
+            "pods_at_risk": group.pods_at_risk,
+        });
         for resource in self.resources() {
             let figures = group.figures.get(resource).as_ref();
             if let Some(object) = value.as_object_mut() {
                 object.insert(
                     resource.name().to_owned(),
-                    figures.map_or(Value::Null, |figures| json_of(resource, figures)),
+                    figures.map_or(Value::Null, |figures| {
+                        json_of(resource, figures, group.gained_nodes_cents(resource))
+                    }),
                 );
             }
         }
@@ -123,7 +133,7 @@ fn row(group: &Group, resource: Resource, figures: &Figures) -> [String; COLUMNS
     ]
 }
 
-fn json_of(resource: Resource, figures: &Figures) -> Value {
+fn json_of(resource: Resource, figures: &Figures, gained_nodes_cents: Option<u64>) -> Value {
     let Figures {
         frames,
         ratio: [Cents(low), Cents(middle), Cents(high)],
@@ -144,6 +154,7 @@ fn json_of(resource: Resource, figures: &Figures) -> Value {
         "ratio_p5_cents": low, "ratio_p50_cents": middle, "ratio_p95_cents": high,
         "needed_p50_cents": needed.0,
         format!("raw_{unit}"): raw, format!("gained_{unit}"): gained, "gained_ppm": figures.gained_ppm(),
+        "gained_nodes_cents": gained_nodes_cents,
         "saturated_ppm": saturated_ppm, "would_saturate_ppm": would_saturate_ppm,
         "judged": judged, "missed_ppm": missed_ppm,
     })

@@ -57,6 +57,9 @@ impl Advice {
     pub fn html(&self) -> String {
         let mut page = Page::new("Headroom: advice");
         page.heading("What Headroom would have given");
+        for line in self.headline() {
+            page.text(&line);
+        }
         page.text(&self.scope());
         for resource in self.resources() {
             self.add_resource(&mut page, resource);
@@ -403,6 +406,8 @@ mod tests {
             name: name.to_owned(),
             pool: pool.to_owned(),
             nodes: 1,
+            pods: 10,
+            pods_at_risk: 2,
             figures: PerResource {
                 cpu: Some(figures(needed)),
                 memory: None,
@@ -434,7 +439,44 @@ mod tests {
             },
             pools,
             nodes,
+            empty: Vec::new(),
         }
+    }
+
+    #[test]
+    fn the_headline_says_what_is_gained_and_what_that_equals() {
+        let pools = vec![group("blue", "blue", 120), group("red", "red", 120)];
+        let headline = advice(pools, Vec::new()).headline();
+        assert_eq!(
+            headline,
+            [
+                "Headroom would have added 12.6 cores and 0.0 GiB in 2 pools.",
+                "Pool blue, 1 nodes: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
+                "Pool red, 1 nodes: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
+            ]
+        );
+        let mut big = group("all", "all", 120);
+        big.nodes = 40;
+        let figures = big.figures.cpu.as_mut().unwrap();
+        (figures.raw, figures.gained) = (40 * 31_500, 40 * 6_300);
+        big.figures.memory = Some(Figures {
+            raw: 40 << 30,
+            gained: 10 << 30,
+            ..figures.clone()
+        });
+        assert_eq!(
+            advice(vec![big], Vec::new()).headline(),
+            [
+                "Pool all, 40 nodes: 252.0 cores and 10.0 GiB gained: the CPU of 8.0 nodes more and the memory of 10.0 nodes more. 2 \
+                 of 10 pods would have been at risk."
+            ]
+        );
+        let many = (0..7).map(|number| group(&number.to_string(), "", 100)).collect();
+        let headline = advice(many, Vec::new()).headline();
+        assert_eq!(
+            (headline.len(), headline[6].as_str()),
+            (7, "The other 2 pools are in the table.")
+        );
     }
 
     #[test]
