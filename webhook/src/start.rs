@@ -37,7 +37,7 @@ use tracing::info;
 
 use self::caches::{CacheOptions, Caches};
 use crate::{
-    admission::{endpoints, features::Features, metrics as admission_metrics},
+    admission::{endpoint::Stores, endpoints, features::Features, metrics as admission_metrics},
     args::Args,
     control::{
         entry_conflicts,
@@ -46,6 +46,7 @@ use crate::{
         lease::Contender,
         metrics as control_metrics,
         nudge::{self, Nudger, Restorer, StatusPatcher},
+        quota_overshoot::QuotaOvershoots,
         registration::{self, LastFaults, Registration},
         runtime_features,
         sweep::Sweeper,
@@ -154,26 +155,17 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         overshoots,
     } = caches::follow(options, &cluster, &mut supervisor).await;
     let registered = observe(&args, &client, &cluster, &store, &features, &mut supervisor);
-    let events = EventStores {
-        profiles: Arc::clone(&stores.colocation.profiles),
-        overshoots,
-        cluster: Arc::clone(&cluster),
-        modes: Arc::default(),
-    };
+    let events = event_stores(&stores, overshoots, &cluster);
     let known = (events, are_known);
     lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
+    let decisions = Arc::clone(&stores.decisions);
     serve_hints(
         &args,
         files,
         &store,
         &client,
         &cluster,
-        (
-            Arc::clone(&features),
-            Arc::clone(&stores.decisions),
-            quotas,
-            registered,
-        ),
+        (Arc::clone(&features), decisions, quotas, registered),
         &mut supervisor,
     )
     .await?;
@@ -185,6 +177,16 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         deadline: STOP_LIMIT,
     };
     Ok(supervisor.run(grace).await?)
+}
+
+/// What Events tell of.
+fn event_stores(stores: &Stores, overshoots: Arc<QuotaOvershoots>, cluster: &Arc<Cluster>) -> EventStores {
+    EventStores {
+        profiles: Arc::clone(&stores.colocation.profiles),
+        overshoots,
+        cluster: Arc::clone(cluster),
+        modes: Arc::default(),
+    }
 }
 
 /// What the stores of nodes are told by flags, and by the configuration file.

@@ -34,9 +34,7 @@ pub use self::{
     slo_config::SloConfigAnswer,
     versions::{AskedVersion, versions},
 };
-use crate::{
-    args::ConnectArgs, check::Finding, error::Error, mistyped::node_advice, view::NodeView,
-};
+use crate::{args::ConnectArgs, check::Finding, error::Error, mistyped::node_advice, view::NodeView};
 
 /// Connecting, and one answer, must be done within this.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -102,6 +102,12 @@ pub fn age(age: Duration) -> String {
     }
 }
 
+/// So many of something, whose name takes an `s` where it is not one: `1 pod`, `2 pods`.
+pub fn counted(count: u64, name: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {name}{plural}")
+}
+
 /// A signal's value with its unit, as the agent's table names units.
 pub fn with_unit(value: u64, unit: &str) -> String {
     match unit {

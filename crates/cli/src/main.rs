@@ -1,6 +1,6 @@
 //! Entry point of `kubectl-headroom`: exit code 0 for an answer, 1 for an error, 2 for wrong usage. What
-//! `config check` cannot decide is 2 as well, as 1 means that it refuses. Under the name `kubectl_complete-headroom` it completes
-//! command lines for kubectl.
+//! `config check` and `check` cannot decide is 2 as well, as 1 means that something is wrong. Under the name
+//! `kubectl_complete-headroom` it completes command lines for kubectl.
 #![forbid(unsafe_code)]
 
 use std::{

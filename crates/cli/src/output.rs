@@ -22,7 +22,7 @@ pub(crate) use self::{
     json::{measured as measured_json, members as row_members, policy as policy_json},
     numbers::{derivation_json, words},
     table::{Cell, Column, Table},
-    verdict::Verdict,
+    verdict::NodeVerdict,
 };
 pub use self::{
     escape::one_line,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Tells how many rows and columns a terminal has now; 0 where it does not know.
-type Size = Box<dyn Fn() -> (u16, u16) + Send>;
+type TerminalSize = Box<dyn Fn() -> (u16, u16) + Send>;
 /// Tells whether nobody can read any more what is written.
 type IsClosed = Box<dyn Fn() -> bool + Send>;
 
@@ -26,7 +26,7 @@ type IsClosed = Box<dyn Fn() -> bool + Send>;
 pub struct Screen<W> {
     out: W,
     /// Set on a terminal only.
-    size: Option<Size>,
+    size: Option<TerminalSize>,
     has_colours: bool,
     /// Set while answers in JSON are printed as YAML.
     yaml_documents: Option<usize>,
@@ -42,7 +42,7 @@ impl Screen<Stdout> {
         let size = || tcgetwinsize(io::stdout()).map_or((0, 0), |size| (size.ws_row, size.ws_col));
         let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         Self {
-            size: is_terminal.then(|| -> Size { Box::new(size) }),
+            size: is_terminal.then(|| -> TerminalSize { Box::new(size) }),
             has_colours: is_terminal
                 && !is_set("NO_COLOR")
                 && env::var_os("TERM").is_none_or(|kind| kind != "dumb"),

@@ -158,14 +158,19 @@ pub(crate) fn cents(amount: u64, raw: u64) -> Option<Cents> {
     u32::try_from(cents).ok().map(Cents)
 }
 
-/// What an agent sees, and a word of warning when its timing is not meant for production.
-pub fn sees(hint: &Hint) -> String {
-    let sight = match hint.report.sight {
+/// What an agent of that mode sees, for people.
+pub const fn sight_words(mode: AgentMode) -> &'static str {
+    match mode {
         AgentMode::Full => "full",
         AgentMode::FullShed => "full, fewer waits",
         AgentMode::Proc => "procfs only",
         AgentMode::Blind => "blind",
-    };
+    }
+}
+
+/// What an agent sees, and a word of warning when its timing is not meant for production.
+pub fn sees(hint: &Hint) -> String {
+    let sight = sight_words(hint.report.sight);
     match hint.report.timing {
         Profile::Production => sight.to_owned(),
         Profile::Demo => format!("{sight}, demo timing"),

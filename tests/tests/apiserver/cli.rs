@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use serde_json::Value;
 use tokio::process::Command;
+use xtask::controlplane;
 
 const GIB: u64 = 1 << 30;
 
@@ -86,6 +87,35 @@ impl Cli {
     }
 }
 
+/// What kubectl completes after these words of ours, as a shell asks it: by a link of the name that it looks for.
+async fn completed(stand: &Stand, cli: &Cli, words: &[&str]) -> Vec<String> {
+    let folder = stand.cluster.dir().join("plugins");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // A plugin, and what completes it.
+    for name in ["kubectl-headroom", "kubectl_complete-headroom"] {
+        let link = folder.join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(&cli.program, &link).expect("a link");
+        }
+    }
+    let output = Command::new(controlplane::kubectl())
+        .args(["__complete", "headroom", "--addr", &cli.addr])
+        .arg("--ca-file")
+        .arg(&cli.ca)
+        .arg("--token-file")
+        .arg(&cli.token)
+        .args(words)
+        .env("PATH", &folder)
+        .env("KUBECONFIG", "/dev/null")
+        .kill_on_drop(true)
+        .output()
+        .await
+        .expect("run kubectl");
+    assert!(output.status.success(), "{output:?}");
+    let answer = String::from_utf8(output.stdout).expect("text");
+    answer.lines().map(ToOwned::to_owned).collect()
+}
+
 /// The cells of each line.
 fn cells(table: &str) -> Vec<Vec<&str>> {
     table
@@ -136,18 +166,19 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
 
     let top = cli.ask(&["top", "-o", "wide"]).await;
     let (first, top) = top.split_once('\n').expect("lines");
-    assert!(first.starts_with("error: no floor: "), "{first}");
-    let (second, top) = top.split_once('\n').expect("lines");
     assert_eq!(
-        second,
+        first,
         "warning: no report counts any more of 1 of 2 nodes that are to follow one: n2"
     );
+    let (second, top) = top.split_once('\n').expect("lines");
+    assert!(second.starts_with("notice: no floor: "), "{second}");
     let top = cells(top);
     assert_eq!(top[0][..3], ["NODE", "MODE", "SEES"]);
     let (age, n1) = top[1].split_last().expect("cells");
     let expected = [
-        "n1", "auto", "full,", "demo", "timing", "1500m", "1800m", "1.50", "4000m", "6000m", "0m", "6000m",
-        "2048Mi", "3072Mi", "1.00", "8192Mi", "8192Mi", "0Mi", "8192Mi", "memory", "L1", "hold",
+        "n1", "auto", "full,", "demo", "timing", "1500m", "1800m", "1.50", "-", "4000m", "6000m", "0m",
+        "6000m", "2048Mi", "3072Mi", "1.00", "-", "8192Mi", "8192Mi", "0Mi", "8192Mi", "memory", "L1",
+        "hold",
     ];
     assert_eq!(n1, expected);
     assert!(age.ends_with('s'), "{age}");
@@ -196,11 +227,19 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
     for line in [
         "  baseline  4000m  raw: what the kubelet itself makes of the machine",
         "a fresh hint is applied (hint)",
-        "predicted peak",
+        "  C           4000m  physical capacity",
         "\nsignals\n",
     ] {
         assert!(page.contains(line), "{line:?} is not in {page}");
     }
+    assert_eq!(
+        completed(&stand, &cli, &["explain", ""]).await,
+        ["n1", "n2", ":4"]
+    );
+    let flags = completed(&stand, &cli, &["top", "--sort"]).await;
+    assert_eq!(flags, ["--sort-by\tThe order of the nodes", ":4"]);
+    let versions = cli.ask_json(&["version"]).await;
+    assert_eq!(versions["servers"][0]["skew"], "none", "{versions}");
     let told = cli.ask_json(&["explain", "n1"]).await;
     let rules = told["rules_cpu"].as_array().expect("rules");
     assert_eq!(rules[0]["milli"], 4000, "{told}");

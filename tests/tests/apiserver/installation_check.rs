@@ -6,12 +6,13 @@ use std::{path::Path, process::Output};
 use e2e::{
     people::{NODE, People},
     scripted_agent::{ScriptedAgent, hint},
-    stand::until,
+    stand::{allocatable, until},
 };
-use headroom_domain::names;
+use headroom_domain::{hint::NodeHint, names};
 use headroom_testbed::policies;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+use k8s_openapi::api::{
+    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+    core::v1::Node,
 };
 use kube::{
     Api, ResourceExt as _,
@@ -30,12 +31,22 @@ async fn ended(people: &People, kubeconfig: &Path, command: &[&str]) -> (Option<
     (status.code(), text(stdout), text(stderr))
 }
 
-/// An agent of the node whose reports ask for 1.10.
+/// A report that knows of all pods.
+fn of_all_pods(uid: &str, seq: u64, cents: u32) -> NodeHint {
+    NodeHint {
+        pods_generation: u64::MAX,
+        ..hint(NODE, uid, seq, cents)
+    }
+}
+
+/// An agent of the node, which is amplified to 1.04.
 async fn reporting(people: &People) -> (ScriptedAgent, String) {
     let node = people.stand.nodes().get(NODE).await.expect("read the node");
     let uid = node.uid().expect("a UID");
     let mut agent = people.stand.agent(&node, &people.webhook).await;
-    agent.report(&hint(NODE, &uid, 1, 104)).await.expect("an answer");
+    agent.report(&of_all_pods(&uid, 1, 104)).await.expect("an answer");
+    let amplified = |node: &Node| allocatable(node, "cpu") == "4160m";
+    people.stand.node_until(NODE, "amplified", amplified).await;
     (agent, uid)
 }
 
@@ -74,7 +85,7 @@ async fn a_webhook_configuration_that_is_deleted_is_found_and_stands_first() {
         people.ask(&ann, &["top", "--once"]).await.starts_with(first)
     })
     .await;
-    agent.report(&hint(NODE, &uid, 2, 102)).await.expect("an answer");
+    agent.report(&of_all_pods(&uid, 2, 102)).await.expect("an answer");
     until("explain promises nothing", async || {
         let text = people.ask(&ann, &["explain", NODE]).await;
         assert!(

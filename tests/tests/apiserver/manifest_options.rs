@@ -310,6 +310,12 @@ fn the_constraints_for_openshift_admit_the_agent_and_nothing_wider() {
     ] {
         assert_eq!(constraints[wide], false, "{wide}");
     }
+}
+
+#[test]
+fn each_account_may_use_its_own_constraints_on_openshift_and_agents_reach_its_dns() {
+    let mut installation = Installation::render();
+    installation.add_component("openshift");
     for (namespace, name, constraints) in [
         (
             names::AGENT_NAMESPACE,

@@ -1,6 +1,10 @@
 //! Events about a Node on a real API server: a brake, its release and a mode, as `kubectl describe node` shows them, with
 //! the rights that the manifests give.
-#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests panic: a returned error has no stack"
+)]
 
 use e2e::{
     scripted_agent::hint,
@@ -26,7 +30,7 @@ async fn described(stand: &Stand) -> Vec<Event> {
 }
 
 /// Waits for an Event of this reason; its type and note.
-async fn told(stand: &Stand, reason: &str) -> (String, String) {
+async fn event_of(stand: &Stand, reason: &str) -> (String, String) {
     let is_it = |event: &&Event| event.reason.as_deref() == Some(reason);
     until(reason, async || {
         described(stand).await.iter().any(|event| is_it(&event))
@@ -34,9 +38,8 @@ async fn told(stand: &Stand, reason: &str) -> (String, String) {
     .await;
     let found = described(stand).await;
     let of_reason: Vec<_> = found.iter().filter(is_it).collect();
-    let [event] = of_reason.as_slice() else {
-        panic!("{of_reason:?}");
-    };
+    assert_eq!(of_reason.len(), 1, "{of_reason:?}");
+    let event = of_reason.first().expect("the Event");
     assert_eq!(event.namespace().as_deref(), Some("default"));
     (
         event.type_.clone().expect("a type"),
@@ -71,7 +74,7 @@ async fn a_brake_its_release_and_a_mode_are_events_of_the_node_by_one_replica() 
     let mut braked: NodeHint = hint("n1", &uid, 2, 100);
     braked.resources.cpu.brake = Brake::Stop;
     agent.report(&braked).await.expect("an answer");
-    let (kind, note) = told(&stand, "Braked").await;
+    let (kind, note) = event_of(&stand, "Braked").await;
     assert_eq!(
         (kind.as_str(), note.as_str()),
         ("Warning", "cpu is not amplified")
@@ -80,14 +83,14 @@ async fn a_brake_its_release_and_a_mode_are_events_of_the_node_by_one_replica() 
     agent.report(&hint("n1", &uid, 3, 100)).await.expect("an answer");
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(7)]});
     stand.kubelet_writes("n1", &status).await.expect("a write passes");
-    let (kind, note) = told(&stand, "BrakeReleased").await;
+    let (kind, note) = event_of(&stand, "BrakeReleased").await;
     assert_eq!(
         (kind.as_str(), note.as_str()),
         ("Normal", "no brake holds its allocatable any more")
     );
 
     stand.annotate("n1", names::MODE, "static").await;
-    let (kind, note) = told(&stand, "ModeChanged").await;
+    let (kind, note) = event_of(&stand, "ModeChanged").await;
     assert_eq!(
         (kind.as_str(), note.as_str()),
         ("Normal", "mode static by annotation headroom.sh/mode, was auto")

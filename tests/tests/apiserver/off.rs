@@ -235,14 +235,15 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
     );
     assert_eq!(allocatable(&read(&stand, "n1").await, "cpu"), "6");
 
-    // It says what to do by hand, which has the kubelet's next write stored as sent.
+    // It says what to do by hand in the same cluster, which has the kubelet's next write stored as sent.
     let by_hand = end(&unheard)["by_hand"][1]
         .as_str()
         .expect("a command")
         .to_owned();
+    let flag = format!("--kubeconfig {}", admin.display());
     assert_eq!(
         by_hand,
-        "kubectl annotate nodes --all headroom.sh/amplified-allocatable-"
+        format!("kubectl {flag} annotate nodes --all headroom.sh/amplified-allocatable-")
     );
     assert!(
         unheard

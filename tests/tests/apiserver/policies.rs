@@ -153,9 +153,10 @@ async fn an_entry_holds_for_the_nodes_that_it_selects_and_changes_while_we_run()
     site.becomes("n1", "8").await;
     assert_eq!(allocatable(&site.sync("n2").await, "cpu"), "12");
     let page = site.page("n1").await;
-    let rules = r#"mode static by default, floor requests, under the ConfigMap's entry "batch""#;
+    let rules = r#"mode static by default, floor at what pods hold, under the ConfigMap's entry "batch""#;
+    let verdict = "Mode static: the ratio annotation asks for more than the policy allows.\n";
     assert!(
-        page.contains(rules) && page.contains("annotation up to 2.00"),
+        page.contains(rules) && page.contains("annotation up to 2.00") && page.contains(verdict),
         "{page}"
     );
 

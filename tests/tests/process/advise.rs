@@ -51,7 +51,7 @@ fn begins_with_its_headline(text: &str) {
     );
     let line = headline.next().unwrap_or_default();
     assert!(
-        line.starts_with("Pool blue, 1 nodes: 1")
+        line.starts_with("Pool blue, 1 node: 1")
             && line.ends_with(" nodes more. 0 of 10 pods would have been at risk."),
         "{text}"
     );

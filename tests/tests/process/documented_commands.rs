@@ -39,7 +39,7 @@ static SHOWN: &[(&str, RunBy)] = &[
     ("cargo xtask test --vm", Itself),
     (
         "cargo xtask demo --for 90s",
-        Test("a_time_too_short_for_the_story_is_refused_with_the_least"),
+        Test("the_demo_keeps_its_credentials_and_leaves_nothing"),
     ),
     (
         "HEADROOM_BPF=require cargo build --profile dist -p headroom-webhook -p headroom-agent",
@@ -69,10 +69,13 @@ static SHOWN: &[(&str, RunBy)] = &[
         "kubectl headroom advise --from past --lo 0.50 --theta 95 -o json",
         ADVISE,
     ),
-    ("kubectl headroom top", READING),
+    ("kubectl headroom check", READING),
+    (
+        "kubectl headroom top --watch",
+        Test("trouble_that_comes_later_is_told_while_the_table_is_followed"),
+    ),
     ("kubectl headroom explain worker-1", READING),
-    ("kubectl headroom node worker-1", READING),
-    ("kubectl headroom hints -o json", READING),
+    ("kubectl headroom hints", READING),
     (
         "kubectl headroom off --now",
         Test("operators_also_change_modes_and_switch_off"),

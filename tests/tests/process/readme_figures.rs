@@ -1,9 +1,5 @@
 //! Tests that each measured figure of the README stands in the row of the journal that it is from.
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "tests panic: a returned error has no stack"
-)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{collections::BTreeSet, fs};
 

@@ -37,14 +37,14 @@ use crate::{
 };
 
 /// Per endpoint what is wrong with its entries; `None` if nothing is.
-pub type Faults = BTreeMap<&'static str, Option<Fault>>;
+pub type Faults = BTreeMap<&'static str, Option<RegistrationFault>>;
 
 /// The faults that were found last, for whoever asks. Empty before the first check.
 pub type LastFaults = Arc<ArcSwap<Faults>>;
 
 /// What is wrong with the entries of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct RegistrationFault {
     /// The fields, for people.
     pub text: String,
     /// True if an entry is not there at all: the API server does not call the endpoint for it.
@@ -162,8 +162,8 @@ impl StoredEntries {
             };
             let is_missing = !entry.is_stored(stored);
             *of_endpoint = Some(match of_endpoint.take() {
-                None => Fault { text, is_missing },
-                Some(before) => Fault {
+                None => RegistrationFault { text, is_missing },
+                Some(before) => RegistrationFault {
                     text: format!("{}; {text}", before.text),
                     is_missing: before.is_missing || is_missing,
                 },
@@ -235,7 +235,7 @@ fn report(faults: &Faults, known: &Faults) {
         }
         match fault {
             None => info!(endpoint, "registered with the API server as generated"),
-            Some(Fault { text: fault, .. }) => warn!(
+            Some(RegistrationFault { text: fault, .. }) => warn!(
                 endpoint,
                 fault, "not registered with the API server as generated: writes may pass without us"
             ),

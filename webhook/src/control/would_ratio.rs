@@ -7,9 +7,9 @@ use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{metrics::WOULD_RATIO, time_slices::Slices};
-use crate::{
-    hints::directive,
-    store::{cluster::Cluster, node::Node},
+use crate::store::{
+    cluster::{Cluster, would_be::WouldBe},
+    node::Node,
 };
 
 /// How often it is counted: as often as Prometheus usually asks, or twice.
@@ -80,7 +80,7 @@ impl Pools {
         for node in cluster.nodes.all() {
             if let Some(would_be) = cluster.would_be(&node, now) {
                 let pool = self.pool(&node);
-                sums.entry(pool).or_default().add(directive::raw(&node), would_be);
+                sums.entry(pool).or_default().add(would_be);
             }
             slices.rest().await;
         }
@@ -109,9 +109,9 @@ impl Pools {
 }
 
 impl PoolSums {
-    fn add(&mut self, raw: PerResource<Option<u64>>, would_be: PerResource<Option<u64>>) {
+    fn add(&mut self, node: WouldBe) {
         for resource in Resource::ALL {
-            if let (Some(raw), Some(would_be)) = (*raw.get(resource), *would_be.get(resource)) {
+            if let (Some(raw), Some(would_be)) = (*node.raw.get(resource), *node.allocatable.get(resource)) {
                 *self.raw.get_mut(resource) += float(raw);
                 *self.would_be.get_mut(resource) += float(would_be);
             }

@@ -11,9 +11,8 @@ use headroom_domain::{capacity::amount, hint::Freshness, resource::PerResource};
 use headroom_kit::serve::Hold;
 use headroom_proto::v1alpha1::{
     self as wire, GetInstallationRequest, GetInstallationResponse, GetSloConfigRequest, GetSloConfigResponse,
-    GetVersionRequest, GetVersionResponse,
-    ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest, ListNodesResponse,
-    ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus, debug_server,
+    GetVersionRequest, GetVersionResponse, ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest,
+    ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus, debug_server,
 };
 use tokio::{
     select,
@@ -283,7 +282,9 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
         floor_trouble: cluster.floor.trouble().unwrap_or_default(),
         rules_cpu: rules.cpu,
         rules_memory: rules.memory,
-        would_be: cluster.would_be(node, now).and_then(amounts),
+        would_be: cluster
+            .would_be(node, now)
+            .and_then(|would| amounts(would.allocatable)),
     }
 }
 

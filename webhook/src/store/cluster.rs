@@ -2,6 +2,7 @@
 
 mod hint_correction;
 mod report_check;
+pub mod would_be;
 
 use std::{
     sync::{
@@ -22,7 +23,7 @@ use headroom_rules::slo::strategies::Strategies;
 
 use crate::{
     control::floor::{Floor, Without},
-    hints::{directive, table::HintTable},
+    hints::table::HintTable,
     store::{
         changes::Changes,
         clock::Clock,
@@ -160,17 +161,6 @@ impl Cluster {
             }
         };
         (decision, hint)
-    }
-
-    /// The allocatable at which `auto` would come to rest on a node that another mode keeps as it is; `None` for nodes in
-    /// `guard` and `auto`, and where no report counts in full.
-    pub fn would_be(&self, node: &Node, now: Duration) -> Option<PerResource<Option<u64>>> {
-        let InForce { policy, .. } = self.policy(node)?;
-        if !matches!(policy.mode, Mode::Off | Mode::Static) {
-            return None;
-        }
-        let found = self.hint_at(&node.asked(), now)?;
-        capacity::would_be(&found, &policy, directive::raw(node))
     }
 
     /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered

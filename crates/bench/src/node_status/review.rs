@@ -80,6 +80,7 @@ pub(super) fn stored(kind: Kind) -> Node {
         mode: None,
         tells_allocated: true,
         has_memory_pressure: false,
+        own_conditions: Vec::new(),
     }
 }
 

@@ -308,7 +308,7 @@ pub(crate) mod tests {
         findings.map(|found| (found.code, found.sentence)).collect()
     }
 
-    fn of(answers: Vec<GetInstallationResponse>) -> Evidence {
+    fn with_answers(answers: Vec<GetInstallationResponse>) -> Evidence {
         Evidence {
             replicas: Ok(answers),
             is_configured: Ok(true),
@@ -328,7 +328,7 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_is_found_where_nothing_is_wrong() {
-        assert_eq!(found(&of(vec![healthy(), healthy()])), []);
+        assert_eq!(found(&with_answers(vec![healthy(), healthy()])), []);
     }
 
     #[rstest]
@@ -400,7 +400,7 @@ pub(crate) mod tests {
     ) {
         let mut answer = healthy();
         break_it(&mut answer);
-        assert_eq!(found(&of(vec![answer])), [(code, sentence.to_owned())]);
+        assert_eq!(found(&with_answers(vec![answer])), [(code, sentence.to_owned())]);
     }
 
     #[test]
@@ -408,7 +408,7 @@ pub(crate) mod tests {
         let mut answer = healthy();
         answer.has_synced = false;
         answer.silent_nodes = 3;
-        let report = CheckReport::new(INSTALLED, &of(vec![answer]));
+        let report = CheckReport::new(INSTALLED, &with_answers(vec![answer]));
         assert_eq!(report.findings[0].code, "not-synced");
         assert_eq!(report.open[0].code, "agents-silent");
     }
@@ -420,7 +420,7 @@ pub(crate) mod tests {
         answer.version = "9.0.0".to_owned();
         answer.agents_by_version = [("9.0.0".to_owned(), 1)].into();
         let told = format!("replica webhook-a is of version 9.0.0, this kubectl-headroom of {ours}");
-        assert_eq!(found(&of(vec![answer])), [("versions-differ", told)]);
+        assert_eq!(found(&with_answers(vec![answer])), [("versions-differ", told)]);
         let older = Evidence::of_replica(Installation::default(), None);
         let report = CheckReport::new(INSTALLED, &older);
         assert_eq!(
@@ -437,7 +437,7 @@ pub(crate) mod tests {
     fn the_replica_that_hears_most_speaks_for_the_agents() {
         let mut deaf = healthy();
         deaf.silent_nodes = 3;
-        assert_eq!(found(&of(vec![deaf, healthy()])), []);
+        assert_eq!(found(&with_answers(vec![deaf, healthy()])), []);
     }
 
     #[test]
@@ -458,7 +458,7 @@ pub(crate) mod tests {
         register(&mut answer, "there is no entry a", true);
         let evidence = Evidence {
             is_configured: Ok(false),
-            ..of(vec![answer])
+            ..with_answers(vec![answer])
         };
         assert_eq!(found(&evidence).len(), 1, "the replica tells more");
     }
@@ -467,7 +467,7 @@ pub(crate) mod tests {
     fn replicas_that_do_not_answer_are_told_with_the_reason() {
         let evidence = Evidence {
             unreached: vec!["cannot connect to pod a".to_owned()],
-            ..of(vec![healthy()])
+            ..with_answers(vec![healthy()])
         };
         let told = ("webhook-unreachable", "cannot connect to pod a".to_owned());
         assert_eq!(found(&evidence), [told]);

@@ -19,7 +19,7 @@ use crate::{
     error::Error,
     human_numbers::exact,
     output::{
-        self, Verdict, derivation_json, measured_json, page, policy_json, report_json, row_members, words,
+        self, NodeVerdict, derivation_json, measured_json, page, policy_json, report_json, row_members, words,
     },
     view::{NodeView, Rule},
 };
@@ -59,7 +59,8 @@ impl ExplainArgs {
                 format!("{}{explanation}", output::leading_lines(&findings))
             }
             OutputFormat::Json | OutputFormat::Yaml => {
-                let explained = output::with_findings(explanation_json(&node, NextWrite::new(&findings)), &findings);
+                let explained =
+                    output::with_findings(explanation_json(&node, NextWrite::new(&findings)), &findings);
                 format!("{explained:#}\n")
             }
             OutputFormat::Name => format!("node/{}\n", node.name),
@@ -80,7 +81,7 @@ impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node, next_write, .. } = *self;
         for resource in Resource::ALL {
-            let verdict = Verdict {
+            let verdict = NodeVerdict {
                 node,
                 resource,
                 next_write,
@@ -198,14 +199,18 @@ fn would_be(f: &mut fmt::Formatter<'_>, node: &NodeView, resource: Resource) -> 
         return Ok(());
     };
     let amount = exact(resource, i128::from(*would_be.get(resource)));
-    writeln!(f, "  {:<SYMBOL$}mode auto would give {amount} ({ratio}), by steps", "")
+    writeln!(
+        f,
+        "  {:<SYMBOL$}mode auto would give {amount} ({ratio}), by steps",
+        ""
+    )
 }
 
 /// The same for machines: the row of the node, its policy, its rules, derivations and report.
 fn explanation_json(node: &NodeView, next_write: NextWrite) -> Value {
     let mut all = row_members(node);
     for resource in Resource::ALL {
-        let verdict = Verdict {
+        let verdict = NodeVerdict {
             node,
             resource,
             next_write,

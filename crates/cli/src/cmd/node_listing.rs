@@ -244,9 +244,7 @@ impl Picture {
         for node in self.nodes.iter().filter(has_changed) {
             let line = match self.output {
                 OutputFormat::Table | OutputFormat::Wide => Some((self.rendering.line)(node)),
-                OutputFormat::Json | OutputFormat::Yaml => {
-                    self.json(node).map(|row| format!("{row}\n"))
-                }
+                OutputFormat::Json | OutputFormat::Yaml => self.json(node).map(|row| format!("{row}\n")),
                 OutputFormat::Name => self.name(node),
             };
             if let Some(line) = line.filter(|line| !line.is_empty()) {

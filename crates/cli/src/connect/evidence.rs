@@ -33,7 +33,7 @@ const POLICIES: &str = "mutatingadmissionpolicies";
 const PAGE: u32 = 500;
 
 /// Kinds of objects in the manifests, by group and resource.
-const MANIFEST_KINDS: [(&str, &str); 19] = [
+const MANIFEST_KINDS: [(&str, &str); 20] = [
     ("", "configmaps"),
     ("", "namespaces"),
     ("", "secrets"),
@@ -47,6 +47,7 @@ const MANIFEST_KINDS: [(&str, &str); 19] = [
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
     ("rbac.authorization.k8s.io", "roles"),
+    ("scheduling.k8s.io", "priorityclasses"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
@@ -232,7 +233,7 @@ async fn machines(api: &Client) -> Result<Vec<Machine>, Error> {
 /// `None` for a Node whose kubelet has not told of its machine.
 fn machine(node: &Node) -> Option<Machine> {
     let info = node.status.as_ref()?.node_info.as_ref()?;
-    Some(Machine {
+    (!info.kernel_version.is_empty()).then(|| Machine {
         node: node.name_any(),
         system: info.operating_system.clone(),
         architecture: info.architecture.clone(),
@@ -260,6 +261,7 @@ mod tests {
         let lower = kind.to_lowercase();
         match lower.strip_suffix('y') {
             Some(stem) => format!("{stem}ies"),
+            None if lower.ends_with('s') => lower + "es",
             None => lower + "s",
         }
     }

@@ -6,7 +6,7 @@ mod refusals;
 
 use std::time::Duration;
 
-use headroom_domain::{ratio::Cents, resource::Resource};
+use headroom_domain::{hint::AgentMode, ratio::Cents, resource::Resource};
 use headroom_proto::{
     status::{HistoryStatus, PodsStatus, ProgramStatus, SignalStatus, Status, StreamStatus},
     v1alpha1::{AgentBucket, AgentHistogram, AgentPod, Amounts},
@@ -18,7 +18,10 @@ use super::table::{
     Column::{self, Number, Text},
     Layout, RankedColumn, Table, table,
 };
-use crate::human_numbers::{age, duration, in_column, percent, with_unit};
+use crate::{
+    human_numbers::{age, duration, in_column, percent, with_unit},
+    view::sight_words,
+};
 
 /// Width of the longest bar of a histogram.
 const BAR: u64 = 30;
@@ -74,7 +77,7 @@ pub fn status(status: &Status, layout: Layout) -> String {
         mode,
         mode_sentence,
         timing,
-        source,
+        source: _,
         programs,
         resources,
         pods,
@@ -103,11 +106,12 @@ pub fn status(status: &Status, layout: Layout) -> String {
     };
     format!(
         "agent {version} of node {node}, uid {uid}\n\
-         {mode} ({source}), {timing} timing: {mode_sentence}\n\
+         sees {}, {timing} timing: {mode_sentence}\n\
          report {seq} of boot {boot_id}, pods of generation {generation}\n\
          history counts since {} ago: {why}\n\
          pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable\n\n\
          {}\n{}\n{}",
+        sight(mode),
         age(Duration::from_secs(*age_s)),
         figures::render(resources, layout),
         if programs.is_empty() {
@@ -245,6 +249,15 @@ pub fn line(status: &Status) -> String {
         .map(|signal| format!("{}={}", signal.name, value(signal)));
     let pairs: Vec<_> = of_node.into_iter().chain(ratios).chain(signals).collect();
     pairs.join(" ") + "\n"
+}
+
+/// What an agent sees, by the name of its mode. A newer agent can have others.
+fn sight(mode: &str) -> &str {
+    let known = AgentMode::ALL.into_iter().find(|known| known.name() == mode);
+    match known {
+        Some(known) => sight_words(known),
+        None => mode,
+    }
 }
 
 fn shown<const N: usize>(

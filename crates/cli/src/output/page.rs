@@ -10,7 +10,7 @@ use headroom_domain::{
 
 use super::{escape::one_line, nodes::hint_age};
 use crate::{
-    human_numbers::{age, percent, short, with_unit},
+    human_numbers::{age, counted, percent, short, with_unit},
     view::{Hint, NodeView, sees},
 };
 
@@ -25,7 +25,11 @@ pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result
         pods,
         ..
     } = node;
-    writeln!(f, "node {name}, uid {uid}, {pods} pods bound")?;
+    writeln!(
+        f,
+        "node {name}, uid {uid}, {} bound",
+        counted(u64::from(*pods), "pod")
+    )?;
     match policy {
         None => writeln!(f, "policy not known: what was decided last stays")?,
         Some(in_force) => rules(f, in_force)?,

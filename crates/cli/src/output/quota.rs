@@ -5,12 +5,15 @@ pub(crate) mod json;
 mod resources;
 pub(crate) mod tree;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use headroom_proto::v1alpha1::{QuotaSight, QuotaVerdict};
 
 use super::slo::lines::wrapped;
-use crate::quota::answers::QuotaAnswers;
+use crate::{
+    human_numbers::{age, counted},
+    quota::answers::QuotaAnswers,
+};
 
 /// What each replica sees, and which one does not answer.
 fn write_sights<T>(
@@ -41,11 +44,14 @@ fn sight_sentence(sight: &QuotaSight) -> String {
         pods,
         pod_claims,
     } = sight;
-    let watch = |is_known: bool, age: &Option<u64>| match (is_known, age) {
-        (true, Some(ms)) => format!("known, last sign {ms} ms ago"),
-        (true, None) => "known".to_owned(),
-        (false, Some(ms)) => format!("too old to count, last sign {ms} ms ago"),
-        (false, None) => "not followed".to_owned(),
+    let watch = |is_known: bool, age_ms: &Option<u64>| {
+        let last_sign = age_ms.map(|ms| age(Duration::from_millis(ms)));
+        match (is_known, last_sign) {
+            (true, Some(last_sign)) => format!("known, last sign {last_sign} ago"),
+            (true, None) => "known".to_owned(),
+            (false, Some(last_sign)) => format!("too old to count, last sign {last_sign} ago"),
+            (false, None) => "not followed".to_owned(),
+        }
     };
     let evaluation = match evaluation.as_str() {
         "refuses" => "refused",
@@ -55,9 +61,11 @@ fn sight_sentence(sight: &QuotaSight) -> String {
         other => other,
     };
     format!(
-        "replica {replica}: {quotas} quotas ({}; {quota_claims} just admitted), {pods} pods ({}; {pod_claims} just admitted); what \
-         is too much for its quota is {evaluation}",
+        "replica {replica}: {} ({}; {quota_claims} just admitted), {} ({}; {pod_claims} just admitted); what is too much for its quota \
+         is {evaluation}",
+        counted(*quotas, "quota"),
         watch(*quotas_known, quotas_age_ms),
+        counted(*pods, "pod"),
         watch(*pods_known, pods_age_ms),
     )
 }

@@ -292,7 +292,7 @@ fn what_is_wrong_has_a_tone() {
 #[test]
 fn a_line_says_all_that_a_row_says() {
     assert_snapshot!(top_line(&node(status("worker-1"))), @r"
-    node=worker-1 mode=auto sees=full cpu-used=11240m cpu-peak=15290m cpu-ratio=1.28 cpu-raw=31500m cpu-alloc=40320m cpu-bound=30000m cpu-free=10320m mem-used=66000Mi mem-peak=88883Mi mem-ratio=1.00 mem-raw=120832Mi mem-alloc=120832Mi mem-bound=106496Mi mem-free=14336Mi brake=memory-L2-shed age=3s
+    node=worker-1 mode=auto sees=full cpu-used=11240m cpu-peak=15290m cpu-ratio=1.28 cpu-auto=- cpu-raw=31500m cpu-alloc=40320m cpu-bound=30000m cpu-free=10320m mem-used=66000Mi mem-peak=88883Mi mem-ratio=1.00 mem-auto=- mem-raw=120832Mi mem-alloc=120832Mi mem-bound=106496Mi mem-free=14336Mi brake=memory-L2-shed age=3s
     ");
     assert_snapshot!(hint_line(&node(status("worker-1"))), @r"
     node=worker-1 age=3s sees=full cpu-ratio=1.28 cpu-target=1.28 cpu-brake=none mem-ratio=1.00 mem-target=1.00 mem-brake=L2-shed history=100.0% report=7 pods-generation=4711 cpu-expected=15290m mem-expected=81101Mi

@@ -1,4 +1,4 @@
-//! `Verdict`: two sentences about one resource of a node: what the node offers, and what it could offer or what keeps it from
+//! `NodeVerdict`: two sentences about one resource of a node: what the node offers, and what it could offer or what keeps it from
 //! that.
 
 use std::{fmt, time::Duration};
@@ -21,19 +21,19 @@ use crate::{
 
 /// What a person should know first about one resource of a node.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Verdict<'n> {
+pub(crate) struct NodeVerdict<'n> {
     pub(crate) node: &'n NodeView,
     pub(crate) resource: Resource,
     pub(crate) next_write: NextWrite,
 }
 
-impl fmt::Display for Verdict<'_> {
+impl fmt::Display for NodeVerdict<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.offer(), self.outlook())
     }
 }
 
-impl Verdict<'_> {
+impl NodeVerdict<'_> {
     /// What the node offers now.
     fn offer(&self) -> String {
         let Self { node, resource, .. } = *self;
@@ -66,14 +66,41 @@ impl Verdict<'_> {
         if let Some(pending) = self.pending() {
             return pending;
         }
+        if let Some(floor) = part.and_then(|part| self.floor(part.target)) {
+            return floor;
+        }
         match (node.mode(), &node.hint, part) {
             (None, ..) => "The policy is not known yet: what was decided last stays.".to_owned(),
             (Some(Mode::Off), ..) => "Mode off: nothing is amplified.".to_owned(),
-            (Some(Mode::Static), ..) => "Mode static: the node's ratio annotation says so.".to_owned(),
+            (Some(Mode::Static), ..) => self.annotated().to_owned(),
             (Some(Mode::Guard | Mode::Auto), Some(hint), Some(part)) => self.reported(hint, part),
             (Some(Mode::Guard | Mode::Auto), None, _) | (Some(Mode::Guard | Mode::Auto), _, None) => {
                 "No agent has reported yet: see whether its pod runs on this node.".to_owned()
             }
+        }
+    }
+
+    /// What keeps a ratio from falling to its target.
+    fn floor(&self, target: Cents) -> Option<String> {
+        let Self { node, resource, .. } = *self;
+        let now = node.ratio(resource).filter(|now| *now > target)?;
+        let mut reasons = node.why(resource).into_iter().filter_map(Why::from_code);
+        let floor = reasons.find(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit))?;
+        Some(format!(
+            "It would offer {target} in place of {now}, but {}.",
+            floor.about()
+        ))
+    }
+
+    /// What the ratio annotation makes of a node of mode `static`.
+    fn annotated(&self) -> &'static str {
+        let has = |why: Why| self.node.why(self.resource).contains(&why.code());
+        if has(Why::Unmanaged) {
+            "Mode static, and no ratio annotation: it is left alone."
+        } else if has(Why::ClampedMax) {
+            "Mode static: the ratio annotation asks for more than the policy allows."
+        } else {
+            "Mode static: the node's ratio annotation says so."
         }
     }
 

@@ -4,7 +4,7 @@ use headroom_domain::{hint::Freshness, policy::Mode};
 use headroom_proto::v1alpha1::{EndpointRegistration, FloorStatus, GetInstallationResponse};
 
 use crate::{
-    control::{registration::Fault, time_slices::Slices},
+    control::{registration::RegistrationFault, time_slices::Slices},
     hints::stream_context::StreamContext,
     store::node::Node,
 };
@@ -49,11 +49,10 @@ pub(super) async fn state(shared: &StreamContext) -> GetInstallationResponse {
 fn endpoints(shared: &StreamContext) -> Vec<EndpointRegistration> {
     let faults = shared.install.registered.load();
     let registrations = faults.iter().map(|(&endpoint, fault)| {
-        let (text, missing) = fault
-            .as_ref()
-            .map_or((String::new(), false), |Fault { text, is_missing }| {
-                (text.clone(), *is_missing)
-            });
+        let (text, missing) = fault.as_ref().map_or(
+            (String::new(), false),
+            |RegistrationFault { text, is_missing }| (text.clone(), *is_missing),
+        );
         EndpointRegistration {
             endpoint: endpoint.to_owned(),
             fault: text,

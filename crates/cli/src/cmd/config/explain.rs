@@ -9,7 +9,12 @@ use headroom_rules::slo::{
 };
 
 use super::super::Session;
-use crate::{args::Format, error::Error, output::slo::NodeConfig, slo::source::SloSource};
+use crate::{
+    args::{Format, NodeName},
+    error::Error,
+    output::slo::NodeConfig,
+    slo::source::SloSource,
+};
 
 /// What a node gets of the ConfigMap: each value, and whether it is a default, for all nodes, or of which entry.
 #[derive(Debug, Clone, clap::Args)]
@@ -23,8 +28,8 @@ Examples:
   kubectl headroom config explain worker-1 --key colocation-config -f new.yaml
   kubectl headroom config explain worker-1 -f new.yaml --nodes nodes.json -o json")]
 pub(super) struct ExplainConfigArgs {
-    /// The node.
-    node: String,
+    /// The node, as NAME or node/NAME.
+    node: NodeName,
     /// Only this key, such as colocation-config.
     #[arg(long, env = "HEADROOM_KEY", value_name = "KEY", value_parser = known_key)]
     key: Option<&'static Key>,
@@ -43,11 +48,12 @@ impl ExplainConfigArgs {
         session: Session<'_, W>,
     ) -> Result<(), Error> {
         let Self {
-            node: name,
+            node,
             key,
             file,
             nodes,
         } = self;
+        let name = node.into_string();
         let mut source = SloSource::new(&session.connect, config_map);
         let documents = SloDocuments::read(&source.version(file.as_deref()).await?);
         let labels = source.node(&name, nodes.as_deref()).await?;

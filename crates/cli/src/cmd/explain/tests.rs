@@ -1,6 +1,6 @@
 //! Tests of the explanation of a node: its verdicts, its pages with and without the derivation, and its JSON.
 
-use headroom_domain::policy::{InForce, Source};
+use headroom_domain::policy::{InForce, Mode, Policy, Source};
 use headroom_proto::v1alpha1 as wire;
 use insta::assert_snapshot;
 
@@ -210,14 +210,17 @@ fn what_auto_would_give_is_told_of_a_node_in_another_mode() {
     let node = node(status);
     for has_derivation in [false, true] {
         let text = page(&node, has_derivation);
-        assert!(text.contains(" mode auto would give 40950m (1.30), by steps\n"), "{text}");
+        assert!(
+            text.contains(" mode auto would give 40950m (1.30), by steps\n"),
+            "{text}"
+        );
     }
     let json = explanation_json(&node, NextWrite::IsDecided);
     assert_eq!(
         (&json["would_be_cpu_milli"], &json["would_be_ratio_cpu_cents"]),
         (&Value::from(40_950), &Value::from(130))
     );
-    let table = crate::output::top_table(&[node], crate::output::Layout::default()).plain();
+    let table = output::top_table(&[node], output::Layout::default()).plain();
     assert!(table.contains("CPU-AUTO") && table.contains(" 1.30 "), "{table}");
 }
 
@@ -245,12 +248,15 @@ fn no_write_is_promised_that_the_webhook_does_not_decide() {
         let next_write = NextWrite::new(&findings);
         let stored = format!("stored: 31500m; {said}");
         assert_eq!(standing(&node, Resource::Cpu, next_write), stored);
-        let verdict = Verdict {
+        let verdict = NodeVerdict {
             node: &node,
             resource: Resource::Cpu,
             next_write,
         };
-        assert!(verdict.to_string().ends_with(&format!("(1.28): {said}.")), "{verdict}");
+        assert!(
+            verdict.to_string().ends_with(&format!("(1.28): {said}.")),
+            "{verdict}"
+        );
     }
 }
 
@@ -260,7 +266,7 @@ fn verdict(change: impl FnOnce(&mut wire::NodeStatus)) -> String {
     change(&mut status);
     let node = node(status);
     let resource = Resource::Cpu;
-    Verdict {
+    NodeVerdict {
         node: &node,
         resource,
         next_write: NextWrite::IsDecided,
@@ -320,6 +326,16 @@ fn a_verdict_names_what_keeps_a_ratio_down() {
         ),
         "{held}"
     );
+    let floored = verdict(|status| {
+        status.rules_cpu[4].why = vec!["floor-fit".to_owned()];
+        cpu(status).target_cents = 70;
+    });
+    assert!(
+        floored.ends_with(
+            "It would offer 0.70 in place of 1.28, but bound pods that fit into what is stored hold it up."
+        ),
+        "{floored}"
+    );
     let silent = verdict(|status| {
         status.hint = None;
         status.hint_standing = String::new();
@@ -340,4 +356,37 @@ fn a_verdict_names_what_keeps_a_ratio_down() {
         unknown.starts_with("worker-1 offers 40,320m cpu; its raw value is not known yet."),
         "{unknown}"
     );
+}
+
+#[test]
+fn a_verdict_of_mode_static_is_about_the_annotation() {
+    let annotated = |why: &str| {
+        verdict(|status| {
+            let policy = InForce {
+                policy: Policy {
+                    mode: Mode::Static,
+                    ..Policy::default()
+                },
+                mode_from: Source::Default,
+                entry: None,
+            };
+            status.policy = Some(wire::PolicyInForce::from_domain(&policy, &[]));
+            status.rules_cpu[1].why = vec![why.to_owned()];
+        })
+    };
+    for (why, end) in [
+        ("annotation", "Mode static: the node's ratio annotation says so."),
+        ("clamped-max", "asks for more than the policy allows."),
+        (
+            "unmanaged",
+            "Mode static, and no ratio annotation: it is left alone.",
+        ),
+        (
+            "bad-annotation",
+            "The ratio annotation cannot be used: it counts as 1.00.",
+        ),
+    ] {
+        let told = annotated(why);
+        assert!(told.ends_with(end), "{told}");
+    }
 }

@@ -72,9 +72,9 @@ async fn trouble_stands_first_in_each_answer_about_nodes() {
     let webhook = Running::start().await;
     unregister(&webhook);
     for (command, then) in [
-        (&["top", "--once"][..], "NODE "),
-        (&["node", "b"], "node b, "),
-        (&["explain", "b"], "node b, "),
+        (&["top"][..], "NODE "),
+        (&["explain", "b"], "b offers "),
+        (&["explain", "b", "--why"], "b offers "),
     ] {
         let text = webhook.ask(command).await.unwrap();
         let rest = text.strip_prefix(LINE).unwrap();
@@ -93,16 +93,24 @@ async fn trouble_stands_first_in_each_answer_about_nodes() {
 async fn trouble_that_comes_later_is_told_while_the_table_is_followed() {
     let webhook = Running::start().await;
     let out = Shared::default();
-    during(webhook.args(&["top"]), Screen::plain(out.clone()), async {
-        out.until(|text| text.lines().count() == 4).await;
-        unregister(&webhook);
-        out.until(|text| text.ends_with(LINE)).await;
-    })
+    during(
+        webhook.args(&["top", "--watch"]),
+        Screen::plain(out.clone()),
+        async {
+            out.until(|text| text.lines().count() == 2).await;
+            unregister(&webhook);
+            out.until(|text| text.ends_with(LINE)).await;
+        },
+    )
     .await;
     let out = Shared::default();
-    during(webhook.args(&["top"]), Screen::terminal(out.clone(), 24), async {
-        out.until(|text| text.contains(&format!("\x1b[?7l{LINE}NODE ")))
-            .await;
-    })
+    during(
+        webhook.args(&["top", "--watch"]),
+        Screen::terminal(out.clone(), 24, 300),
+        async {
+            out.until(|text| text.contains(&format!("\x1b[?7l{LINE}NODE ")))
+                .await;
+        },
+    )
     .await;
 }

@@ -54,9 +54,10 @@ fn line(pool: &Group) -> String {
         format!(": {}", equals.join(" and "))
     };
     format!(
-        "Pool {}, {} nodes: {} and {} gained{equals}. {} of {} pods would have been at risk.",
+        "Pool {}, {} {}: {} and {} gained{equals}. {} of {} pods would have been at risk.",
         one_line(&pool.name),
         pool.nodes,
+        if pool.nodes == 1 { "node" } else { "nodes" },
         tenths(gained(pool, Resource::Cpu), MILLI, " cores"),
         tenths(gained(pool, Resource::Memory), GIB, " GiB"),
         pool.pods_at_risk,

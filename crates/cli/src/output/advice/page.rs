@@ -451,8 +451,8 @@ mod tests {
             headline,
             [
                 "Headroom would have added 12.6 cores and 0.0 GiB in 2 pools.",
-                "Pool blue, 1 nodes: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
-                "Pool red, 1 nodes: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
+                "Pool blue, 1 node: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
+                "Pool red, 1 node: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
             ]
         );
         let mut big = group("all", "all", 120);
@@ -462,7 +462,7 @@ mod tests {
         big.figures.memory = Some(Figures {
             raw: 40 << 30,
             gained: 10 << 30,
-            ..figures.clone()
+            ..*figures
         });
         assert_eq!(
             advice(vec![big], Vec::new()).headline(),

@@ -167,7 +167,7 @@ fn waits(counts: [u64; 3]) -> AgentHistogram {
 fn the_status_of_an_agent() {
     assert_snapshot!(status(&agent(), Layout::default()), @r"
     agent 0.1.0 of node worker-1, uid u1
-    FULL (ebpf), production timing: kernel programs count every context switch
+    sees full, production timing: kernel programs count every context switch
     report 7 of boot b1, pods of generation 4711
     history counts since 3h ago: the agent found no checkpoint
     pods by cgroup: 31 tracked, 0 untracked, 1 unreadable

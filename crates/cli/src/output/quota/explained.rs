@@ -11,7 +11,7 @@ use super::{
     resources::resource_table,
     verdict_sentence, write_sights,
 };
-use crate::{pod::PodName, quota::answers::QuotaAnswers};
+use crate::{human_numbers::counted, pod::PodName, quota::answers::QuotaAnswers};
 
 /// All quotas of a name.
 pub(crate) struct QuotaPage<'a> {
@@ -182,7 +182,7 @@ fn write_status(f: &mut fmt::Formatter<'_>, status: &QuotaStatus) -> fmt::Result
         f.write_str(&wrapped(2, &text))?;
     }
     match pods {
-        Some(pods) => writeln!(f, "  {pods} pods, and {claims} just admitted")?,
+        Some(pods) => writeln!(f, "  {}, and {claims} just admitted", counted(*pods, "pod"))?,
         None => writeln!(f, "  its pods are not known")?,
     }
     if !resources.is_empty() {

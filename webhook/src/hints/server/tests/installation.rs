@@ -7,7 +7,7 @@ use headroom_proto::v1alpha1::{
 };
 
 use super::*;
-use crate::{control::registration::Fault, hints::auth::tests::agent_token};
+use crate::{control::registration::RegistrationFault, hints::auth::tests::agent_token};
 
 async fn shown(site: &Site) -> GetInstallationResponse {
     let mut debug = DebugClient::new(site.channel(None).await);
@@ -28,7 +28,7 @@ async fn only_who_may_look_on_is_shown_the_installation() {
 async fn faults_of_the_registration_are_shown_by_endpoint() {
     let site = Site::new().await;
     assert_eq!(shown(&site).await.endpoints, []);
-    let fault = Fault {
+    let fault = RegistrationFault {
         text: "there is no entry a in configuration b".to_owned(),
         is_missing: true,
     };
