@@ -55,4 +55,6 @@ pub mod slow_bodies;
 pub mod stand;
 pub mod steady_agent;
 pub mod stranger;
+pub mod terminal;
 pub mod tls_server;
+pub mod transcript;
