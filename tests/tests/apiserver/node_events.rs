@@ -1,10 +1,6 @@
 //! Events about a Node on a real API server: a brake, its release and a mode, as `kubectl describe node` shows them, with
 //! the rights that the manifests give.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests panic: a returned error has no stack"
-)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
     scripted_agent::hint,

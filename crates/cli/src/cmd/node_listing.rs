@@ -39,7 +39,7 @@ pub(super) struct NodeRendering {
     pub(super) line: fn(&NodeView) -> String,
     /// `None` for a node that is not shown.
     pub(super) json: fn(&NodeView) -> Option<Value>,
-    /// What is wrong for everybody is a member of each node's JSON.
+    /// What is wrong for everybody stands first, and is a member of each node's JSON.
     pub(super) has_findings: bool,
 }
 
@@ -53,7 +53,11 @@ pub(super) async fn run<W: Write>(
     let Session { output, screen, .. } = session;
     // The first answer must come: an address or token that is wrong is no passing trouble.
     let nodes = webhook.list(flags.node.as_ref().map(NodeName::as_str)).await?;
-    let findings = webhook.findings().await?;
+    let findings = if rendering.has_findings {
+        webhook.findings().await?
+    } else {
+        Vec::new()
+    };
     let selected = SelectedNodes::fetch(flags.selector.as_ref(), &mut webhook).await?;
     let mut picture = Picture {
         selected,
@@ -136,7 +140,7 @@ async fn follow<W: Write>(
                 Some(nodes) => picture.replace(nodes, screen)?,
                 None => return Ok(Ended::ByWebhook),
             },
-            _ = check.tick() => {
+            _ = check.tick(), if picture.rendering.has_findings => {
                 let findings = watch.findings().await?;
                 picture.replace_findings(findings, screen)?;
             }
