@@ -247,6 +247,10 @@ impl ShownCluster {
             stand.node_until(name, "amplified by 1.32", is_amplified).await;
         }
         stand.create_node("worker-3", "2", "4Gi").await;
+        stand.create_node("worker-4", "4", "8Gi").await;
+        run_pod(&stand, "worker-4").await;
+        let watched = stand.annotate("worker-4", names::MODE, "static").await;
+        agents.push(reporting(&stand, &webhook, &watched, Brake::Off).await);
         until("the pod is created with its profile", async || {
             let pod: Pod = serde_json::from_value(pod("web-0")).expect("a pod");
             pods.create(&PostParams::default(), &pod).await.is_ok()
@@ -320,6 +324,7 @@ impl ShownCluster {
             "top -o wide",
             "explain worker-1",
             "explain worker-2",
+            "explain worker-4",
             "explain worker-1 --why",
             "hints",
             "config check wrong.yaml",

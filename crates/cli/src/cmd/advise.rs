@@ -28,6 +28,7 @@ use crate::{
     args::{ConnectArgs, Format},
     connect,
     error::Error,
+    output::Layout,
 };
 
 impl AdviseArgs {
@@ -42,7 +43,10 @@ impl AdviseArgs {
         let source = source(&session.connect, &self).await?;
         let advice = advise::advise(&source, &order).await?;
         session.screen.print(&match session.format {
-            Format::Table => advice.text(),
+            Format::Table => advice.text(Layout {
+                width: session.screen.width(),
+                ..Layout::default()
+            }),
             Format::Json => format!("{}\n", advice.json()),
         })?;
         if let Some(file) = &self.html {

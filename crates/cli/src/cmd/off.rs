@@ -22,7 +22,14 @@ use self::{
     off_end::{ByHand, OffEnd},
 };
 use super::Session;
-use crate::{args::Format, connect, error::Error, mistyped::node_advice, rights, screen::Screen};
+use crate::{
+    args::{Format, NodeName},
+    connect,
+    error::Error,
+    mistyped::node_advice,
+    rights,
+    screen::Screen,
+};
 
 /// How often nodes are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -50,7 +57,7 @@ pub(crate) struct OffArgs {
     now: bool,
     /// Only this node.
     #[arg(long, env = "HEADROOM_NODE", value_name = "NAME")]
-    node: Option<String>,
+    node: Option<NodeName>,
     /// Seconds to wait until all nodes are raw.
     #[arg(
         long,
@@ -89,7 +96,7 @@ impl OffArgs {
             by_hand: ByHand {
                 kubectl: connect.kubectl(),
                 namespace: connect.namespace.to_string(),
-                node: self.node.clone(),
+                node: self.node.as_ref().map(|name| name.as_str().to_owned()),
             },
             args: self,
         };
@@ -154,6 +161,7 @@ impl NodeClient {
                 Ok(list.map_err(attempt)?.items)
             }
             Some(name) => {
+                let name = name.as_str();
                 let node = self.nodes.get_opt(name).await.map_err(attempt)?;
                 match node {
                     Some(node) => Ok(vec![node]),

@@ -8,9 +8,13 @@ use std::fmt::Write as _;
 use headroom_domain::{ratio::Cents, resource::Resource};
 use serde_json::{Value, json};
 
-use super::table::{
-    Column::{self, Number, Text},
-    table,
+use super::{
+    slo::lines::wrapped,
+    table::{
+        Cell,
+        Column::{Number, Text},
+        Layout, RankedColumn, Table,
+    },
 };
 use crate::{
     advise::{
@@ -20,23 +24,23 @@ use crate::{
     human_numbers::{percent, short},
 };
 
-const COLUMNS: [Column; 11] = [
-    Text("POOL"),
-    Number("NODES"),
-    Text("RESOURCE"),
-    Number("P5"),
-    Number("P50"),
-    Number("P95"),
-    Number("ALLOCATABLE"),
-    Number("GAINED"),
-    Number("MISSED"),
-    Number("SATURATED"),
-    Number("FILLED"),
+const COLUMNS: [RankedColumn; 11] = [
+    Text("POOL").always(),
+    Number("NODES").ranked(6),
+    Text("RESOURCE").always(),
+    Number("P5").ranked(5),
+    Number("P50").ranked(3),
+    Number("P95").ranked(0),
+    Number("ALLOCATABLE").ranked(4),
+    Number("GAINED").ranked(1),
+    Number("MISSED").ranked(2),
+    Number("SATURATED").ranked(7),
+    Number("FILLED").ranked(8),
 ];
 
 impl Advice {
-    /// For people.
-    pub fn text(&self) -> String {
+    /// For people, with the table as that layout has it.
+    pub fn text(&self, layout: Layout) -> String {
         let rows = self.pools.iter().flat_map(|pool| {
             self.resources()
                 .filter_map(|resource| Some(row(pool, resource, pool.figures.get(resource).as_ref()?)))
@@ -45,19 +49,22 @@ impl Advice {
         let mut text = if rows.is_empty() {
             "There is no more than a day of measurements: nothing would have been given yet.\n".to_owned()
         } else {
-            self.headline().join("\n") + "\n\n" + &table(&COLUMNS, rows.into_iter())
+            let table = Table::new(&COLUMNS, rows.into_iter().map(|row| row.map(Cell::from))).render(layout);
+            self.headline().join("\n") + "\n\n" + &table.plain()
         };
         text.push_str(&self.needs());
         for EmptyQuery { name, asked } in &self.empty {
             let _infallible = writeln!(text, "{name} came back empty: {asked}");
         }
-        text.push_str(
-            "\nP5, P50, P95: ratio. GAINED: mean allocatable beyond raw. MISSED: hours after which the day's peak of the same \
-             pods was above the\npredicted one. SATURATED: frames with a peak above what there is; FILLED: the same with the \
-             room taken by pods like those there.\n",
+        text.push('\n');
+        text += &wrapped(
+            0,
+            "P5, P50, P95: ratio. GAINED: mean allocatable beyond raw. MISSED: hours after which the day's peak of the same pods was \
+             above the predicted one. SATURATED: frames with a peak above what there is; FILLED: the same with the room taken by pods \
+             like those there.",
         );
         for caveat in CAVEATS {
-            let _infallible = writeln!(text, "- {caveat}");
+            text += &wrapped(0, &format!("- {caveat}"));
         }
         text
     }

@@ -6,7 +6,7 @@ use headroom_domain::{ratio::Cents, resource::Resource};
 use headroom_plot::{Bars, Page, Plot, Row, Series, Shape, table};
 use jiff::Timestamp;
 
-use super::{COLUMNS, Column, row};
+use super::{super::table::RankedColumn, COLUMNS, row};
 use crate::{
     advise::{
         Advice, CAVEATS,
@@ -167,7 +167,7 @@ impl Advice {
 
 /// The table of the pools, without the column that says the resource.
 fn of_pools(resource: Resource, pools: &[(&Group, &Figures)]) -> String {
-    let is_shown = |column: Column| column.title() != "RESOURCE";
+    let is_shown = |column: RankedColumn| column.title() != "RESOURCE";
     let columns = COLUMNS.into_iter().filter(|column| is_shown(*column));
     let cells = |(pool, figures): &(&Group, &Figures)| {
         let cells = COLUMNS.into_iter().zip(row(pool, resource, figures));
@@ -176,7 +176,7 @@ fn of_pools(resource: Resource, pools: &[(&Group, &Figures)]) -> String {
             .map(|(_, cell)| cell)
             .collect()
     };
-    table(columns.map(Column::title), pools.iter().map(cells))
+    table(columns.map(RankedColumn::title), pools.iter().map(cells))
 }
 
 fn ratios<'c>(courses: impl Iterator<Item = (&'c Group, &'c Trend)> + Clone) -> Plot {
