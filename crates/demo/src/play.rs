@@ -13,7 +13,10 @@ use headroom_testbed::{
         load::Load,
     },
 };
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{Instant, MissedTickBehavior, interval},
+};
 use xtask::demo::Demo;
 
 use crate::{
@@ -55,11 +58,16 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
     let mut view = View::new(json);
     let programs = Programs::build()?;
     let workload = Workload::new(&programs.load)?;
-    let stage = Stage::start(&mut view, programs).await?;
+    // From now on Ctrl-C ends what was started, however little that is.
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let stage = tokio::select! {
+        stage = Stage::start(&mut view, programs) => stage?,
+        _ = interrupts.recv() => return Ok(()),
+    };
     let mut play = Play::new(view, workload, stage)?;
     tokio::select! {
         told = play.run_scenes(lasts, false) => told?,
-        interrupt = tokio::signal::ctrl_c() => interrupt?,
+        _ = interrupts.recv() => {}
     }
     let checks = play.story.checks();
     let is_whole = play.is_whole(lasts);
@@ -71,7 +79,7 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
         play.view.print(&play.stage.how_to_look())?;
         tokio::select! {
             told = play.run_scenes(None, true) => told?,
-            interrupt = tokio::signal::ctrl_c() => interrupt?,
+            _ = interrupts.recv() => {}
         }
     }
     play.end();
