@@ -139,10 +139,7 @@ pub(super) async fn follow(
     supervisor.spawn("sources", followers.keep());
     let (are_known_tx, mut are_known) = watch::channel(false);
     supervisor.spawn("caches", combine(of_nodes, are_known_tx, stop));
-    let filled = are_known.wait_for(|are_known| *are_known);
-    if timeout(CACHE_WAIT, filled).await.is_err() {
-        warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
-    }
+    wait_until_known(&mut are_known).await;
     Caches {
         stores: Stores {
             nodes: Arc::clone(cluster) as _,
@@ -155,6 +152,14 @@ pub(super) async fn follow(
         are_known,
         quotas: view,
         overshoots,
+    }
+}
+
+/// Gives the sources of nodes a moment to become known.
+async fn wait_until_known(are_known: &mut watch::Receiver<bool>) {
+    let filled = are_known.wait_for(|are_known| *are_known);
+    if timeout(CACHE_WAIT, filled).await.is_err() {
+        warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
     }
 }
 
