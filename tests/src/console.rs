@@ -26,6 +26,13 @@ pub fn commands(page: &str) -> Vec<String> {
     commands
 }
 
+/// What stands between that heading of second order and the next one.
+pub fn section<'p>(page: &'p str, heading: &str) -> &'p str {
+    let starts = format!("\n## {heading}\n");
+    let (_, rest) = page.split_once(&starts).expect("the page has that heading");
+    rest.split("\n## ").next().expect("a part")
+}
+
 /// The pages for people below the root: those of the root, of `docs` without its folders, and that of the installation.
 pub fn pages(root: &Path) -> Vec<String> {
     let mut pages = vec!["deploy/kustomize/README.md".to_owned()];
@@ -45,6 +52,15 @@ pub fn pages(root: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_section_ends_at_the_next_heading() {
+        let page = "# Page\n\n## One\na\n### b\n\n## Two\nc\n";
+        assert_eq!(
+            (section(page, "One"), section(page, "Two")),
+            ("a\n### b\n", "c\n")
+        );
+    }
 
     #[test]
     fn commands_are_told_from_what_they_print() {

@@ -49,6 +49,7 @@ pub mod review;
 pub mod scheduler_double;
 pub mod scripted_agent;
 pub mod seccomp;
+pub mod shell;
 pub mod slo_page;
 pub mod slo_versions;
 pub mod slow_bodies;

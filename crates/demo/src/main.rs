@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cluster_state;
+mod environment;
 mod play;
 mod snapshot;
 mod stage;

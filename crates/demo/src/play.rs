@@ -17,7 +17,10 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     time::{Instant, MissedTickBehavior, interval},
 };
-use xtask::demo::Demo;
+use xtask::{
+    controlplane::{self, Component},
+    demo::Demo,
+};
 
 use crate::{
     cluster_state::{NodeState, Watches, World},
@@ -49,6 +52,37 @@ const SMALL: Load = Load {
     memory_mib: 24,
 };
 
+/// How long the story is told; times count from Node Ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// This long, also when all has been seen.
+    Elapsed(Duration),
+    /// All has been seen, or that time is over.
+    Told { within: Option<Duration> },
+    /// Ctrl-C.
+    Ended,
+}
+
+impl Until {
+    /// What stays up afterwards need not wait for its time.
+    fn from_flags(demo: &Demo) -> Self {
+        match demo.lasts {
+            Some(lasts) if !demo.keep => Self::Elapsed(lasts),
+            within => Self::Told { within },
+        }
+    }
+
+    fn is_reached(self, act: story::Act, elapsed: Duration) -> bool {
+        match self {
+            Self::Elapsed(lasts) => elapsed >= lasts,
+            Self::Told { within } => {
+                act == story::Act::Done || within.is_some_and(|within| elapsed >= within)
+            }
+            Self::Ended => false,
+        }
+    }
+}
+
 /// Runs the demo until its time, its story or the user ends it.
 ///
 /// # Errors
@@ -57,6 +91,10 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
     let Demo { lasts, json, keep } = *demo;
     let mut view = View::new(json);
     let programs = Programs::build()?;
+    if keep {
+        // What it says at its end takes kubectl; a story that is only watched does not wait for its build.
+        controlplane::ensure(&[Component::Kubectl])?;
+    }
     let workload = Workload::new(&programs.load)?;
     // From now on Ctrl-C ends what was started, however little that is.
     let mut interrupts = signal(SignalKind::interrupt())?;
@@ -66,7 +104,7 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
     };
     let mut play = Play::new(view, workload, stage)?;
     tokio::select! {
-        told = play.run_scenes(lasts, false) => told?,
+        told = play.run_scenes(Until::from_flags(demo)) => told?,
         _ = interrupts.recv() => {}
     }
     let checks = play.story.checks();
@@ -75,10 +113,9 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
         play.view.conclude(&checks)?;
     }
     if keep {
-        play.stage.make_debug_token().await?;
         play.view.print(&play.stage.how_to_look())?;
         tokio::select! {
-            told = play.run_scenes(None, true) => told?,
+            told = play.run_scenes(Until::Ended) => told?,
             _ = interrupts.recv() => {}
         }
     }
@@ -129,8 +166,8 @@ impl Play {
             .map_or(Duration::ZERO, |ready_at| ready_at.elapsed())
     }
 
-    /// Tells the story: until `lasts` after Node Ready, or until its end.
-    async fn run_scenes(&mut self, lasts: Option<Duration>, is_endless: bool) -> Result<()> {
+    /// Tells the story.
+    async fn run_scenes(&mut self, until: Until) -> Result<()> {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let began = Instant::now();
@@ -158,10 +195,8 @@ impl Play {
             let events = self.story.observe(&now);
             self.act_on(&events)?;
             self.show(now, &events)?;
-            match lasts {
-                Some(lasts) if self.elapsed() >= lasts => return Ok(()),
-                None if self.story.act() == story::Act::Done && !is_endless => return Ok(()),
-                Some(_) | None => {}
+            if until.is_reached(self.story.act(), self.elapsed()) {
+                return Ok(());
             }
         }
     }
@@ -303,5 +338,33 @@ fn shape(node: &NodeState, role: &'static str) -> DeploymentShape<'static> {
         node: stage::NODE,
         replicas,
         requests,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::story::Act;
+
+    #[test]
+    fn a_time_is_the_storys_longest_where_everything_stays_up() {
+        let lasts = Duration::from_secs(90);
+        let until = |keep, lasts| {
+            Until::from_flags(&Demo {
+                lasts,
+                json: false,
+                keep,
+            })
+        };
+        let early = Duration::from_secs(70);
+        assert!(!until(false, Some(lasts)).is_reached(Act::Done, early));
+        assert!(until(true, Some(lasts)).is_reached(Act::Done, early));
+        assert!(!until(true, Some(lasts)).is_reached(Act::Rise, early));
+        for keep in [false, true] {
+            assert!(until(keep, Some(lasts)).is_reached(Act::Rise, lasts));
+            assert!(until(keep, None).is_reached(Act::Done, early));
+            assert!(!until(keep, None).is_reached(Act::Rise, lasts));
+        }
+        assert!(!Until::Ended.is_reached(Act::Done, lasts));
     }
 }

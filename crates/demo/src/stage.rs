@@ -5,22 +5,21 @@ use std::time::Instant;
 use anyhow::Result;
 use headroom_agent::local::status::Status;
 use headroom_testbed::{
-    Testbed, accounts,
-    agent::{self, Agent},
+    Testbed,
+    agent::Agent,
     cluster::{ClusterOptions, NodeOptions},
     policies,
     programs::Programs,
     webhook::{self, Webhook},
 };
 use kube::Client;
-use xtask::controlplane;
 
-use crate::view::View;
+use crate::{environment::Environment, view::View};
 
 /// The mode in the webhook's configuration.
 pub(super) const MODE: &str = "auto";
 /// The node.
-pub(super) const NODE: &str = "demo-node";
+pub(super) const NODE: &str = "worker-1";
 /// Namespace of the story's pods.
 pub(super) const NAMESPACE: &str = "headroom-demo";
 /// The webhook's configuration: the upper bounds are what a careful administrator would begin with.
@@ -36,6 +35,7 @@ amplification:
 pub(super) struct Stage {
     agent: Agent,
     webhook: Webhook,
+    environment: Environment,
     testbed: Testbed,
 }
 
@@ -69,14 +69,17 @@ impl Stage {
             "starting the agent: kernel programs on this kernel, timing profile demo (1 s stands for 5 min)",
         )?;
         let agent = Agent::spawn(&testbed.agent_options(NODE, &[&webhook]).await?)?;
+        let environment = Environment::create(&testbed, &webhook).await?;
         view.print(&format!(
             "everything runs after {:.1} s; files and logs: {}",
             began.elapsed().as_secs_f32(),
             testbed.cluster.dir().display()
         ))?;
+        view.print(&environment.invitation())?;
         Ok(Self {
             agent,
             webhook,
+            environment,
             testbed,
         })
     }
@@ -102,34 +105,16 @@ impl Stage {
 
     /// How a person can look at what runs.
     pub(super) fn how_to_look(&self) -> String {
-        let cluster = &self.testbed.cluster;
-        let token = cluster.dir().join("debug.token");
-        let kubeconfig = cluster.kubeconfig().display();
-        let kubectl = controlplane::kubectl();
-        let kubectl = kubectl.display();
         format!(
-            "\nEverything goes on until Ctrl-C. In another terminal:\n\
-             \x20 export KUBECONFIG={kubeconfig}\n\
-             \x20 {kubectl} get node {NODE} -o yaml\n\
-             \x20 {kubectl} -n {} get pods -o wide\n\
-             \x20 {} top --addr {} --ca-file {} --token-file {}\n\
-             \x20 curl -s http://{}/status",
-            NAMESPACE,
-            self.testbed.programs.cli.display(),
-            self.webhook.hints,
-            self.webhook.ca.display(),
-            token.display(),
+            "\nEverything goes on until Ctrl-C. {}\n\
+             \x20 kubectl get node {NODE} -o yaml\n\
+             \x20 kubectl -n {NAMESPACE} get pods -o wide\n\
+             \x20 kubectl headroom top\n\
+             \x20 curl -s http://{}/status\n\
+             `kubectl headroom off` waits until the pods that were let in are gone:\n\
+             \x20 kubectl -n {NAMESPACE} delete deployment waiting --wait=false",
+            self.environment.invitation(),
             self.agent.admin,
         )
-    }
-
-    /// Makes the token that [`Self::how_to_look`] speaks of.
-    ///
-    /// # Errors
-    /// If the API server refuses it.
-    pub(super) async fn make_debug_token(&self) -> Result<()> {
-        let Testbed { client, cluster, .. } = &self.testbed;
-        let token = accounts::debug_token(client).await?;
-        agent::write_secret(&cluster.dir().join("debug.token"), &token)
     }
 }

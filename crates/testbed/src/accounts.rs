@@ -20,7 +20,7 @@ use kube::{
 };
 
 /// How long tokens live, in seconds.
-const TOKEN_SECONDS: i64 = 6 * 3600;
+pub const TOKEN_SECONDS: i64 = 6 * 3600;
 
 /// Creates the namespaces, the service accounts and the webhook's roles for nodes, or leaves them as they are.
 ///

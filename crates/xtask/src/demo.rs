@@ -13,7 +13,8 @@ const LEAST: Duration = Duration::from_secs(90);
 /// `cargo xtask demo`.
 #[derive(Debug, Clone, Args)]
 pub struct Demo {
-    /// End by itself after this time, counted from Node Ready: `90s`, `5m`; at least 90 s. The story takes about 80 s.
+    /// End by itself after this time, counted from Node Ready: `90s`, `5m`; at least 90 s. The story takes about 80 s. With
+    /// `--keep` this is the longest that the story may take.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_lasting)]
     pub lasts: Option<Duration>,
     /// One JSON line per change on standard output; everything else goes to standard error.

@@ -1,21 +1,34 @@
-//! Tests that the demo runs by the README's flags, keeps its credentials to its owner, and leaves nothing where it ran.
+//! Tests that the demo holds what it claims, that the README's commands work on it as printed, that it keeps its credentials
+//! to its owner, and leaves nothing where it ran.
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Output, Stdio},
+    time::Duration,
 };
 
-use e2e::built::programs;
+use e2e::{
+    built::programs,
+    console,
+    shell::{Lines, Shell},
+    stand::until,
+};
 use rustix::process::{Pid, Signal, kill_process};
-use xtask::launch;
+use tokio::process::{Child, Command};
+use xtask::{launch, workspace};
 
 /// What `cargo xtask demo` becomes.
 const DEMO: &str = "headroom-demo";
 /// What it says when all parts run; the folder of its cluster follows.
 const RUNS: &str = "files and logs: ";
+/// What it says when the story is over.
+const KEPT: &str = "Everything goes on until Ctrl-C.";
+/// How a claim that needs room in the machine fails where there is none: it shows the budget.
+const BUDGET: &str = "budget: ";
+/// Starting everything, and the longest story.
+const STORY_WITHIN: Duration = Duration::from_secs(300);
 
 /// The files of a folder and of those below it, as far as they do not go meanwhile.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -24,36 +37,20 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         let path = entry.path();
         if path.is_dir() {
             files.extend(self::files(&path));
-        } else {
+        } else if !path.is_symlink() {
             files.push(path);
         }
     }
     files
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_demo_keeps_its_credentials_and_leaves_nothing() {
-    programs().await;
-    launch::ensure(&[DEMO], false).expect("build it");
-    let temporary = tempfile::tempdir().expect("a folder");
-    let mut demo = Command::new(launch::folder(false).join(DEMO))
-        .args(["--for", "90s"])
-        .env("TMPDIR", temporary.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("cargo xtask demo");
-    let output = BufReader::new(demo.stdout.take().expect("output"));
-    let mut lines = output.lines().map(|line| line.expect("a line"));
-    let folder = lines.find_map(|line| Some(PathBuf::from(line.split_once(RUNS)?.1)));
-    let folder = folder.expect("everything runs");
-    assert!(folder.starts_with(temporary.path()), "{}", folder.display());
-
+fn credentials_are_their_owners(folder: &Path) {
     let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(folder), 0o700);
     let mut credentials = 0;
-    for file in files(&folder) {
+    for file in files(folder) {
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
-        if [".kubeconfig", ".key", "token"]
+        if [".kubeconfig", ".key", "token", "environment"]
             .iter()
             .any(|end| name.ends_with(end))
         {
@@ -61,13 +58,121 @@ async fn the_demo_keeps_its_credentials_and_leaves_nothing() {
             credentials += 1;
         }
     }
-    assert!(credentials > 5, "{credentials}");
+    assert!(credentials > 6, "{credentials}");
+}
 
-    kill_process(Pid::from_child(&demo), Signal::INT).expect("Ctrl-C");
-    // What it goes on printing must have somewhere to go.
-    let rest: Vec<String> = lines.collect();
-    let ended = demo.wait().expect("wait");
-    assert!(ended.success(), "{ended}: {rest:?}");
+/// The line that a command of the README must print in the demo; `None` if the demo cannot answer it.
+fn expected(command: &str) -> Option<&'static str> {
+    match command.split(' ').nth(2).expect("a command of the plugin") {
+        // It asks a Prometheus server.
+        "advise" => None,
+        "check" => Some("Nothing is wrong: "),
+        "top" => Some("worker-1 "),
+        "explain" => Some("worker-1 offers "),
+        "hints" => Some("worker-1 "),
+        "off" => Some("worker-1: raw"),
+        other => panic!("nobody knows what {other} must print in the demo"),
+    }
+}
+
+/// Runs the README's commands for a look at a cluster, as printed, in a shell as the demo sets it up. `off` is not run.
+async fn follow_the_readme(shell: &Shell) -> Vec<String> {
+    let readme = fs::read_to_string(workspace::root().join("README.md")).expect("the README");
+    let commands = console::commands(console::section(&readme, "Looking at it"));
+    assert!(commands.len() > 5, "{commands:#?}");
+    let mut left = Vec::new();
+    for command in commands {
+        let Some(line) = expected(&command) else { continue };
+        if command.starts_with("kubectl headroom off") {
+            left.push(command);
+        } else if command.ends_with(" --watch") {
+            shell.shows(&command, line).await;
+        } else {
+            // The first hints take a while.
+            until(&command, async || {
+                let Output {
+                    status,
+                    stdout,
+                    stderr,
+                } = shell.run(&command).await;
+                let printed =
+                    String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr);
+                status.success() && printed.lines().any(|printed| printed.contains(line))
+            })
+            .await;
+        }
+    }
+    left
+}
+
+/// What the demo claims must hold. On a machine that is too busy there is no room to give; then it must say so, and may fail
+/// what needs room.
+fn claims_hold(printed: &[String]) -> bool {
+    let judged: Vec<&String> = printed
+        .iter()
+        .filter(|line| line.starts_with("ok  ") || line.starts_with("FAIL  "))
+        .collect();
+    assert_eq!(judged.len(), 9, "{printed:#?}");
+    let failed: Vec<&&String> = judged.iter().filter(|line| line.starts_with("FAIL  ")).collect();
+    let had_no_room = failed.iter().any(|line| line.contains(BUDGET));
+    for line in &failed {
+        assert!(had_no_room && line.contains(BUDGET), "{printed:#?}");
+    }
+    failed.is_empty()
+}
+
+fn interrupt(demo: &Child) {
+    let id = demo.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    kill_process(id.expect("it runs"), Signal::INT).expect("Ctrl-C");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_holds_what_it_claims_and_takes_the_readmes_commands() {
+    programs().await;
+    launch::ensure(&[DEMO], false).expect("build it");
+    let temporary = tempfile::tempdir().expect("a folder");
+    let mut demo = Command::new(launch::folder(false).join(DEMO))
+        .args(["--for", "90s", "--keep"])
+        .env("TMPDIR", temporary.path())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("cargo xtask demo");
+    let mut lines = Lines::read(demo.stdout.take().expect("output"));
+    let line = lines.until(|line| line.contains(RUNS), STORY_WITHIN).await;
+    let folder = PathBuf::from(line.split_once(RUNS).expect("the folder").1);
+    assert!(folder.starts_with(temporary.path()), "{}", folder.display());
+    let line = lines.until(|line| line.starts_with("  . "), STORY_WITHIN).await;
+    credentials_are_their_owners(&folder);
+
+    let home = tempfile::tempdir().expect("a folder");
+    let shell = Shell::new(home.path(), line.trim());
+    let left = follow_the_readme(&shell).await;
+    lines.until(|line| line.contains(KEPT), STORY_WITHIN).await;
+    let are_held = claims_hold(lines.printed());
+    // What the demo itself shows; the last one makes room for `off`.
+    loop {
+        let line = lines.until(|line| line.starts_with("  "), STORY_WITHIN).await;
+        let output = shell.run(line.trim()).await;
+        assert!(output.status.success(), "{line}: {output:?}");
+        if line.contains(" delete ") {
+            break;
+        }
+    }
+    let [off] = left.as_slice() else {
+        panic!("{left:?}")
+    };
+    let output = shell.run(off).await;
+    let answer = String::from_utf8_lossy(&output.stdout);
+    let line = expected(off).expect("a line");
+    assert!(
+        output.status.success() && answer.lines().any(|answer| answer.starts_with(line)),
+        "{off}: {output:?}"
+    );
+
+    interrupt(&demo);
+    let ended = demo.wait().await.expect("wait");
+    assert_eq!(ended.success(), are_held, "{ended}: {:#?}", lines.printed());
     let left: Vec<_> = fs::read_dir(temporary.path()).expect("a folder").collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -22,8 +22,8 @@ use RunBy::{Itself, Test};
 const INSTALLATION: RunBy = Test("the_installation_page_is_followed_to_the_letter");
 /// Commands for kubectl on other pages.
 const KUBECTL: RunBy = Test("the_commands_of_other_pages_do_what_they_say");
-/// What reads, as a viewer.
-const READING: RunBy = Test("viewers_run_each_command_that_reads_and_no_other");
+/// The README's look at a cluster, as printed, in the demo.
+const DEMO: RunBy = Test("the_demo_holds_what_it_claims_and_takes_the_readmes_commands");
 /// The page of Koordinator's ConfigMap.
 const CONFIG_PAGE: RunBy = Test("the_page_shows_what_the_commands_print");
 const CONFIG: RunBy = Test("what_is_stored_is_explained_and_compared");
@@ -37,10 +37,7 @@ static SHOWN: &[(&str, RunBy)] = &[
     ("cargo test", Itself),
     ("cargo xtask test", Itself),
     ("cargo xtask test --vm", Itself),
-    (
-        "cargo xtask demo --for 90s",
-        Test("the_demo_keeps_its_credentials_and_leaves_nothing"),
-    ),
+    ("cargo xtask demo --for 90s", DEMO),
     (
         "HEADROOM_BPF=require cargo build --profile dist -p headroom-webhook -p headroom-agent",
         Itself,
@@ -69,17 +66,11 @@ static SHOWN: &[(&str, RunBy)] = &[
         "kubectl headroom advise --from past --lo 0.50 --theta 95 -o json",
         ADVISE,
     ),
-    ("kubectl headroom check", READING),
-    (
-        "kubectl headroom top --watch",
-        Test("trouble_that_comes_later_is_told_while_the_table_is_followed"),
-    ),
-    ("kubectl headroom explain worker-1", READING),
-    ("kubectl headroom hints", READING),
-    (
-        "kubectl headroom off --now",
-        Test("operators_also_change_modes_and_switch_off"),
-    ),
+    ("kubectl headroom check", DEMO),
+    ("kubectl headroom top --watch", DEMO),
+    ("kubectl headroom explain worker-1", DEMO),
+    ("kubectl headroom hints", DEMO),
+    ("kubectl headroom off --now", DEMO),
     ("kubectl headroom config check new.yaml", CONFIG_PAGE),
     ("kubectl headroom config explain worker-1", CONFIG),
     ("kubectl headroom config diff new.yaml", CONFIG),
