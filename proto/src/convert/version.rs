@@ -54,11 +54,11 @@ impl fmt::Display for ReleaseVersion {
     }
 }
 
-impl TryFrom<wire::GetVersionResponse> for ReplicaVersion {
+impl TryFrom<wire::GetInstallationResponse> for ReplicaVersion {
     type Error = WireError;
 
-    fn try_from(answer: wire::GetVersionResponse) -> Result<Self, WireError> {
-        let wire::GetVersionResponse { replica, version } = answer;
+    fn try_from(answer: wire::GetInstallationResponse) -> Result<Self, WireError> {
+        let wire::GetInstallationResponse { replica, version, .. } = answer;
         let version = name("version", version)?;
         let parsed = version.parse::<ReleaseVersion>();
         Ok(Self {
@@ -91,9 +91,10 @@ mod tests {
     #[test]
     fn what_is_no_version_is_refused_with_its_field() {
         let answer = |replica: &str, version: &str| {
-            ReplicaVersion::try_from(wire::GetVersionResponse {
+            ReplicaVersion::try_from(wire::GetInstallationResponse {
                 replica: replica.to_owned(),
                 version: version.to_owned(),
+                ..wire::GetInstallationResponse::default()
             })
         };
         assert!(answer("webhook-0", "0.1.0").is_ok());

@@ -11,8 +11,8 @@ use headroom_domain::{capacity::amount, hint::Freshness, resource::PerResource};
 use headroom_kit::serve::Hold;
 use headroom_proto::v1alpha1::{
     self as wire, GetInstallationRequest, GetInstallationResponse, GetSloConfigRequest, GetSloConfigResponse,
-    GetVersionRequest, GetVersionResponse, ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest,
-    ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus, debug_server,
+    ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest, ListNodesResponse,
+    ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus, debug_server,
 };
 use tokio::{
     select,
@@ -135,17 +135,6 @@ impl debug_server::Debug for Debug {
             &namespace,
             &name,
         )))
-    }
-
-    async fn get_version(
-        &self,
-        request: Request<GetVersionRequest>,
-    ) -> Result<Response<GetVersionResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
-        Ok(Response::new(GetVersionResponse {
-            replica: self.shared.replica.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }))
     }
 
     async fn get_installation(

@@ -17,8 +17,8 @@ use clap::Parser as _;
 use headroom_kit::tls::self_signed::{CA_CERT, ensure};
 use headroom_proto::v1alpha1::{
     GetInstallationRequest, GetInstallationResponse, GetSloConfigRequest, GetSloConfigResponse,
-    GetVersionRequest, GetVersionResponse, ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest,
-    ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
+    ListNodeLabelsRequest, ListNodeLabelsResponse, ListNodesRequest, ListNodesResponse,
+    ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
     debug_server::{Debug, DebugServer},
     quota_debug_server::QuotaDebugServer,
 };
@@ -138,17 +138,6 @@ impl Debug for Webhook {
     ) -> Result<Response<ListNodeLabelsResponse>, Status> {
         Self::authenticate(&request)?;
         Ok(Response::new(config::page(&request.into_inner(), &self.slo)))
-    }
-
-    async fn get_version(
-        &self,
-        request: Request<GetVersionRequest>,
-    ) -> Result<Response<GetVersionResponse>, Status> {
-        Self::authenticate(&request)?;
-        Ok(Response::new(GetVersionResponse {
-            replica: "webhook-0".to_owned(),
-            version: "99.0.0".to_owned(),
-        }))
     }
 
     async fn list_pod_decisions(
@@ -403,11 +392,23 @@ async fn nodes_are_selected_sorted_and_named() {
 #[tokio::test]
 async fn versions_are_compared() {
     let webhook = Running::start().await;
-    let told = webhook.ask(&["version"]).await.unwrap();
     let client = env!("CARGO_PKG_VERSION");
-    let server =
-        "server: 99.0.0, replica webhook-0: another major version: use the kubectl-headroom of that version";
-    assert_eq!(told, format!("client: {client}\n{server}\n"));
+    let newer = GetInstallationResponse {
+        version: "99.0.0".to_owned(),
+        ..healthy()
+    };
+    let older = format!("at {}, too old to tell its version", webhook.addr);
+    for (answer, server) in [
+        (
+            Some(newer),
+            "99.0.0, replica webhook-a: another major version: use the kubectl-headroom of that version",
+        ),
+        (None, older.as_str()),
+    ] {
+        *webhook.installation.lock().unwrap() = answer;
+        let told = webhook.ask(&["version"]).await.unwrap();
+        assert_eq!(told, format!("client: {client}\nserver: {server}\n"));
+    }
     let told = webhook.ask(&["version", "--client", "-o", "json"]).await.unwrap();
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told, serde_json::json!({"client": client, "servers": null}));

@@ -150,7 +150,11 @@ async fn ask_replicas(
     Ok(())
 }
 
-async fn ask(route: &Route, credentials: &Credentials) -> Result<Option<GetInstallationResponse>, Error> {
+/// What one replica says of the installation; `None` if it is older than the question.
+pub(super) async fn ask(
+    route: &Route,
+    credentials: &Credentials,
+) -> Result<Option<GetInstallationResponse>, Error> {
     let channel = route.open(credentials).await?;
     installation(&mut DebugClient::with_interceptor(channel, credentials.bearer())).await
 }

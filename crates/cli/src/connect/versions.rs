@@ -1,13 +1,9 @@
 //! Asks each replica of the webhook for its version.
 
 use headroom_kit::log::chain;
-use headroom_proto::{
-    ReplicaVersion,
-    v1alpha1::{GetVersionRequest, debug_client::DebugClient},
-};
-use tonic::{Code, Request};
+use headroom_proto::ReplicaVersion;
 
-use super::{Credentials, LIMIT, Route};
+use super::{Credentials, Route, evidence};
 use crate::{args::ConnectArgs, error::Error};
 
 /// What came of asking one replica.
@@ -15,7 +11,7 @@ use crate::{args::ConnectArgs, error::Error};
 pub enum AskedVersion {
     /// It told.
     Known(ReplicaVersion),
-    /// It answers, but is from before versions were told.
+    /// It answers, but is from before it told what is installed.
     Older {
         /// Where it was asked.
         addr: String,
@@ -39,11 +35,8 @@ pub async fn versions(args: &ConnectArgs) -> Result<Vec<AskedVersion>, Error> {
     for route in Route::to_each(args, &credentials).await? {
         let addr = route.to_string();
         asked.push(match ask(&route, &credentials).await {
-            Ok(version) => AskedVersion::Known(version),
-            Err(Error::Refused {
-                code: Code::Unimplemented,
-                ..
-            }) => AskedVersion::Older { addr },
+            Ok(Some(version)) => AskedVersion::Known(version),
+            Ok(None) => AskedVersion::Older { addr },
             Err(error) => {
                 let reason = chain(&error).to_string();
                 failure.get_or_insert(error);
@@ -60,11 +53,8 @@ pub async fn versions(args: &ConnectArgs) -> Result<Vec<AskedVersion>, Error> {
     }
 }
 
-async fn ask(route: &Route, credentials: &Credentials) -> Result<ReplicaVersion, Error> {
-    let channel = route.open(credentials).await?;
-    let mut client = DebugClient::with_interceptor(channel, credentials.bearer());
-    let mut request = Request::new(GetVersionRequest {});
-    request.set_timeout(LIMIT);
-    let answer = client.get_version(request).await?.into_inner();
-    ReplicaVersion::try_from(answer).map_err(Error::VersionAnswer)
+async fn ask(route: &Route, credentials: &Credentials) -> Result<Option<ReplicaVersion>, Error> {
+    let answer = evidence::ask(route, credentials).await?;
+    let version = answer.map(ReplicaVersion::try_from).transpose();
+    version.map_err(Error::VersionAnswer)
 }

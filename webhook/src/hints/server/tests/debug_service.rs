@@ -4,10 +4,7 @@ use headroom_domain::{
     hint::PodTrust,
     policy::{InForce, Mode, Source},
 };
-use headroom_proto::{
-    ReplicaVersion,
-    v1alpha1::{Amounts, GetVersionRequest, ListNodesRequest, NodeStatus, Rule},
-};
+use headroom_proto::v1alpha1::{Amounts, ListNodesRequest, NodeStatus, Rule};
 use rstest::rstest;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -235,19 +232,4 @@ async fn health_and_reflection_are_there_for_everybody() {
     while health.check(service()).await.unwrap().into_inner().status() != ServingStatus::NotServing {
         assert!(Instant::now() < deadline, "still serving");
     }
-}
-
-#[tokio::test]
-async fn a_replica_tells_its_version_to_whom_may_ask() {
-    let site = Site::new().await;
-    let mut debug = DebugClient::new(site.channel(None).await);
-    let refused = debug
-        .get_version(asked_by(GetVersionRequest {}, Some("nosy")))
-        .await;
-    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
-    let answer = debug
-        .get_version(asked_by(GetVersionRequest {}, Some("person")))
-        .await;
-    let told = ReplicaVersion::try_from(answer.unwrap().into_inner()).unwrap();
-    assert_eq!(told.version.to_string(), env!("CARGO_PKG_VERSION"));
 }
