@@ -327,7 +327,8 @@ pub(super) fn events() -> String {
     format!(
         "# Events\n\nThe leader publishes them in namespace `default`, as `{}`: one for each object and occurrence, 20 at once and ten\n\
          a minute at most, and again after an hour while it is so. An object of a node's rows has one of a reason in a minute at\n\
-         most. `kubectl describe` of the object shows them.\n\n\
+         most, and objects whose last Event is longest ago come first: one that changes all the time keeps no other back.\n\
+         `kubectl describe` of the object shows them.\n\n\
          | reason | action | type | when |\n|---|---|---|---|\n{rows}",
         names::EVENT_REPORTER
     )

@@ -119,7 +119,8 @@ fn is_recent(at: Timestamp, now: Timestamp) -> bool {
     age.is_negative() || age.unsigned_abs() <= RECENT
 }
 
-/// Every Event. Where more are due than the rate allows, those of the first rows come first.
+/// Every Event. Where more are due than the rate allows, objects whose last Event is longest ago come first, and among these
+/// the first rows.
 pub static ROWS: &[&EventRow] = &[
     &quarantined_nodes::ROW,
     &ratio_owner_conflicts::ROW,

@@ -32,8 +32,14 @@ const BURST: u32 = 20;
 /// After this time an Event is published again if it is still so: API servers forget Events after an hour.
 const AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
+/// For so long an object's last Event counts when it is asked whose turn it is. At the rate above these are few hundred.
+const TURN_COUNTS_FOR: Duration = AGAIN_AFTER;
+
 /// Of which object an Event is: its reason and the object's UID.
 type EventKey = (&'static str, String);
+
+/// An object: its kind and its UID, which of a Node is its name.
+type ObjectKey = (&'static str, String);
 
 /// An Event that was published.
 struct Published {
@@ -55,6 +61,9 @@ pub struct Publisher {
     published: BTreeMap<EventKey, Published>,
     /// When the API server refused what is so of an object: others come first then.
     failed: BTreeMap<EventKey, Instant>,
+    /// When an object last had an Event, or a refused one: objects that have waited longer come first, so that one of which
+    /// something else is so all the time keeps no other back.
+    last_turns: BTreeMap<ObjectKey, Instant>,
 }
 
 impl Publisher {
@@ -72,6 +81,7 @@ impl Publisher {
             started: Instant::now(),
             published: BTreeMap::new(),
             failed: BTreeMap::new(),
+            last_turns: BTreeMap::new(),
         }
     }
 
@@ -111,7 +121,12 @@ impl Publisher {
         self.published
             .retain(|key, published| current.contains(key) || !published.is_over(now));
         self.failed.retain(|key, _| current.contains(key));
-        due.sort_by_key(|(row, fact)| self.failed.get(&key_of(row, fact)).copied());
+        self.last_turns
+            .retain(|_, at| now.duration_since(*at) < TURN_COUNTS_FOR);
+        due.sort_by_cached_key(|(row, fact)| {
+            let last_turn = self.last_turns.get(&object_of(fact)).copied();
+            (last_turn, self.failed.get(&key_of(row, fact)).copied())
+        });
         for (row, fact) in due {
             let is_early = self.pace.try_acquire(self.started.elapsed()).is_err();
             if is_early || !*is_leader.borrow() {
@@ -145,6 +160,7 @@ impl Publisher {
             }
         };
         EVENTS.with([row.reason, result]).increment(1);
+        self.last_turns.insert(object_of(fact), Instant::now());
         let key = key_of(row, fact);
         if result == "failed" {
             self.failed.insert(key, Instant::now());
@@ -169,6 +185,10 @@ impl Published {
 
 fn key_of(row: &EventRow, fact: &EventFact) -> EventKey {
     (row.reason, fact.regarding.uid.clone())
+}
+
+fn object_of(fact: &EventFact) -> ObjectKey {
+    (fact.regarding.kind, fact.regarding.uid.clone())
 }
 
 fn hash(fact: &EventFact) -> u64 {

@@ -218,19 +218,32 @@ static BRAKE: EventRow = EventRow {
     event_type: EventType::Warning,
     about: "",
     every: Duration::from_secs(60),
-    list: |stores, _| {
-        let profiles = stores.profiles.profiles();
-        let braked = profiles.iter().filter(|(_, known)| known.fault().is_some());
-        let facts = braked.map(|(name, known)| EventFact {
-            regarding: EventObject::node(name),
-            note: "cpu is not amplified".to_owned(),
-            occurrence: known.uid.clone(),
-        });
-        facts.collect()
-    },
+    list: list_brakes,
+};
+
+/// The quarantine of the same node.
+static QUARANTINE: EventRow = EventRow {
+    reason: "Quarantined",
+    action: "IgnoreReports",
+    event_type: EventType::Warning,
+    about: "",
+    every: Duration::from_secs(60),
+    list: list_brakes,
 };
 
 static BRAKES: &[&EventRow] = &[&BRAKE];
+static BRAKES_AND_QUARANTINES: &[&EventRow] = &[&QUARANTINE, &BRAKE];
+
+fn list_brakes(stores: &EventStores, _now: Timestamp) -> Vec<EventFact> {
+    let profiles = stores.profiles.profiles();
+    let braked = profiles.iter().filter(|(_, known)| known.fault().is_some());
+    let facts = braked.map(|(name, known)| EventFact {
+        regarding: EventObject::node(name),
+        note: "cpu is not amplified".to_owned(),
+        occurrence: known.uid.clone(),
+    });
+    facts.collect()
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_brake_that_fires_again_and_again_is_one_event_in_a_minute() {
@@ -252,4 +265,51 @@ async fn a_brake_that_fires_again_and_again_is_one_event_in_a_minute() {
     sleep(BRAKE.every).await;
     publisher.publish_due(&leads).await;
     assert!(publisher.published.is_empty(), "what is over is forgotten");
+}
+
+/// How many seconds the node waits for an Event while ten others change their conditions each minute.
+async fn wait_of(node: &str, cluster: &FakeCluster, publisher: &mut Publisher, second: &mut u64) -> u64 {
+    let (_leads_tx, leads) = watch::channel(true);
+    let from = *second;
+    loop {
+        for attacker in 0..10 {
+            let occurrence = format!("{attacker} in minute {}", *second / 60);
+            cluster.set(&format!("a{attacker}"), &occurrence, INVALID);
+        }
+        publisher.publish_due(&leads).await;
+        if cluster.events().iter().any(|(name, _)| name == node) {
+            return *second - from;
+        }
+        assert!(*second - from < 3_600, "{node} has no Event in an hour");
+        sleep(LOOK_EVERY).await;
+        *second += LOOK_EVERY.as_secs();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_change_all_the_time_hold_no_other_back() {
+    let cluster = Arc::new(FakeCluster::default());
+    let writer = Arc::new(FakeEventWriter(Arc::clone(&cluster)));
+    let mut publisher = Publisher::new(BRAKES_AND_QUARANTINES, stores(&cluster), writer);
+    let mut second = 0;
+    // What is published at once after a quiet time is theirs, and then all that the rate allows.
+    for _ in 0..200 {
+        wait_of("a9", &cluster, &mut publisher, &mut second).await;
+        sleep(LOOK_EVERY).await;
+        second += LOOK_EVERY.as_secs();
+    }
+    assert!(second > 3_000, "they have filled the rate for {second} s only");
+    // One that had no Event before has the next one.
+    cluster.set("z", "first", INVALID);
+    let waited = wait_of("z", &cluster, &mut publisher, &mut second).await;
+    assert!(waited <= 10, "{waited} s");
+    // Later it waits for one Event of each of the others at most.
+    for occurrence in 0..5 {
+        sleep(BRAKE.every * 2).await;
+        second += 2 * BRAKE.every.as_secs();
+        cluster.set("z", &occurrence.to_string(), INVALID);
+        let waited = wait_of("z", &cluster, &mut publisher, &mut second).await;
+        assert!(waited <= 11 * PUBLISH_EVERY.as_secs() + 10, "{waited} s");
+    }
+    assert!(publisher.last_turns.len() <= 11);
 }
