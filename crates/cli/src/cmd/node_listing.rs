@@ -365,3 +365,69 @@ fn strongest_brake(node: &NodeView) -> Option<Brake> {
     let brakes = Resource::ALL.map(|resource| report.resources.get(resource).brake);
     brakes.into_iter().max()
 }
+
+#[cfg(test)]
+mod tests {
+    use headroom_proto::v1alpha1::{Amounts, NodeStatus};
+
+    use super::*;
+    use crate::output::tests::status;
+
+    fn resource(node: &mut NodeStatus, place: usize) -> &mut headroom_proto::v1alpha1::Resource {
+        &mut node.hint.as_mut().unwrap().resources[place]
+    }
+
+    #[test]
+    fn nodes_come_in_the_order_that_is_asked_for_and_unknown_ones_last() {
+        type Change = fn(&mut NodeStatus);
+        let cases: [(NodeOrder, Change, [&str; 3]); 6] = [
+            (NodeOrder::Name, |_| {}, ["a", "b", "c"]),
+            (
+                NodeOrder::Cpu,
+                |node| resource(node, 0).usage += 1,
+                ["b", "a", "c"],
+            ),
+            (
+                NodeOrder::Memory,
+                |node| resource(node, 1).usage += 1,
+                ["b", "a", "c"],
+            ),
+            (
+                NodeOrder::Ratio,
+                |node| {
+                    node.allocatable = Some(Amounts {
+                        cpu_milli: 47_250,
+                        memory_bytes: 118 << 30,
+                    });
+                },
+                ["b", "a", "c"],
+            ),
+            (
+                NodeOrder::Free,
+                |node| node.bound.as_mut().unwrap().cpu_milli += 1,
+                ["b", "a", "c"],
+            ),
+            (
+                NodeOrder::Brake,
+                |node| resource(node, 1).brake = 0,
+                ["a", "b", "c"],
+            ),
+        ];
+        for (order, change, expected) in cases {
+            let mut b = status("b");
+            change(&mut b);
+            let silent = NodeStatus {
+                hint: None,
+                hint_standing: String::new(),
+                raw: None,
+                allocatable: None,
+                ..status("c")
+            };
+            let nodes = [silent, b, status("a")];
+            let mut nodes = nodes.map(|node| NodeView::try_from(node).unwrap());
+            sort(&mut nodes, order);
+            let names = nodes.each_ref().map(|node| node.name.as_str());
+            assert_eq!(names, expected, "{order:?}");
+        }
+    }
+}

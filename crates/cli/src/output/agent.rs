@@ -13,10 +13,13 @@ use headroom_proto::{
 };
 
 pub use self::json::{histogram as histogram_json, pod as pod_json};
-use super::table::{
-    Cell,
-    Column::{self, Number, Text},
-    Layout, RankedColumn, Table, table,
+use super::{
+    slo::lines::wrapped_at,
+    table::{
+        Cell,
+        Column::{self, Number, Text},
+        Layout, RankedColumn, Table, table,
+    },
 };
 use crate::{
     human_numbers::{age, duration, in_column, percent, with_unit},
@@ -104,20 +107,26 @@ pub fn status(status: &Status, layout: Layout) -> String {
     } else {
         node_uid
     };
+    let head = [
+        format!("agent {version} of node {node}, uid {uid}"),
+        format!("sees {}, {timing} timing: {mode_sentence}", sight(mode)),
+        format!("report {seq} of boot {boot_id}, pods of generation {generation}"),
+        format!(
+            "history counts since {} ago: {why}",
+            age(Duration::from_secs(*age_s))
+        ),
+        format!("pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable"),
+    ];
+    let head = head
+        .map(|line| wrapped_at(layout.text_width(), 0, &line))
+        .concat();
     format!(
-        "agent {version} of node {node}, uid {uid}\n\
-         sees {}, {timing} timing: {mode_sentence}\n\
-         report {seq} of boot {boot_id}, pods of generation {generation}\n\
-         history counts since {} ago: {why}\n\
-         pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable\n\n\
-         {}\n{}\n{}",
-        sight(mode),
-        age(Duration::from_secs(*age_s)),
+        "{head}\n{}\n{}\n{}",
         figures::render(resources, layout),
         if programs.is_empty() {
             "no kernel programs\n".to_owned()
         } else {
-            shown(&PROGRAMS, programs.iter().map(program), layout) + &refusals::render(programs)
+            shown(&PROGRAMS, programs.iter().map(program), layout) + &refusals::render(programs, layout)
         },
         if streams.is_empty() {
             "no hint server is known\n".to_owned()

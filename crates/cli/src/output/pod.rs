@@ -7,16 +7,24 @@ use headroom_rules::explain::VerdictKind;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::slo::lines::{printable, wrapped};
+use super::{
+    slo::lines::{WIDTH, printable, wrapped_at},
+    table::{Cell, Column::Text, Layout, RankedColumn, Table},
+};
 use crate::pod::decided::{AskedReplica, DecidedPod, DecisionOrigin, KeptReviews, ReplicaDecision};
 
 /// Most decisions that people are shown; JSON has all.
 const MOST_SHOWN: usize = 10;
-/// Widest name of a profile behind which others are lined up, in characters.
-const WIDEST: usize = 40;
+/// A profile, and what came of it.
+const PROFILES: [RankedColumn; 2] = [Text("PROFILE").always(), Text("RESULT").wrapped()];
+/// Blanks before a profile.
+const PROFILES_INDENT: usize = 4;
 
 /// The answer to a question about a pod.
-pub(crate) struct PodPage<'a>(pub(crate) &'a DecidedPod);
+pub(crate) struct PodPage<'a> {
+    pub(crate) decided: &'a DecidedPod,
+    pub(crate) layout: Layout,
+}
 
 impl fmt::Display for PodPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,34 +33,32 @@ impl fmt::Display for PodPage<'_> {
             origin,
             decisions,
             left_out,
-        } = self.0;
+        } = self.decided;
+        let width = self.layout.text_width();
         writeln!(f, "pod {}", printable(&pod.to_string()))?;
         match origin {
             DecisionOrigin::Replicas(replicas) => {
                 for replica in replicas {
-                    writeln!(f, "{}", printable(&asked(replica)))?;
+                    f.write_str(&wrapped_at(width, 0, &asked(replica)))?;
                 }
             }
             DecisionOrigin::Files { missing, warnings } => {
-                writeln!(
-                    f,
-                    "offline: what /mutate-pod makes of it when it is created, gates at their defaults"
-                )?;
+                let text =
+                    "offline: what /mutate-pod makes of it when it is created, gates at their defaults";
+                f.write_str(&wrapped_at(width, 0, text))?;
                 for object in missing {
-                    writeln!(
-                        f,
-                        "missing: {}; give it in a file with --profiles",
-                        printable(object)
-                    )?;
+                    let text = format!("missing: {object}; give it in a file with --profiles");
+                    f.write_str(&wrapped_at(width, 0, &text))?;
                 }
                 for warning in warnings {
-                    f.write_str(&wrapped(0, &format!("warning: {warning}")))?;
+                    let text = format!("warning: {warning}");
+                    f.write_str(&wrapped_at(width.min(WIDTH), 0, &text))?;
                 }
             }
         }
         for decision in decisions.iter().take(MOST_SHOWN) {
             writeln!(f)?;
-            show(f, decision)?;
+            show(f, decision, self.layout)?;
         }
         let older = decisions.len().saturating_sub(MOST_SHOWN);
         let older = older.saturating_add(usize::try_from(*left_out).unwrap_or(usize::MAX));
@@ -92,7 +98,8 @@ fn time(ms: u64) -> String {
     time.map_or_else(|| format!("{ms} ms after 1970"), |time| format!("{time:.3}"))
 }
 
-fn show(f: &mut fmt::Formatter<'_>, of: &ReplicaDecision) -> fmt::Result {
+fn show(f: &mut fmt::Formatter<'_>, of: &ReplicaDecision, layout: Layout) -> fmt::Result {
+    let width = layout.text_width();
     let ReplicaDecision { replica, decision } = of;
     let PodDecision {
         at_ms,
@@ -108,38 +115,31 @@ fn show(f: &mut fmt::Formatter<'_>, of: &ReplicaDecision) -> fmt::Result {
         left_out,
         ..
     } = decision;
-    if !replica.is_empty() {
-        write!(f, "{} ", time(*at_ms))?;
-    }
     let slash = if sub_resource.is_empty() { "" } else { "/" };
     let dry_run = if *dry_run { ", dry run" } else { "" };
     let head = format!("{endpoint} {operation}{slash}{sub_resource}: {outcome}{dry_run}");
-    write!(f, "{}", printable(&head))?;
-    if !replica.is_empty() {
-        write!(
-            f,
-            " (replica {}, review {})",
-            printable(replica),
-            printable(review)
-        )?;
-    }
-    writeln!(f)?;
+    let head = if replica.is_empty() {
+        head
+    } else {
+        format!("{} {head} (replica {replica}, review {review})", time(*at_ms))
+    };
+    f.write_str(&wrapped_at(width, 0, &head))?;
     if name.is_empty() && !replica.is_empty() {
         let text = format!("no name yet: this pod, or another whose name begins with {generate_name:?}");
-        f.write_str(&wrapped(2, &text))?;
+        f.write_str(&wrapped_at(width.min(WIDTH), 2, &text))?;
     }
     for reason in reasons {
-        f.write_str(&wrapped(2, reason))?;
+        f.write_str(&wrapped_at(width.min(WIDTH), 2, reason))?;
     }
-    profiles(f, decision)?;
-    writes(f, decision)?;
+    profiles(f, decision, layout)?;
+    writes(f, decision, width)?;
     if *left_out > 0 {
         writeln!(f, "  {left_out} more profiles and fields had no room")?;
     }
     Ok(())
 }
 
-fn profiles(f: &mut fmt::Formatter<'_>, decision: &PodDecision) -> fmt::Result {
+fn profiles(f: &mut fmt::Formatter<'_>, decision: &PodDecision, layout: Layout) -> fmt::Result {
     if decision.endpoint != "mutate-pod" {
         return Ok(());
     }
@@ -154,19 +154,17 @@ fn profiles(f: &mut fmt::Formatter<'_>, decision: &PodDecision) -> fmt::Result {
         1 => writeln!(f, "  1 profile was applied")?,
         count => writeln!(f, "  {count} profiles were applied")?,
     }
-    let names = profiles
-        .iter()
-        .map(|profile| printable(&profile.name).chars().count());
-    let width = names.max().unwrap_or_default().min(WIDEST);
-    for ProfileVerdict { name, result, reason } in profiles {
+    let rows = profiles.iter().map(|ProfileVerdict { name, result, reason }| {
         let colon = if reason.is_empty() { "" } else { ": " };
         let words = verdict_words(result);
-        writeln!(
-            f,
-            "    {:<width$}  {words}{colon}{}",
-            printable(name),
-            printable(reason)
-        )?;
+        [printable(name), format!("{words}{colon}{}", printable(reason))].map(Cell::from)
+    });
+    let indented = Layout {
+        has_headers: false,
+        ..layout.indented(PROFILES_INDENT)
+    };
+    for line in Table::new(&PROFILES, rows).render(indented).plain().lines() {
+        writeln!(f, "{:PROFILES_INDENT$}{line}", "")?;
     }
     Ok(())
 }
@@ -183,7 +181,7 @@ fn verdict_words(result: &str) -> String {
     }
 }
 
-fn writes(f: &mut fmt::Formatter<'_>, decision: &PodDecision) -> fmt::Result {
+fn writes(f: &mut fmt::Formatter<'_>, decision: &PodDecision, width: usize) -> fmt::Result {
     if decision.writes.is_empty() {
         return if decision.endpoint == "mutate-pod" {
             writeln!(f, "  no field was written")
@@ -194,13 +192,14 @@ fn writes(f: &mut fmt::Formatter<'_>, decision: &PodDecision) -> fmt::Result {
     let mut writer = None;
     for write in &decision.writes {
         if writer != Some(&write.writer) {
-            writeln!(f, "  written by {}", printable(&write.writer))?;
+            f.write_str(&wrapped_at(width, 2, &format!("written by {}", write.writer)))?;
             writer = Some(&write.writer);
         }
-        match &write.value {
-            Some(value) => writeln!(f, "    {} = {}", printable(&write.path), printable(value))?,
-            None => writeln!(f, "    {} removed", printable(&write.path))?,
-        }
+        let field = match &write.value {
+            Some(value) => format!("{} = {value}", write.path),
+            None => format!("{} removed", write.path),
+        };
+        f.write_str(&wrapped_at(width, 4, &field))?;
     }
     Ok(())
 }
@@ -286,3 +285,6 @@ fn decision_json(of: &ReplicaDecision) -> Value {
         "left_out": left_out,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,10 @@ use std::{fmt, time::Duration};
 
 use headroom_proto::v1alpha1::{QuotaSight, QuotaVerdict};
 
-use super::slo::lines::wrapped;
+use super::{
+    Layout,
+    slo::lines::{WIDTH, wrapped_at},
+};
 use crate::{
     human_numbers::{age, counted},
     quota::answers::QuotaAnswers,
@@ -18,6 +21,7 @@ use crate::{
 /// What each replica sees, and which one does not answer.
 fn write_sights<T>(
     f: &mut fmt::Formatter<'_>,
+    layout: Layout,
     answers: &QuotaAnswers<T>,
     sight: impl Fn(&T) -> Option<&QuotaSight>,
 ) -> fmt::Result {
@@ -26,9 +30,14 @@ fn write_sights<T>(
             Err(reason) => format!("replica at {} did not answer: {reason}", answer.addr),
             Ok(said) => sight(said).map_or_else(|| format!("replica at {}", answer.addr), sight_sentence),
         };
-        f.write_str(&wrapped(0, &text))?;
+        f.write_str(&wrapped_at(page_width(layout), 0, &text))?;
     }
     Ok(())
+}
+
+/// Sentences end at 80 columns, or before on a narrower terminal.
+fn page_width(layout: Layout) -> usize {
+    layout.text_width().min(WIDTH)
 }
 
 fn sight_sentence(sight: &QuotaSight) -> String {
@@ -84,3 +93,6 @@ fn verdict_sentence(verdict: &QuotaVerdict) -> String {
         other => other.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,7 @@ enum Rank {
     Wide,
 }
 
-/// How a table is laid out.
+/// How a table or page is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// Columns of the terminal; `None` where nothing is cut.
@@ -54,6 +54,19 @@ pub struct Layout {
     pub is_wide: bool,
     /// The titles are shown.
     pub has_headers: bool,
+}
+
+impl Layout {
+    /// The same behind that many blanks.
+    pub(crate) fn indented(self, indent: usize) -> Self {
+        let width = self.width.map(|width| width.saturating_sub(indent));
+        Self { width, ..self }
+    }
+
+    /// Where lines of text end, in columns; nowhere in a pipe.
+    pub(crate) fn text_width(self) -> usize {
+        self.width.unwrap_or(usize::MAX)
+    }
 }
 
 impl Default for Layout {

@@ -17,7 +17,10 @@ use crate::{
     connect,
     documents::STANDARD_INPUT,
     error::Error,
-    output::pod::{PodPage, pod_json},
+    output::{
+        Layout,
+        pod::{PodPage, pod_json},
+    },
     pod::{
         PodError, PodName,
         decided::{AskedReplica, DecidedPod, DecisionOrigin, KeptReviews},
@@ -86,8 +89,14 @@ impl ExplainPodArgs {
         };
         session.screen.print(&match session.format {
             Format::Table => {
-                let pages: Vec<String> = decided.iter().map(|pod| PodPage(pod).to_string()).collect();
-                pages.join("\n")
+                let layout = Layout {
+                    width: session.screen.width(),
+                    ..Layout::default()
+                };
+                let pages = decided
+                    .iter()
+                    .map(|decided| PodPage { decided, layout }.to_string());
+                pages.collect::<Vec<_>>().join("\n")
             }
             Format::Json => match decided.as_slice() {
                 [pod] => format!("{:#}\n", pod_json(pod)),

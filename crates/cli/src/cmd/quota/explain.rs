@@ -7,9 +7,12 @@ use crate::{
     args::Format,
     connect,
     error::Error,
-    output::quota::{
-        explained::{PodQuotaPage, QuotaPage},
-        json::{pod_json, quota_json},
+    output::{
+        Layout,
+        quota::{
+            explained::{PodQuotaPage, QuotaPage},
+            json::{pod_json, quota_json},
+        },
     },
     quota::{QuotaError, QuotaRef, QuotaSubject},
 };
@@ -32,6 +35,10 @@ pub(super) struct ExplainQuotaArgs {
 
 impl ExplainQuotaArgs {
     pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
+        let layout = Layout {
+            width: session.screen.width(),
+            ..Layout::default()
+        };
         let text = match &self.subject {
             QuotaSubject::Pod(pod) => {
                 let answers = connect::explained_pod(&session.connect, pod).await?;
@@ -39,6 +46,7 @@ impl ExplainQuotaArgs {
                     Format::Table => PodQuotaPage {
                         pod,
                         answers: &answers,
+                        layout,
                     }
                     .to_string(),
                     Format::Json => format!("{:#}\n", pod_json(pod, &answers)),
@@ -55,7 +63,11 @@ impl ExplainQuotaArgs {
                     return Err(unknown(quota, nearest).into());
                 }
                 match session.format {
-                    Format::Table => QuotaPage { answers: &answers }.to_string(),
+                    Format::Table => QuotaPage {
+                        answers: &answers,
+                        layout,
+                    }
+                    .to_string(),
                     Format::Json => format!("{:#}\n", quota_json(&answers)),
                 }
             }

@@ -7,9 +7,12 @@ use crate::{
     args::Format,
     connect,
     error::Error,
-    output::quota::{
-        json::tree_json,
-        tree::{TreePage, TreeTable},
+    output::{
+        Layout,
+        quota::{
+            json::tree_json,
+            tree::{TreePage, TreeTable},
+        },
     },
     quota::{QuotaError, QuotaRef, answers::SeenQuotas, drawing::draw},
 };
@@ -56,6 +59,10 @@ impl TreeArgs {
                 answers: &answers,
                 drawn: &drawn,
                 table,
+                layout: Layout {
+                    width: session.screen.width(),
+                    ..Layout::default()
+                },
             }
             .to_string(),
             Format::Json => format!("{:#}\n", tree_json(&answers, &drawn)),

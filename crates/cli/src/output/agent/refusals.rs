@@ -2,11 +2,13 @@
 
 use headroom_proto::status::ProgramStatus;
 
+use crate::output::{Layout, slo::lines::wrapped_at};
+
 /// Lines of a log that a table has room for; the verdict is among the last.
 const LINES: usize = 8;
 
 /// A part for each program that was refused; programs of which the same was said share one. Empty if none was.
-pub(super) fn render(programs: &[ProgramStatus]) -> String {
+pub(super) fn render(programs: &[ProgramStatus], layout: Layout) -> String {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for program in programs {
         let Some(log) = program.verifier_log.as_deref() else {
@@ -18,15 +20,19 @@ pub(super) fn render(programs: &[ProgramStatus]) -> String {
             None => parts.push((log, vec![hook])),
         }
     }
-    parts.into_iter().map(|(log, hooks)| part(log, &hooks)).collect()
+    parts
+        .into_iter()
+        .map(|(log, hooks)| part(log, &hooks, layout))
+        .collect()
 }
 
-fn part(log: &str, hooks: &[&str]) -> String {
+fn part(log: &str, hooks: &[&str], layout: Layout) -> String {
     let lines: Vec<&str> = log.lines().collect();
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
-    format!(
-        "\nthe kernel's verifier refused the program for {}; the end of its log (-o json has more):\n  {}\n",
-        hooks.join(", "),
-        last.join("\n  ")
-    )
+    let sentence = format!(
+        "the kernel's verifier refused the program for {}; the end of its log (-o json has more):",
+        hooks.join(", ")
+    );
+    let sentence = wrapped_at(layout.text_width(), 0, &sentence);
+    format!("\n{sentence}  {}\n", last.join("\n  "))
 }

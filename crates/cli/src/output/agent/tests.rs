@@ -258,6 +258,33 @@ fn the_signals_of_an_agent() {
 }
 
 #[test]
+fn the_status_of_an_agent_fits_80_120_and_200_columns() {
+    let id = "01234567-89ab-cdef-0123-456789abcdef".to_owned();
+    let agent = Status {
+        node: "ip-10-0-12-34.eu-central-1.compute.internal".to_owned(),
+        node_uid: id.clone(),
+        boot_id: id,
+        history: HistoryStatus {
+            why:
+                "the checkpoint was written by another boot of this node and is too old to count for anything"
+                    .to_owned(),
+            ..agent().history
+        },
+        ..agent()
+    };
+    for columns in [80, 120, 200] {
+        let layout = Layout {
+            width: Some(columns),
+            ..Layout::default()
+        };
+        let text = status(&agent, layout);
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(columns), "{text}");
+        assert_snapshot!(format!("status_at_{columns}"), text);
+    }
+}
+
+#[test]
 fn an_agent_fits_80_columns() {
     let layout = Layout {
         width: Some(80),

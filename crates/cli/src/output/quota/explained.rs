@@ -3,11 +3,15 @@
 use std::fmt;
 
 use headroom_proto::v1alpha1::{
-    ExplainQuotaPodResponse, ExplainQuotaResponse, ExplainedQuota, QuotaNamespace, QuotaStatus,
+    ExplainQuotaPodResponse, ExplainQuotaResponse, ExplainedQuota, PodAmount, QuotaNamespace, QuotaStatus,
 };
 
 use super::{
-    super::slo::lines::{printable, wrapped},
+    super::{
+        Layout,
+        slo::lines::{printable, wrapped_at},
+    },
+    page_width,
     resources::resource_table,
     verdict_sentence, write_sights,
 };
@@ -16,30 +20,32 @@ use crate::{human_numbers::counted, pod::PodName, quota::answers::QuotaAnswers};
 /// All quotas of a name.
 pub(crate) struct QuotaPage<'a> {
     pub(crate) answers: &'a QuotaAnswers<ExplainQuotaResponse>,
+    pub(crate) layout: Layout,
 }
 
 /// The quota of a pod.
 pub(crate) struct PodQuotaPage<'a> {
     pub(crate) pod: &'a PodName,
     pub(crate) answers: &'a QuotaAnswers<ExplainQuotaPodResponse>,
+    pub(crate) layout: Layout,
 }
 
 impl fmt::Display for QuotaPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_sights(f, self.answers, |answer| answer.sight.as_ref())?;
+        write_sights(f, self.layout, self.answers, |answer| answer.sight.as_ref())?;
         let Some(answer) = self.answers.first(|answer| answer.sight.as_ref()) else {
             return Ok(());
         };
         for quota in &answer.quotas {
             writeln!(f)?;
-            write_quota(f, quota)?;
+            write_quota(f, quota, self.layout)?;
         }
         for other in self
             .answers
             .successes()
             .filter(|other| !std::ptr::eq(*other, answer))
         {
-            write_difference(f, answer, other)?;
+            write_difference(f, answer, other, page_width(self.layout))?;
         }
         Ok(())
     }
@@ -50,6 +56,7 @@ fn write_difference(
     f: &mut fmt::Formatter<'_>,
     answer: &ExplainQuotaResponse,
     other: &ExplainQuotaResponse,
+    width: usize,
 ) -> fmt::Result {
     let replica = other
         .sight
@@ -59,7 +66,8 @@ fn write_difference(
     for quota in &other.quotas {
         let same = answer.quotas.iter().find(|same| same.uid == quota.uid);
         let (Some(verdict), Some(same)) = (&quota.verdict, same) else {
-            f.write_str(&wrapped(
+            f.write_str(&wrapped_at(
+                width,
                 0,
                 &format!("replica {replica} knows another quota of the name"),
             ))?;
@@ -70,7 +78,8 @@ fn write_difference(
             .as_ref()
             .is_none_or(|same| same.result != verdict.result)
         {
-            f.write_str(&wrapped(
+            f.write_str(&wrapped_at(
+                width,
                 0,
                 &format!(
                     "replica {replica} says of a new pod: {}",
@@ -82,7 +91,8 @@ fn write_difference(
     Ok(())
 }
 
-fn write_quota(f: &mut fmt::Formatter<'_>, explained: &ExplainedQuota) -> fmt::Result {
+fn write_quota(f: &mut fmt::Formatter<'_>, explained: &ExplainedQuota, layout: Layout) -> fmt::Result {
+    let width = page_width(layout);
     let ExplainedQuota {
         status,
         uid: _,
@@ -98,18 +108,19 @@ fn write_quota(f: &mut fmt::Formatter<'_>, explained: &ExplainedQuota) -> fmt::R
     } = explained;
     let empty = QuotaStatus::default();
     let status = status.as_ref().unwrap_or(&empty);
-    f.write_str(&wrapped(
+    f.write_str(&wrapped_at(
+        width,
         0,
         &format!("quota {}/{}", status.namespace, status.name),
     ))?;
-    f.write_str(&wrapped(2, &place(status, above, way_end, *children)))?;
+    f.write_str(&wrapped_at(width, 2, &place(status, above, way_end, *children)))?;
     if *of_the_name > 1 {
         let text = format!("{of_the_name} quotas have this name; pods that name it are refused");
-        f.write_str(&wrapped(2, &text))?;
+        f.write_str(&wrapped_at(width, 2, &text))?;
     }
-    write_status(f, status)?;
+    write_status(f, status, layout)?;
     for namespace in namespaces {
-        f.write_str(&wrapped(2, &namespace_sentence(namespace)))?;
+        f.write_str(&wrapped_at(width, 2, &namespace_sentence(namespace)))?;
     }
     if *namespaces_left_out > 0 {
         writeln!(f, "  {namespaces_left_out} more namespaces had no room")?;
@@ -119,13 +130,13 @@ fn write_quota(f: &mut fmt::Formatter<'_>, explained: &ExplainedQuota) -> fmt::R
             "a new pod with its name in the label: {}",
             verdict_sentence(verdict)
         );
-        f.write_str(&wrapped(2, &text))?;
+        f.write_str(&wrapped_at(width, 2, &text))?;
     }
     for fault in faults {
-        f.write_str(&wrapped(2, &format!("wrong as it is stored: {fault}")))?;
+        f.write_str(&wrapped_at(width, 2, &format!("wrong as it is stored: {fault}")))?;
     }
     if !noted.is_empty() {
-        f.write_str(&wrapped(2, &format!("noted by the scheduler: {noted}")))?;
+        f.write_str(&wrapped_at(width, 2, &format!("noted by the scheduler: {noted}")))?;
     }
     Ok(())
 }
@@ -158,7 +169,8 @@ fn place(status: &QuotaStatus, above: &[String], way_end: &str, children: u64) -
     format!("{way}{parts}{tree}")
 }
 
-fn write_status(f: &mut fmt::Formatter<'_>, status: &QuotaStatus) -> fmt::Result {
+fn write_status(f: &mut fmt::Formatter<'_>, status: &QuotaStatus, layout: Layout) -> fmt::Result {
+    let width = page_width(layout);
     let QuotaStatus {
         is_going,
         is_pending,
@@ -179,7 +191,7 @@ fn write_status(f: &mut fmt::Formatter<'_>, status: &QuotaStatus) -> fmt::Result
     }
     if !unreadable.is_empty() {
         let text = format!("every pod that is compared with it is refused: {unreadable}");
-        f.write_str(&wrapped(2, &text))?;
+        f.write_str(&wrapped_at(width, 2, &text))?;
     }
     match pods {
         Some(pods) => writeln!(f, "  {}, and {claims} just admitted", counted(*pods, "pod"))?,
@@ -187,7 +199,7 @@ fn write_status(f: &mut fmt::Formatter<'_>, status: &QuotaStatus) -> fmt::Result
     }
     if !resources.is_empty() {
         writeln!(f)?;
-        for line in resource_table(status).lines() {
+        for line in resource_table(status, layout.indented(4)).lines() {
             writeln!(f, "    {line}")?;
         }
         writeln!(f)?;
@@ -212,8 +224,9 @@ fn namespace_sentence(of: &QuotaNamespace) -> String {
 
 impl fmt::Display for PodQuotaPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pod, answers } = self;
-        write_sights(f, answers, |answer| answer.sight.as_ref())?;
+        let Self { pod, answers, layout } = self;
+        let width = page_width(*layout);
+        write_sights(f, *layout, answers, |answer| answer.sight.as_ref())?;
         let Some(answer) = answers.first(|answer| answer.sight.as_ref()) else {
             return Ok(());
         };
@@ -230,7 +243,8 @@ impl fmt::Display for PodQuotaPage<'_> {
         } = answer;
         writeln!(f, "\npod {}", printable(&pod.to_string()))?;
         if !is_known {
-            f.write_str(&wrapped(
+            f.write_str(&wrapped_at(
+                width,
                 2,
                 "the webhook does not know it; this is what a pod without a label would be",
             ))?;
@@ -240,32 +254,39 @@ impl fmt::Display for PodQuotaPage<'_> {
             (quota, "") => format!("it belongs to quota {quota} ({rule})"),
             (quota, label) => format!("it belongs to quota {quota} ({rule}: its label is {label})"),
         };
-        f.write_str(&wrapped(2, &belongs))?;
+        f.write_str(&wrapped_at(width, 2, &belongs))?;
         if !requested.is_empty() {
-            let amounts = requested
-                .iter()
-                .map(|of| format!("{}={}", of.resource, of.amount));
-            let amounts: Vec<String> = amounts.collect();
-            let counted = if *is_counted {
-                ""
-            } else {
-                ", which does not count yet"
-            };
-            f.write_str(&wrapped(
-                2,
-                &format!("it asks for {}{counted}", amounts.join(", ")),
-            ))?;
+            f.write_str(&wrapped_at(width, 2, &requests_sentence(requested, *is_counted)))?;
         }
         if let Some(verdict) = verdict {
-            f.write_str(&wrapped(
+            f.write_str(&wrapped_at(
+                width,
                 2,
                 &format!("were it created now: {}", verdict_sentence(verdict)),
             ))?;
         }
         for quota in quotas {
-            f.write_str(&wrapped(0, &format!("quota {}/{}", quota.namespace, quota.name)))?;
-            write_status(f, quota)?;
+            f.write_str(&wrapped_at(
+                width,
+                0,
+                &format!("quota {}/{}", quota.namespace, quota.name),
+            ))?;
+            write_status(f, quota, *layout)?;
         }
         Ok(())
     }
+}
+
+/// What a pod asks for.
+fn requests_sentence(requested: &[PodAmount], is_counted: bool) -> String {
+    let amounts: Vec<String> = requested
+        .iter()
+        .map(|of| format!("{}={}", of.resource, of.amount))
+        .collect();
+    let counted = if is_counted {
+        ""
+    } else {
+        ", which does not count yet"
+    };
+    format!("it asks for {}{counted}", amounts.join(", "))
 }

@@ -4,22 +4,26 @@ use headroom_proto::v1alpha1::{QuotaResource, QuotaStatus};
 
 use super::super::{
     slo::lines::printable,
-    table::{Column, table},
+    table::{
+        Cell,
+        Column::{Number, Text},
+        Layout, RankedColumn, Table,
+    },
 };
 
 /// Columns of the table.
-const COLUMNS: [Column; 7] = [
-    Column::Text("RESOURCE"),
-    Column::Number("MIN"),
-    Column::Number("MAX"),
-    Column::Number("LIMIT"),
-    Column::Number("USED"),
-    Column::Number("CLAIMED"),
-    Column::Number("LEFT"),
+const COLUMNS: [RankedColumn; 7] = [
+    Text("RESOURCE").always(),
+    Number("MIN").ranked(3),
+    Number("MAX").ranked(2),
+    Number("LIMIT").ranked(1),
+    Number("USED").ranked(0),
+    Number("CLAIMED").ranked(4),
+    Number("LEFT").always(),
 ];
 
 /// One row for each resource.
-pub(super) fn resource_table(quota: &QuotaStatus) -> String {
+pub(super) fn resource_table(quota: &QuotaStatus, layout: Layout) -> String {
     let rows = quota.resources.iter().map(|resource| {
         let QuotaResource {
             resource: name,
@@ -46,7 +50,9 @@ pub(super) fn resource_table(quota: &QuotaStatus) -> String {
             amount(left.as_ref()),
         ]
     });
-    table(&COLUMNS, rows)
+    Table::new(&COLUMNS, rows.map(|row| row.map(Cell::from)))
+        .render(layout)
+        .plain()
 }
 
 /// An amount; `-` for none.

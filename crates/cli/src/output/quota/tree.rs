@@ -6,7 +6,11 @@ use headroom_proto::v1alpha1::{QuotaResource, QuotaStatus};
 
 use super::{super::slo::lines::printable, resources::amount, write_sights};
 use crate::{
-    output::table::{Column, table},
+    output::table::{
+        Cell,
+        Column::{Number, Text},
+        Layout, RankedColumn, Table,
+    },
     quota::{
         answers::{QuotaAnswers, SeenQuotas},
         drawing::DrawnQuota,
@@ -22,21 +26,21 @@ pub(crate) enum TreeTable {
     Usage,
 }
 
-const AMOUNTS: [Column; 5] = [
-    Column::Text("QUOTA"),
-    Column::Text("NAMESPACE"),
-    Column::Text("RESOURCE"),
-    Column::Number("MIN"),
-    Column::Number("MAX"),
+const AMOUNTS: [RankedColumn; 5] = [
+    Text("QUOTA").always(),
+    Text("NAMESPACE").ranked(1),
+    Text("RESOURCE").always(),
+    Number("MIN").ranked(0),
+    Number("MAX").always(),
 ];
-const USAGE: [Column; 7] = [
-    Column::Text("QUOTA"),
-    Column::Number("PODS"),
-    Column::Text("RESOURCE"),
-    Column::Number("USED"),
-    Column::Number("CLAIMED"),
-    Column::Number("LIMIT"),
-    Column::Number("LEFT"),
+const USAGE: [RankedColumn; 7] = [
+    Text("QUOTA").always(),
+    Number("PODS").ranked(2),
+    Text("RESOURCE").always(),
+    Number("USED").ranked(0),
+    Number("CLAIMED").ranked(3),
+    Number("LIMIT").ranked(1),
+    Number("LEFT").always(),
 ];
 
 /// The tree.
@@ -44,21 +48,32 @@ pub(crate) struct TreePage<'a> {
     pub(crate) answers: &'a QuotaAnswers<SeenQuotas>,
     pub(crate) drawn: &'a [DrawnQuota<'a>],
     pub(crate) table: TreeTable,
+    pub(crate) layout: Layout,
 }
 
 impl fmt::Display for TreePage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_sights(f, self.answers, |seen| Some(&seen.sight))?;
+        write_sights(f, self.layout, self.answers, |seen| Some(&seen.sight))?;
         writeln!(f)?;
         if self.drawn.is_empty() {
             return writeln!(f, "there is no ElasticQuota");
         }
         let rows = self.drawn.iter().flat_map(rows);
         f.write_str(&match self.table {
-            TreeTable::Amounts => table(&AMOUNTS, rows.map(|row| row.amounts())),
-            TreeTable::Usage => table(&USAGE, rows.map(|row| row.usage())),
+            TreeTable::Amounts => table(&AMOUNTS, rows.map(|row| row.amounts()), self.layout),
+            TreeTable::Usage => table(&USAGE, rows.map(|row| row.usage()), self.layout),
         })
     }
+}
+
+fn table<const N: usize>(
+    columns: &[RankedColumn; N],
+    rows: impl Iterator<Item = [String; N]>,
+    layout: Layout,
+) -> String {
+    Table::new(columns, rows.map(|row| row.map(Cell::from)))
+        .render(layout)
+        .plain()
 }
 
 /// A resource of a quota; without one where it names none. The first row of a quota says which it is.

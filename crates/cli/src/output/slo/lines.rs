@@ -1,18 +1,23 @@
-//! Lines of 80 columns, without characters that move a terminal's cursor.
+//! Lines of 80 columns, or of the terminal's, without characters that move a terminal's cursor.
 
 use std::fmt::Write as _;
 
 /// Columns of a page.
-pub(super) const WIDTH: usize = 80;
+pub(in crate::output) const WIDTH: usize = 80;
 
 /// Breaks a text between words, each line behind that many blanks. A word that is too long has a line of its own.
 pub(in crate::output) fn wrapped(indent: usize, text: &str) -> String {
+    wrapped_at(WIDTH, indent, text)
+}
+
+/// The same for lines of that width, in columns.
+pub(in crate::output) fn wrapped_at(width: usize, indent: usize, text: &str) -> String {
     let text = printable(text);
     let mut lines = String::new();
     let mut used = 0;
     for word in text.split(' ') {
         let length = word.chars().count();
-        if used > 0 && used + 1 + length > WIDTH {
+        if used > 0 && used + 1 + length > width {
             lines.push('\n');
             used = 0;
         }
