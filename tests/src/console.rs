@@ -26,6 +26,14 @@ pub fn commands(page: &str) -> Vec<String> {
     commands
 }
 
+/// The commands in code spans of a page that begin like this; entries of the journal are records, and no such page.
+pub fn inline(page: &str, start: &str) -> Vec<String> {
+    let blocks = page.split("```").step_by(2);
+    let spans = blocks.flat_map(|text| text.split('`').skip(1).step_by(2));
+    let commands = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
+    commands.filter(|command| command.starts_with(start)).collect()
+}
+
 /// What stands between that heading of second order and the next one.
 pub fn section<'p>(page: &'p str, heading: &str) -> &'p str {
     let starts = format!("\n## {heading}\n");
@@ -52,6 +60,12 @@ pub fn pages(root: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_in_sentences_are_told_from_other_code() {
+        let page = "`one a` and `one\nb`, not `two one c`\n```console\n$ one `d`\n```\nbut `one e`\n";
+        assert_eq!(inline(page, "one "), ["one a", "one b", "one e"]);
+    }
 
     #[test]
     fn a_section_ends_at_the_next_heading() {

@@ -2,11 +2,12 @@
 //! `tests/process/names.rs` and `tests/process/named_tests.rs`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
+use cargo_metadata::MetadataCommand;
 use syn::{
     ImplItemFn, ItemEnum, ItemFn, ItemImpl, ItemStruct, ItemTrait, ItemType, ItemUnion, Macro, TraitItemFn,
     visit::{self, Visit},
@@ -25,6 +26,23 @@ pub struct Names {
 struct Reader<'n> {
     path: &'n Path,
     names: &'n mut Names,
+}
+
+/// The functions of all packages of a workspace, tests included.
+///
+/// # Panics
+/// If cargo does not describe the workspace, or a file cannot be read or is no Rust.
+#[expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+pub fn workspace_functions(root: &Path) -> BTreeSet<String> {
+    let mut command = MetadataCommand::new();
+    let metadata = command.current_dir(root).no_deps().exec();
+    let packages = metadata.expect("cargo describes the workspace").packages;
+    let folders = packages.iter().map(|package| package.manifest_path.parent());
+    let functions = folders.flat_map(|folder| {
+        let folder = folder.expect("a folder").as_std_path();
+        Names::read(folder).functions.into_keys()
+    });
+    functions.collect()
 }
 
 impl Names {

@@ -44,7 +44,8 @@ impl Terminal {
         Self { columns }
     }
 
-    /// Runs a program, with input, output and errors on the terminal, until it ends by itself.
+    /// Runs a program, with input, output and errors on the terminal, until it ends by itself. It has colours, unless its
+    /// environment has `NO_COLOR`.
     ///
     /// # Panics
     /// There is no terminal to be had, the program does not start or end, or prints what is no text.
@@ -63,7 +64,7 @@ impl Terminal {
         tcsetattr(&pty.slave, SetArg::TCSANOW, &modes).expect("set its modes");
         let another = || pty.slave.try_clone().expect("another handle");
         command.stdin(another()).stdout(another()).stderr(another());
-        command.env("TERM", "xterm-256color").env_remove("NO_COLOR");
+        command.env("TERM", "xterm-256color");
         let mut child = command.spawn().expect("start it");
         // With the program's handles the terminal ends.
         drop((command, pty.slave));

@@ -11,9 +11,9 @@ use e2e::{
     scripted_agent::{ScriptedAgent, hint},
     stand::{AUTO, Stand, allocatable, until},
 };
-use headroom_domain::hint::Brake;
+use headroom_domain::{hint::Brake, names};
 use headroom_proto::v1alpha1::Verdict;
-use headroom_testbed::{accounts, agent::write_secret, webhook::Webhook};
+use headroom_testbed::{accounts, agent::write_secret, programs::get, webhook::Webhook};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -148,7 +148,7 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
     let webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;
     let node = stand.create_node("n1", "4", "8Gi").await;
-    let _agent = reporting(&stand, &webhook, &node).await;
+    let mut agent = reporting(&stand, &webhook, &node).await;
     stand
         .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
         .await;
@@ -254,6 +254,28 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
             .any(|line| line.ends_with("No agent has reported yet.")),
         "{told}"
     );
+    what_auto_would_give_is_a_metric(&stand, &webhook, &uid, &mut agent).await;
+}
+
+/// Node `n1` goes to mode `off`, and its agent goes on reporting.
+async fn what_auto_would_give_is_a_metric(
+    stand: &Stand,
+    webhook: &Webhook,
+    uid: &str,
+    agent: &mut ScriptedAgent,
+) {
+    stand.annotate("n1", names::MODE, "off").await;
+    let mut seq = 7;
+    until("the metric has what auto would give", async || {
+        seq += 1;
+        agent.report(&hint("n1", uid, seq, 150)).await.expect("an answer");
+        let (_, body) = get(webhook.admin, "/metrics").await.expect("metrics");
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let has = |line: &str| text.lines().any(|shown| shown == line);
+        has(r#"headroom_webhook_would_ratio{pool="all",resource="cpu"} 1.5"#)
+            && has(r#"headroom_webhook_would_ratio{pool="all",resource="memory"} 1"#)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

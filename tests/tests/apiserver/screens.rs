@@ -312,6 +312,17 @@ impl ShownCluster {
             .add(&format!("kubectl headroom {line}"), sameness, screens);
     }
 
+    /// A terminal has colours, unless the variable of all programs is set.
+    fn assert_colours(&self, flags: &[&str]) {
+        for (no_color, is_styled) in [(None, true), (Some("1"), false), (Some(""), true)] {
+            let mut command = Command::new(&self.stand.programs.cli);
+            command.env_clear().current_dir(self.stand.cluster.dir());
+            command.envs(no_color.map(|value| ("NO_COLOR", value)));
+            command.arg("top").args(flags);
+            assert_eq!(NARROW.run(command).is_styled, is_styled, "NO_COLOR={no_color:?}");
+        }
+    }
+
     fn show_all(&mut self) {
         let (hints, ca) = (
             self.webhook.hints.to_string(),
@@ -319,6 +330,7 @@ impl ShownCluster {
         );
         let kubeconfig = self.stand.cluster.kubeconfig().display().to_string();
         let debug = ["--addr", &hints, "--ca-file", &ca, "--token-file", "token"];
+        self.assert_colours(&debug);
         for line in [
             "top",
             "top -o wide",

@@ -3,9 +3,8 @@
 
 use std::{collections::BTreeSet, ffi::OsString, fs};
 
-use cargo_metadata::MetadataCommand;
-use clap::Parser;
-use e2e::{console, names::Names};
+use clap::{Parser, error::ErrorKind};
+use e2e::{console, names::workspace_functions};
 use xtask::{demo::Demo, suite, workspace};
 
 /// Who runs a command.
@@ -28,6 +27,7 @@ const DEMO: RunBy = Test("the_demo_holds_what_it_claims_and_takes_the_readmes_co
 const CONFIG_PAGE: RunBy = Test("the_page_shows_what_the_commands_print");
 const CONFIG: RunBy = Test("what_is_stored_is_explained_and_compared");
 const QUOTAS: RunBy = Test("quotas_and_their_pods_are_shown_as_admission_judges_them");
+
 const ADVISE: RunBy = Test("a_servers_past_says_what_each_pool_would_have_been_given");
 const SIMULATED: RunBy = Test("advice_is_what_the_simulators_own_estimator_gives");
 
@@ -60,7 +60,7 @@ static SHOWN: &[(&str, RunBy)] = &[
     ),
     (
         "kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14 --save past --html advice.html",
-        Test("a_server_in_the_cluster_is_asked_through_the_api_server"),
+        ADVISE,
     ),
     (
         "kubectl headroom advise --from past --lo 0.50 --theta 95 -o json",
@@ -123,10 +123,13 @@ enum Xtask {
     },
 }
 
+/// What commands of the plugin begin with.
+const PLUGIN: &str = "kubectl headroom ";
+
 /// What the program of a command says against it.
 fn refusal(command: &str) -> Option<String> {
     let words = command.split(' ');
-    if let Some(rest) = command.strip_prefix("kubectl headroom ") {
+    if let Some(rest) = command.strip_prefix(PLUGIN) {
         let words = ["kubectl-headroom"].into_iter().chain(rest.split(' '));
         let parsed = kubectl_headroom::args::Args::try_parse_from(words);
         parsed.err().map(|error| error.to_string())
@@ -154,17 +157,7 @@ fn is_on(page: &str, command: &str) -> bool {
 #[test]
 fn each_command_of_a_page_is_taken_by_its_program_and_run_by_a_test() {
     let root = workspace::root();
-    let mut command = MetadataCommand::new();
-    let metadata = command.current_dir(&root).no_deps().exec();
-    let functions: BTreeSet<String> = metadata
-        .expect("cargo describes the workspace")
-        .packages
-        .iter()
-        .flat_map(|package| {
-            let folder = package.manifest_path.parent().expect("a folder");
-            Names::read(folder.as_std_path()).functions.into_keys()
-        })
-        .collect();
+    let functions = workspace_functions(&root);
     let (mut wrong, mut shown) = (Vec::new(), BTreeSet::new());
     for page in console::pages(&root) {
         let text = fs::read_to_string(root.join(&page)).expect("a page");
@@ -186,6 +179,39 @@ fn each_command_of_a_page_is_taken_by_its_program_and_run_by_a_test() {
     let stale = SHOWN.iter().filter(|(command, _)| !shown.contains(*command));
     wrong.extend(stale.map(|(command, _)| format!("no page shows {command}")));
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What is wrong with a command that a sentence names: a word or flag that there is not. It need not be whole, nor are its
+/// values real.
+fn misnomer(command: &str) -> Option<String> {
+    let words = ["kubectl-headroom"]
+        .into_iter()
+        .chain(command.strip_prefix(PLUGIN)?.split(' '));
+    let error = kubectl_headroom::args::Args::try_parse_from(words).err()?;
+    let is_unknown = matches!(
+        error.kind(),
+        ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
+    );
+    is_unknown.then(|| error.to_string())
+}
+
+#[test]
+fn each_command_that_a_sentence_names_is_there() {
+    let root = workspace::root();
+    let (mut wrong, mut named) = (Vec::new(), 0);
+    for page in console::pages(&root) {
+        let text = fs::read_to_string(root.join(&page)).expect("a page");
+        for command in console::inline(&text, PLUGIN) {
+            named += 1;
+            wrong.extend(misnomer(&command).map(|error| format!("{page}: {command}: {error}")));
+        }
+    }
+    assert!(named > 20, "the pages are read: {named}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(misnomer("kubectl headroom explain"), None);
+    for bad in ["kubectl headroom doctor", "kubectl headroom off --twice"] {
+        assert!(misnomer(bad).is_some(), "{bad}");
+    }
 }
 
 #[test]

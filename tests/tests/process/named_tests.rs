@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use cargo_metadata::MetadataCommand;
-use e2e::names::Names;
+use e2e::names::workspace_functions;
 use xtask::workspace;
 
 /// The pages.
@@ -24,17 +23,7 @@ fn named(page: &str) -> BTreeSet<&str> {
 
 #[test]
 fn the_tests_that_pages_name_are_there() {
-    let mut command = MetadataCommand::new();
-    let metadata = command.current_dir(workspace::root()).no_deps().exec();
-    let functions: BTreeSet<String> = metadata
-        .expect("cargo describes the workspace")
-        .packages
-        .iter()
-        .flat_map(|package| {
-            let folder = package.manifest_path.parent().expect("a folder");
-            Names::read(folder.as_std_path()).functions.into_keys()
-        })
-        .collect();
+    let functions = workspace_functions(&workspace::root());
     for page in PAGES {
         let text = fs::read_to_string(workspace::root().join(page)).expect("a page");
         let named = named(&text);
