@@ -1,6 +1,7 @@
 //! [`Amounts`]: amounts of named resources, as in a container's requests, with Kubernetes' sums and comparisons.
 
 use std::{
+    borrow::{Borrow, Cow},
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
@@ -10,14 +11,32 @@ use serde::{
     de::{Error, MapAccess, Visitor},
 };
 
-use crate::quantity::{Quantity, json::WrittenQuantity};
+use crate::{
+    names,
+    quantity::{Quantity, json::WrittenQuantity},
+};
+
+/// The names that most amounts have: no memory is taken for them.
+const USUAL_NAMES: [&str; 7] = [
+    names::CPU,
+    names::MEMORY,
+    names::BATCH_CPU,
+    names::BATCH_MEMORY,
+    names::MID_CPU,
+    names::MID_MEMORY,
+    "ephemeral-storage",
+];
+
+/// The name of a resource.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ResourceName(Cow<'static, str>);
 
 /// Resource name → amount, in bytewise order of the names. Equal if all amounts are, in whatever form they print.
 ///
 /// JSON is an object of texts or numbers; `null` is empty, of a name that is there twice the last amount counts. It is
 /// written with sorted names and canonical texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Amounts(BTreeMap<String, Quantity>);
+pub struct Amounts(BTreeMap<ResourceName, Quantity>);
 
 impl Amounts {
     /// The amount of a resource; `None` if it is not named, which is not the same as zero.
@@ -31,8 +50,8 @@ impl Amounts {
     }
 
     /// Sets the amount of a resource.
-    pub fn set(&mut self, name: impl Into<String>, amount: Quantity) {
-        self.0.insert(name.into(), amount);
+    pub fn set(&mut self, name: &str, amount: Quantity) {
+        self.0.insert(ResourceName::from(name), amount);
     }
 
     /// Removes a resource, and returns what there was of it.
@@ -47,13 +66,18 @@ impl Amounts {
 
     /// Every resource with its amount, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
-        self.0.iter().map(|(name, amount)| (name.as_str(), amount))
+        self.0.iter().map(|(name, amount)| (&*name.0, amount))
     }
 
     /// The resources of these names, as far as they are there.
     pub fn only(&self, names: &[&str]) -> Self {
-        let named = self.iter().filter(|(name, _)| names.contains(name));
-        named.map(|(name, amount)| (name.to_owned(), *amount)).collect()
+        self.filtered(|name, _| names.contains(&name))
+    }
+
+    /// The resources that are kept.
+    pub fn filtered(&self, is_kept: impl Fn(&str, &Quantity) -> bool) -> Self {
+        let kept = self.0.iter().filter(|(name, amount)| is_kept(&name.0, amount));
+        Self(kept.map(|(name, amount)| (name.clone(), *amount)).collect())
     }
 
     /// The sums of all resources that either names. Each prints as ours does, unless ours is zero or not there, and stays at
@@ -65,9 +89,9 @@ impl Amounts {
     /// Adds the amounts of another, as [`Self::plus`] does, in place: for sums over many.
     pub fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
-            match self.0.get_mut(name) {
+            match self.0.get_mut(&*name.0) {
                 Some(sum) => *sum = sum.saturating_add(amount),
-                None => self.set(name.as_str(), *amount),
+                None => drop(self.0.insert(name.clone(), *amount)),
             }
         }
     }
@@ -78,15 +102,15 @@ impl Amounts {
     }
 
     fn combine(&self, other: &Self, combine: impl Fn(&Quantity, &Quantity) -> Quantity) -> Self {
-        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let names: BTreeSet<&ResourceName> = self.0.keys().chain(other.0.keys()).collect();
         let amount = |name: &str| match (self.get(name), other.get(name)) {
             (Some(ours), Some(theirs)) => Some(combine(ours, theirs)),
             (ours, theirs) => ours.or(theirs).copied(),
         };
         let combined = names
             .into_iter()
-            .filter_map(|name| Some((name.clone(), amount(name)?)));
-        combined.collect()
+            .filter_map(|name| Some((name.clone(), amount(&name.0)?)));
+        Self(combined.collect())
     }
 
     /// True if no resource of `smaller` exceeds ours; one that we do not name is zero here.
@@ -103,9 +127,44 @@ impl Amounts {
     }
 }
 
-impl FromIterator<(String, Quantity)> for Amounts {
-    fn from_iter<I: IntoIterator<Item = (String, Quantity)>>(amounts: I) -> Self {
-        Self(amounts.into_iter().collect())
+impl From<&str> for ResourceName {
+    fn from(name: &str) -> Self {
+        let usual = USUAL_NAMES.into_iter().find(|usual| *usual == name);
+        Self(usual.map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed))
+    }
+}
+
+impl Borrow<str> for ResourceName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'n> FromIterator<(&'n str, Quantity)> for Amounts {
+    fn from_iter<I: IntoIterator<Item = (&'n str, Quantity)>>(amounts: I) -> Self {
+        let amounts = amounts.into_iter();
+        Self(amounts.map(|(name, amount)| (name.into(), amount)).collect())
+    }
+}
+
+/// Reads a name of a resource.
+struct NameText;
+
+impl Visitor<'_> for NameText {
+    type Value = ResourceName;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a resource")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<ResourceName, E> {
+        Ok(name.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for ResourceName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(NameText)
     }
 }
 
@@ -132,9 +191,9 @@ impl<'de> Visitor<'de> for NamedQuantities {
 
     fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Amounts, M::Error> {
         let mut amounts = Amounts::default();
-        while let Some((name, WrittenQuantity(amount))) = members.next_entry::<String, _>()? {
-            let amount = amount.map_err(|error| M::Error::custom(format_args!("{name}: {error}")))?;
-            amounts.set(name, amount);
+        while let Some((name, WrittenQuantity(amount))) = members.next_entry::<ResourceName, _>()? {
+            let amount = amount.map_err(|error| M::Error::custom(format_args!("{}: {error}", name.0)))?;
+            amounts.0.insert(name, amount);
         }
         Ok(amounts)
     }

@@ -16,6 +16,8 @@ const NANO: i128 = 1_000_000_000;
 const LARGEST: i128 = i64::MAX as i128;
 /// The largest amount that is kept of any quantity, in nano units.
 const MOST: i128 = 10_i128.pow(38);
+/// Most digits of a number that is read without a list of them. Times 10¹⁸, or 2⁶⁰, it is far below what 128 bits hold.
+const MOST_SHORT: usize = 18;
 
 /// The family of suffixes that a quantity was written with, and is printed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -166,6 +168,37 @@ fn nano(digits: &[u8], power: i64) -> i128 {
     nano
 }
 
+/// The nano units of any number.
+fn long_nano(whole: &str, fraction: &str, scale: Scale) -> i128 {
+    let digits = whole.bytes().chain(fraction.bytes());
+    let digits: Vec<u8> = digits.map(|digit| digit - b'0').collect();
+    let behind_point = i64::try_from(fraction.len()).unwrap_or(i64::MAX);
+    match scale {
+        Scale::Ten(power) => nano(&digits, i64::from(power) - behind_point),
+        Scale::Two(shift) => nano(&shifted(&digits, shift), -behind_point).min(LARGEST * NANO),
+    }
+}
+
+/// The nano units of a number whose digits are few and whose scale is a usual one; `None` for any other, which takes a list of
+/// digits.
+fn short_nano(whole: &str, fraction: &str, scale: Scale) -> Option<i128> {
+    if whole.len() + fraction.len() > MOST_SHORT {
+        return None;
+    }
+    let digits = whole.bytes().chain(fraction.bytes());
+    let number = digits.fold(0, |number: i128, digit| number * 10 + i128::from(digit - b'0'));
+    match scale {
+        Scale::Ten(power) => {
+            let place = power
+                .checked_sub(i32::try_from(fraction.len()).ok()?)?
+                .checked_add(9)?;
+            let place = u32::try_from(place).ok().filter(|place| *place <= 18)?;
+            Some(number * 10_i128.pow(place))
+        }
+        Scale::Two(shift) => fraction.is_empty().then(|| (number << shift).min(LARGEST) * NANO),
+    }
+}
+
 /// The decimal digits of `digits` × 2^`shift`, for a shift of at most 60.
 fn shifted(digits: &[u8], shift: u32) -> Vec<u8> {
     let mut product = Vec::with_capacity(digits.len() + 19);
@@ -207,16 +240,7 @@ impl FromStr for Quantity {
             return Err(wrong());
         }
         let (scale, mut format) = suffix(rest).ok_or_else(wrong)?;
-        let digits: Vec<u8> = whole
-            .bytes()
-            .chain(fraction.bytes())
-            .map(|digit| digit - b'0')
-            .collect();
-        let behind_point = i64::try_from(fraction.len()).unwrap_or(i64::MAX);
-        let nano = match scale {
-            Scale::Ten(power) => nano(&digits, i64::from(power) - behind_point),
-            Scale::Two(shift) => nano(&shifted(&digits, shift), -behind_point).min(LARGEST * NANO),
-        };
+        let nano = short_nano(whole, fraction, scale).unwrap_or_else(|| long_nano(whole, fraction, scale));
         if format == Format::BinarySi && (1..NANO).contains(&nano) {
             format = Format::DecimalSi;
         }

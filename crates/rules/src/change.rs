@@ -3,8 +3,6 @@
 //! A change names only what differs. [`Changes::apply`] writes it into the list of containers as JSON, where everything
 //! else stays as it is.
 
-use std::collections::BTreeSet;
-
 use headroom_domain::amounts::Amounts;
 use serde_json::{Map, Value};
 
@@ -15,8 +13,8 @@ use crate::container::{ContainerList, Resources};
 pub struct AmountsChange {
     /// Amounts that are new or differ.
     pub set: Amounts,
-    /// Resources that are no longer named.
-    pub removed: BTreeSet<String>,
+    /// Resources that are no longer named, with what there was of each.
+    pub removed: Amounts,
 }
 
 /// What changes in one container.
@@ -58,12 +56,9 @@ pub struct ChangeError {
 impl AmountsChange {
     /// What makes `after` of `before`. An amount that is only spelt differently does not differ.
     pub fn between(before: &Amounts, after: &Amounts) -> Self {
-        let differs = |name: &str| before.get(name) != after.get(name);
-        let set = after.iter().filter(|(name, _)| differs(name));
-        let gone = before.iter().filter(|(name, _)| !after.contains(name));
         Self {
-            set: set.map(|(name, amount)| (name.to_owned(), *amount)).collect(),
-            removed: gone.map(|(name, _)| name.to_owned()).collect(),
+            set: after.filtered(|name, amount| before.get(name) != Some(amount)),
+            removed: before.filtered(|name, _| !after.contains(name)),
         }
     }
 
@@ -92,7 +87,7 @@ impl AmountsChange {
     }
 
     fn apply(&self, amounts: &mut Map<String, Value>) {
-        for name in &self.removed {
+        for (name, _) in self.removed.iter() {
             amounts.remove(name);
         }
         for (name, amount) in self.set.iter() {
@@ -165,8 +160,9 @@ impl Changes {
     }
 
     /// The lists in which something changes, each once.
-    pub fn lists(&self) -> BTreeSet<ContainerList> {
-        self.iter().map(|change| change.list).collect()
+    pub fn lists(&self) -> impl Iterator<Item = ContainerList> {
+        let is_changed = |list: &ContainerList| self.iter().any(|change| change.list == *list);
+        ContainerList::ALL.into_iter().filter(is_changed)
     }
 
     /// Writes the changes of one list into that list, which is the value of the member [`ContainerList::name`] of `spec`.
@@ -209,7 +205,7 @@ mod tests {
         let before = amounts(json!({"a": "1000m", "b": "1", "c": "1"}));
         let change = AmountsChange::between(&before, &amounts(json!({"a": "1", "b": "2", "d": "0"})));
         assert_eq!(change.set, amounts(json!({"b": "2", "d": "0"})));
-        assert_eq!(change.removed, ["c".to_owned()].into());
+        assert_eq!(change.removed, amounts(json!({"c": "1"})));
         assert!(AmountsChange::between(&before, &before).is_empty());
     }
 
@@ -235,7 +231,7 @@ mod tests {
             ContainerChange::between(ContainerList::Main, 0, &same, &same),
             None
         );
-        assert!(Changes::default().is_empty() && Changes::default().lists().is_empty());
+        assert!(Changes::default().is_empty() && Changes::default().lists().next().is_none());
     }
 
     fn changes() -> Changes {
@@ -265,10 +261,7 @@ mod tests {
                     "claims": [{"name": "c"}], "requests": {"kept": "1.0", "new": "1k"}, "limits": {"new": "1k"}}},
             ])
         );
-        assert_eq!(
-            changes().lists(),
-            [ContainerList::Init, ContainerList::Main].into()
-        );
+        assert!(changes().lists().eq(ContainerList::ALL));
     }
 
     #[test]

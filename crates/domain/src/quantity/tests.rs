@@ -406,6 +406,22 @@ proptest! {
     }
 
     #[test]
+    fn few_digits_come_to_the_same_with_and_without_a_list(
+        whole in "[0-9]{0,12}",
+        fraction in "[0-9]{0,8}",
+        ten in -14_i32..22,
+        shift in 0_u32..=60,
+    ) {
+        for scale in [Scale::Ten(ten), Scale::Two(shift)] {
+            if let Some(short) = short_nano(&whole, &fraction, scale) {
+                prop_assert_eq!(short, long_nano(&whole, &fraction, scale));
+            }
+        }
+        prop_assert!(short_nano("12", "5", Scale::Ten(ten.clamp(-8, 10))).is_some());
+        prop_assert!(short_nano("12", "", Scale::Two(shift)).is_some());
+    }
+
+    #[test]
     fn whole_numbers_are_those_that_are_read_out_of_what_is_not_negative(text in texts()) {
         let quantity: Quantity = text.parse().unwrap();
         if let (Some(units), Some(milli)) = (quantity.units(), quantity.milli()) {

@@ -9,6 +9,9 @@ const MOST_VALUES: usize = 3;
 /// Most characters of a key or a value that a text shows. No valid value of a label is longer.
 const LONGEST: usize = 63;
 
+/// What stands around a text.
+const QUOTE: &str = "\"";
+
 /// The first condition of a selector that labels do not meet. Its text is as in `label "app" is "web" and must be "batch"`, with
 /// at most five keys and values, and 63 characters of each.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +93,13 @@ impl fmt::Display for OneOf<'_> {
 impl fmt::Display for QuotedStart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(text) = self;
+        // Keys and values of labels are such words, and every new pod is told of every profile.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+        if text.len() <= LONGEST && text.bytes().all(is_plain) {
+            return [QUOTE, text, QUOTE]
+                .into_iter()
+                .try_for_each(|part| f.write_str(part));
+        }
         match text.char_indices().nth(LONGEST) {
             None => write!(f, "{text:?}"),
             Some((end, _)) => write!(f, "{:?}", format!("{}...", text.get(..end).unwrap_or_default())),

@@ -42,14 +42,12 @@ pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
         replacement::replace(&mut pod.spec, annotation);
     }
     let requests = pod.requests(RequestBasis::Spec);
-    let some = requests.iter().filter(|(_, amount)| !amount.is_zero());
-    some.map(|(name, amount)| (name.to_owned(), *amount)).collect()
+    requests.filtered(|_, amount| !amount.is_zero())
 }
 
 /// What of it a quota limits.
 pub fn cost(requested: &Amounts, quota: &Quota) -> Amounts {
-    let limited = requested.iter().filter(|(name, _)| quota.max.contains(name));
-    limited.map(|(name, amount)| (name.to_owned(), *amount)).collect()
+    requested.filtered(|name, _| quota.max.contains(name))
 }
 
 /// What a Pod costs beyond what it did.
@@ -58,7 +56,7 @@ pub fn growth(cost: &Amounts, before: &Amounts) -> Amounts {
         let before = before.get(name).unwrap_or(&Quantity::ZERO);
         // Amounts stay far below what a difference could exceed.
         let more = amount.checked_sub(before)?;
-        (more > Quantity::ZERO).then(|| (name.to_owned(), more))
+        (more > Quantity::ZERO).then_some((name, more))
     });
     more.collect()
 }

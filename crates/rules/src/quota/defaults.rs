@@ -88,7 +88,7 @@ fn weight(parts: &QuotaParts) -> Result<Option<String>, DefaultsError> {
         .eq(max.iter().map(|(key, _)| key));
     let aligned = max
         .iter()
-        .map(|(key, amount)| (key.to_owned(), *written.get(key).unwrap_or(amount)));
+        .map(|(key, amount)| (key, *written.get(key).unwrap_or(amount)));
     Ok((!has_same).then(|| json(&aligned.collect())))
 }
 

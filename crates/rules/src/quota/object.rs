@@ -162,9 +162,10 @@ impl Quota {
         for version in self.versions().skip(1) {
             let both = smallest.iter().filter_map(|(key, amount)| {
                 let other = version.min.get(key)?;
-                Some((key.to_owned(), *amount.min(other)))
+                Some((key, *amount.min(other)))
             });
-            smallest = Cow::Owned(both.collect());
+            let both = both.collect();
+            smallest = Cow::Owned(both);
         }
         smallest
     }
