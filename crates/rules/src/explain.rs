@@ -7,17 +7,17 @@
 //! ```
 //!
 //! An explanation is bounded whatever the pod is: texts are cut, and what has no room is counted. Nothing of the pod is
-//! kept but what was written.
+//! kept but what was written. One is made for each review and few are read, so texts stand in one buffer until somebody asks.
 
 mod bounded;
 mod difference;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde::Serialize;
 use serde_json::Value;
 
-use self::bounded::{cut, shortened, value_text};
+use self::bounded::{Span, Texts, shortened};
 
 /// Most memory of one explanation, in bytes.
 const MOST_BYTES: usize = 16 << 10;
@@ -29,16 +29,29 @@ const ENTRY_BYTES: usize = 64;
 /// What was made of one pod and why.
 #[derive(Debug, Clone, Default)]
 pub struct Explanation {
-    /// Each profile, in the order of their names.
-    pub profiles: Vec<ProfileVerdict>,
-    /// Each field that was written, in the order of the writes. A later write of a field wins.
-    pub writes: Vec<FieldWrite>,
-    /// Verdicts and writes that had no room.
-    pub left_out: usize,
+    profiles: Vec<NotedVerdict>,
+    writes: Vec<NotedWrite>,
+    texts: Texts,
+    left_out: usize,
     writer: Writer,
-    bytes: usize,
     /// Where paths are made, kept for the next one.
     path: String,
+}
+
+/// What came of a profile, with texts of the explanation.
+#[derive(Debug, Clone)]
+struct NotedVerdict {
+    name: Span,
+    result: VerdictKind,
+    reason: Span,
+}
+
+/// A field that was written, with texts of the explanation.
+#[derive(Debug, Clone)]
+struct NotedWrite {
+    path: Span,
+    value: Option<Span>,
+    writer: Writer,
 }
 
 /// What came of a profile.
@@ -90,9 +103,10 @@ pub enum Writer {
 /// Where an explanation ended, to go back to.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
+    profiles: usize,
     writes: usize,
+    texts: usize,
     left_out: usize,
-    bytes: usize,
 }
 
 impl VerdictKind {
@@ -120,15 +134,11 @@ impl VerdictKind {
 impl PartialEq for Explanation {
     /// What they say; how they were made does not matter.
     fn eq(&self, other: &Self) -> bool {
-        let Self {
-            profiles,
-            writes,
-            left_out,
-            writer: _,
-            bytes,
-            path: _,
-        } = self;
-        (profiles, writes, left_out, bytes) == (&other.profiles, &other.writes, &other.left_out, &other.bytes)
+        let said = |explanation: &Self| {
+            let Self { left_out, .. } = explanation;
+            (explanation.profiles(), explanation.writes(), *left_out)
+        };
+        said(self) == said(other)
     }
 }
 
@@ -140,8 +150,8 @@ impl Default for Writer {
     }
 }
 
-impl std::fmt::Display for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Profile(name) => write!(f, "profile {name}"),
             Self::Rule(name) => f.write_str(name),
@@ -161,23 +171,24 @@ impl Explanation {
         };
     }
 
-    /// Notes what came of a profile. The reason is made only if there is room for it.
-    pub fn note_profile(&mut self, name: &str, result: VerdictKind, reason: impl FnOnce() -> String) {
-        if self.bytes >= MOST_BYTES {
+    /// Notes what came of a profile. `reason` writes why, only if there is room for it.
+    pub fn note_profile(
+        &mut self,
+        name: &str,
+        result: VerdictKind,
+        reason: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
+    ) {
+        if self.is_full() {
             self.left_out = self.left_out.saturating_add(1);
             return;
         }
-        let verdict = ProfileVerdict {
-            name: shortened(name, LONGEST_TEXT),
-            result,
-            reason: cut(reason(), LONGEST_TEXT),
-        };
-        self.count(&[&verdict.name, &verdict.reason]);
-        self.profiles.push(verdict);
+        let name = self.texts.push(name, LONGEST_TEXT);
+        let reason = self.texts.write(LONGEST_TEXT, reason);
+        self.profiles.push(NotedVerdict { name, result, reason });
     }
 
     /// Notes that the value at `path` has become another: each field in it that differs. Absent and `null` are one.
-    pub fn note_change(&mut self, path: &[&str], before: &Value, after: &Value) {
+    pub fn note_change(&mut self, path: &[impl AsRef<str>], before: &Value, after: &Value) {
         difference::note(self, path, None, before, after);
     }
 
@@ -194,67 +205,90 @@ impl Explanation {
 
     /// Notes a field that was written. The path is complete.
     fn note_written(&mut self, path: &str, value: &(impl Serialize + ?Sized)) {
-        self.note_write(path, || Some(value_text(value)));
+        self.note_write(path, |texts| Some(texts.push_json(value)));
     }
 
     /// Notes a field that was removed.
     fn note_removed(&mut self, path: &str) {
-        self.note_write(path, || None);
+        self.note_write(path, |_| None);
     }
 
-    fn note_write(&mut self, path: &str, value: impl FnOnce() -> Option<String>) {
-        if self.bytes >= MOST_BYTES {
+    fn note_write(&mut self, path: &str, value: impl FnOnce(&mut Texts) -> Option<Span>) {
+        if self.is_full() {
             self.left_out = self.left_out.saturating_add(1);
             return;
         }
-        let write = FieldWrite {
-            path: shortened(path, LONGEST_TEXT),
-            value: value(),
-            writer: self.writer.clone(),
-        };
-        let by = match &write.writer {
-            Writer::Profile(name) => &**name,
-            Writer::Rule(_) => "",
-        };
-        self.count(&[&write.path, write.value.as_deref().unwrap_or_default(), by]);
-        self.writes.push(write);
+        let path = self.texts.push(path, LONGEST_TEXT);
+        let value = value(&mut self.texts);
+        let writer = self.writer.clone();
+        self.writes.push(NotedWrite { path, value, writer });
     }
 
-    /// The writes so far.
-    pub fn mark(&self) -> Mark {
+    /// Each profile, in the order of their names.
+    pub fn profiles(&self) -> Vec<ProfileVerdict> {
+        let profiles = self.profiles.iter().map(|profile| ProfileVerdict {
+            name: self.texts.text(profile.name),
+            result: profile.result,
+            reason: self.texts.text(profile.reason),
+        });
+        profiles.collect()
+    }
+
+    /// Each field that was written, in the order of the writes. A later write of a field wins.
+    pub fn writes(&self) -> Vec<FieldWrite> {
+        let writes = self.writes.iter().map(|write| FieldWrite {
+            path: self.texts.text(write.path),
+            value: write.value.map(|value| self.texts.text(value)),
+            writer: write.writer.clone(),
+        });
+        writes.collect()
+    }
+
+    /// Verdicts and writes that had no room.
+    pub const fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// What is noted so far.
+    pub const fn mark(&self) -> Mark {
         Mark {
+            profiles: self.profiles.len(),
             writes: self.writes.len(),
+            texts: self.texts.len(),
             left_out: self.left_out,
-            bytes: self.bytes,
         }
     }
 
-    /// Drops the writes since a mark; verdicts must not have come since.
+    /// Drops what was noted since a mark.
     pub fn drop_since(&mut self, mark: Mark) {
         let Mark {
+            profiles,
             writes,
+            texts,
             left_out,
-            bytes,
         } = mark;
+        self.profiles.truncate(profiles);
         self.writes.truncate(writes);
-        (self.left_out, self.bytes) = (left_out, bytes);
+        self.texts.truncate(texts);
+        self.left_out = left_out;
     }
 
     /// Gives back memory that only further notes would need.
     pub fn shrink(&mut self) {
         self.path = String::new();
+        self.texts.shrink();
         self.profiles.shrink_to_fit();
         self.writes.shrink_to_fit();
     }
 
     /// Its memory, in bytes.
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        let entries = self.profiles.len() + self.writes.len();
+        self.texts.len() + entries * ENTRY_BYTES
     }
 
-    fn count(&mut self, texts: &[&str]) {
-        let texts = texts.iter().map(|text| text.len()).sum::<usize>();
-        self.bytes = self.bytes.saturating_add(texts + ENTRY_BYTES);
+    const fn is_full(&self) -> bool {
+        self.bytes() >= MOST_BYTES
     }
 }
 

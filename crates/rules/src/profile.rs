@@ -14,7 +14,7 @@ mod target;
 mod warnings;
 
 use std::{
-    fmt::Write as _,
+    fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
@@ -30,9 +30,6 @@ pub use self::{
     target::ProfileTarget,
 };
 use crate::switch::{Switch, Switches};
-
-/// Usual length of the reason why a profile is not for a pod, in bytes.
-const USUAL_REASON: usize = 96;
 
 /// Whether a profile is applied with exactly its probability.
 pub static EXACT_PROBABILITY: Switch = Switch {
@@ -156,24 +153,28 @@ impl Profile {
         }
     }
 
-    /// Why it is not for such an object: the selector, and the label that keeps it from matching.
-    fn mismatch(&self, found: ProfileMatch, labels: &Labels, namespace: Option<&Labels>) -> String {
-        let (selector, labels) = match found {
-            ProfileMatch::Matches | ProfileMatch::UnknownNamespace => return String::new(),
-            ProfileMatch::OtherLabels => (("spec.selector", &self.selector), labels),
-            ProfileMatch::OtherNamespace => {
-                let Some(namespace) = namespace else {
-                    return "spec.namespaceSelector: a Reservation is in no namespace".to_owned();
-                };
-                (("spec.namespaceSelector", &self.namespace_selector), namespace)
+    /// Writes why it is not for such an object: the selector, and the label that keeps it from matching.
+    fn write_mismatch(
+        &self,
+        found: ProfileMatch,
+        labels: &Labels,
+        namespace: Option<&Labels>,
+        text: &mut dyn fmt::Write,
+    ) -> fmt::Result {
+        let (field, selector, labels) = match (found, namespace) {
+            (ProfileMatch::Matches | ProfileMatch::UnknownNamespace, _) => return Ok(()),
+            (ProfileMatch::OtherLabels, _) => ("spec.selector", &self.selector, labels),
+            (ProfileMatch::OtherNamespace, Some(namespace)) => {
+                ("spec.namespaceSelector", &self.namespace_selector, namespace)
+            }
+            (ProfileMatch::OtherNamespace, None) => {
+                return text.write_str("spec.namespaceSelector: a Reservation is in no namespace");
             }
         };
-        let ((field, selector), mut text) = (selector, String::with_capacity(USUAL_REASON));
-        if let Some(why) = selector.mismatch(labels) {
-            // A text takes everything.
-            let _is_written = write!(text, "{field}: {why}").is_ok();
+        match selector.mismatch(labels) {
+            Some(why) => write!(text, "{field}: {why}"),
+            None => Ok(()),
         }
-        text
     }
 
     /// True if the profile is applied at this draw, which is a number from 0 to 99, each as likely as the others.

@@ -62,6 +62,8 @@ pub struct Draft<'a> {
     object: Tree<'a>,
     old: Option<Tree<'a>>,
     writes: Writes,
+    /// What was written and why, where somebody may ask for it.
+    explanation: Option<Explanation>,
 }
 
 /// What steps did to a draft.
@@ -71,8 +73,13 @@ pub struct Writes {
     notes: Notes,
     changes: usize,
     only_renews: bool,
-    /// What was written and why, where somebody may ask for it.
-    explanation: Option<Explanation>,
+}
+
+/// What steps did to a draft so far, to go back to.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    writes: Writes,
+    noted: Option<Mark>,
 }
 
 /// What an answer says besides the patch.
@@ -98,6 +105,7 @@ impl<'a> Draft<'a> {
             object,
             old,
             writes: Writes::default(),
+            explanation: None,
         }
     }
 
@@ -152,29 +160,29 @@ impl<'a> Draft<'a> {
 
     /// Notes from now on what is written and why.
     pub(crate) fn begin_explanation(&mut self) {
-        self.writes.explanation = Some(Explanation::default());
+        self.explanation = Some(Explanation::default());
     }
 
     /// What was noted so far; nothing is noted any more.
     pub(crate) fn take_explanation(&mut self) -> Option<Explanation> {
-        self.writes.explanation.take()
+        self.explanation.take()
     }
 
     /// Notes something, if somebody may ask for it.
     pub(crate) fn explain(&mut self, note: impl FnOnce(&mut Explanation)) {
-        if let Some(explanation) = &mut self.writes.explanation {
+        if let Some(explanation) = &mut self.explanation {
             note(explanation);
         }
     }
 
     /// What is noted so far, to go back to.
-    fn mark(&self) -> Option<Mark> {
-        self.writes.explanation.as_ref().map(Explanation::mark)
+    fn explanation_mark(&self) -> Option<Mark> {
+        self.explanation.as_ref().map(Explanation::mark)
     }
 
     /// Drops what was noted since a mark.
     fn forget_since(&mut self, mark: Option<Mark>) {
-        if let (Some(explanation), Some(mark)) = (&mut self.writes.explanation, mark) {
+        if let (Some(explanation), Some(mark)) = (&mut self.explanation, mark) {
             explanation.drop_since(mark);
         }
     }
@@ -206,13 +214,18 @@ impl<'a> Draft<'a> {
     }
 
     /// What steps did so far, to go back to.
-    pub(crate) fn checkpoint(&self) -> Writes {
-        self.writes.clone()
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            writes: self.writes.clone(),
+            noted: self.explanation_mark(),
+        }
     }
 
     /// Drops what was done since a checkpoint.
-    pub(crate) fn roll_back(&mut self, checkpoint: Writes) {
-        self.writes = checkpoint;
+    pub(crate) fn roll_back(&mut self, checkpoint: Checkpoint) {
+        let Checkpoint { writes, noted } = checkpoint;
+        self.writes = writes;
+        self.forget_since(noted);
     }
 
     /// The object as it came.

@@ -238,8 +238,8 @@ mod tests {
             .collect();
         explanation.note_change(&["metadata", "labels"], &Value::Null, &Value::Object(labels));
         for profile in 0..500 {
-            explanation.note_profile(&format!("p{profile}"), VerdictKind::Failed, || {
-                long[..2_000].to_owned()
+            explanation.note_profile(&format!("p{profile}"), VerdictKind::Failed, |why| {
+                why.write_str(&long[..2_000])
             });
         }
         PodDecision {

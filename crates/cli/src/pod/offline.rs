@@ -59,7 +59,7 @@ pub fn decide(pod: &Value, objects: &FileObjects, switches: &Switches) -> Decide
         namespace: namespace.to_owned(),
         name: text("name").to_owned(),
         generate_name: text("generateName").to_owned(),
-        ..shown(completed.explanation)
+        ..shown(&completed.explanation)
     };
     let name = if decision.name.is_empty() {
         &decision.generate_name
@@ -110,19 +110,13 @@ fn missing(newcomer: &Newcomer<'_>, objects: &FileObjects, switches: &Switches) 
 }
 
 /// The decision as the webhook would send it.
-fn shown(explanation: Explanation) -> PodDecision {
-    let Explanation {
-        profiles,
-        writes,
-        left_out,
-        ..
-    } = explanation;
-    let profiles = profiles.into_iter().map(|profile| ProfileVerdict {
+fn shown(explanation: &Explanation) -> PodDecision {
+    let profiles = explanation.profiles().into_iter().map(|profile| ProfileVerdict {
         name: profile.name,
         result: profile.result.name().to_owned(),
         reason: profile.reason,
     });
-    let writes = writes.into_iter().map(|write| FieldWrite {
+    let writes = explanation.writes().into_iter().map(|write| FieldWrite {
         path: write.path,
         value: write.value,
         writer: write.writer.to_string(),
@@ -132,7 +126,7 @@ fn shown(explanation: Explanation) -> PodDecision {
         operation: "CREATE".to_owned(),
         profiles: profiles.collect(),
         writes: writes.collect(),
-        left_out: u32::try_from(left_out).unwrap_or(u32::MAX),
+        left_out: u32::try_from(explanation.left_out()).unwrap_or(u32::MAX),
         ..PodDecision::default()
     }
 }

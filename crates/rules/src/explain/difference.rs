@@ -1,6 +1,6 @@
 //! Walks through two versions of a value side by side and notes each field that differs.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{cmp::Ordering, collections::BTreeMap, fmt::Write as _};
 
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ struct Walk<'e> {
 /// Notes what differs at `path`, or at that member of that element there.
 pub(super) fn note(
     explanation: &mut Explanation,
-    path: &[&str],
+    path: &[impl AsRef<str>],
     inside: Option<(usize, &str)>,
     before: &Value,
     after: &Value,
@@ -31,7 +31,7 @@ pub(super) fn note(
         path: buffer,
     };
     for name in path {
-        walk.push_name(name);
+        walk.push_name(name.as_ref());
     }
     if let Some((at, member)) = inside {
         walk.push_index(at);
@@ -125,7 +125,8 @@ impl Walk<'_> {
     }
 
     fn push_index(&mut self, index: usize) {
-        self.path.extend(["[", &index.to_string(), "]"]);
+        // A text takes everything.
+        let _is_written = write!(self.path, "[{index}]").is_ok();
     }
 }
 

@@ -7,8 +7,8 @@ use super::*;
 
 fn noted(before: &Value, after: &Value) -> Vec<(String, Option<String>)> {
     let mut explanation = Explanation::default();
-    explanation.note_change(&[], before, after);
-    let writes = explanation.writes.into_iter();
+    explanation.note_change(&[""; 0], before, after);
+    let writes = explanation.writes().into_iter();
     writes.map(|write| (write.path, write.value)).collect()
 }
 
@@ -44,10 +44,10 @@ fn texts_are_cut_at_characters() {
     let mut explanation = Explanation::default();
     explanation.begin(Writer::Profile(long.as_str().into()));
     explanation.note_change(&["spec"], &Value::Null, &json!({ (long.as_str()): [long, long] }));
-    explanation.note_profile(&long, VerdictKind::Failed, || long.clone());
-    let text = format!("{explanation:?}");
+    explanation.note_profile(&long, VerdictKind::Failed, |why| why.write_str(&long));
+    let text = format!("{:?}{:?}", explanation.profiles(), explanation.writes());
     assert!(text.len() < 2_000 && text.contains("ä..."), "{}", text.len());
-    let value = explanation.writes[0].value.clone().unwrap();
+    let value = explanation.writes()[0].value.clone().unwrap();
     assert!(value.starts_with("[\"ää") && value.ends_with("ä..."), "{value}");
 }
 
@@ -59,12 +59,12 @@ fn an_explanation_is_bounded_and_counts_what_it_leaves_out() {
         .collect();
     explanation.note_change(&["metadata", "labels"], &Value::Null, &Value::Object(labels));
     for profile in 0..1_000 {
-        explanation.note_profile(&format!("p{profile}"), VerdictKind::OtherLabels, || {
-            "why".to_owned()
+        explanation.note_profile(&format!("p{profile}"), VerdictKind::OtherLabels, |why| {
+            why.write_str("why")
         });
     }
-    let noted = explanation.writes.len() + explanation.profiles.len();
-    assert_eq!(noted + explanation.left_out, 6_000);
+    let noted = explanation.writes().len() + explanation.profiles().len();
+    assert_eq!(noted + explanation.left_out(), 6_000);
     assert!(noted > 50, "{noted}");
     assert!(
         explanation.bytes() < MOST_BYTES + 1_024,
@@ -79,7 +79,8 @@ fn what_was_dropped_leaves_no_trace() {
     explanation.note_change(&["a"], &Value::Null, &json!(1));
     let (before, mark) = (explanation.clone(), explanation.mark());
     explanation.note_change(&["b"], &Value::Null, &json!({"c": 1, "d": 2}));
-    assert_eq!(explanation.writes.len(), 3);
+    explanation.note_profile("p", VerdictKind::Applied, |_| Ok(()));
+    assert_eq!((explanation.writes().len(), explanation.profiles().len()), (3, 1));
     explanation.drop_since(mark);
     assert_eq!(explanation, before);
 }

@@ -45,18 +45,25 @@ impl Profile {
         }
     }
 
-    /// The places in such an object that applying it may write, each as names from the outside in. It reads nothing else of the
-    /// object, so these may stand for all of it.
-    pub fn places(&self, target: ProfileTarget) -> Vec<Vec<&str>> {
+    /// The places in such an object that applying it may write, each as names from the outside in, in order: a place stands
+    /// behind those around it. It reads nothing else of the object, so these may stand for all of it.
+    pub fn places(&self, target: ProfileTarget) -> &[Vec<String>] {
         match target {
-            ProfileTarget::Pod => {
-                let patch = self.patch.as_ref().map(Patch::places);
-                let own = self.effects.places().into_iter().map(Vec::from);
-                own.chain(patch.into_iter().flatten()).collect()
-            }
+            ProfileTarget::Pod => &self.pod_places,
             // Where its pod is depends on what is there.
-            ProfileTarget::Reservation => vec![Vec::new()],
+            ProfileTarget::Reservation => const { &[Vec::new()] },
         }
+    }
+
+    /// The places in a Pod.
+    pub(super) fn find_pod_places(&self) -> Vec<Vec<String>> {
+        let patch = self.patch.as_ref().map(Patch::places);
+        let own = self.effects.places().into_iter().map(Vec::from);
+        let places = own.chain(patch.into_iter().flatten());
+        let owned = |place: Vec<&str>| place.into_iter().map(str::to_owned).collect();
+        let mut places: Vec<Vec<String>> = places.map(owned).collect();
+        places.sort_unstable();
+        places
     }
 
     /// The first member of its patch that is not written in such an object.

@@ -23,6 +23,8 @@ pub struct Profile {
     pub(super) probability: i32,
     pub(super) effects: Effects,
     pub(super) patch: Option<Patch>,
+    /// Where it may write in a Pod: this is asked for each one that it is for.
+    pub(super) pod_places: Vec<Vec<String>>,
     /// What keeps it from being applied to any pod.
     defect: Option<ProfileError>,
 }
@@ -112,9 +114,11 @@ impl Profile {
             probability: 100,
             effects,
             patch: None,
+            pod_places: Vec::new(),
             defect: None,
         };
         profile.defect = profile.complete(probability, patch).err();
+        profile.pod_places = profile.find_pod_places();
         Ok(profile)
     }
 

@@ -19,28 +19,23 @@ pub struct PlannedProfile<'p> {
     class: Option<Arc<PriorityClass>>,
     target: ProfileTarget,
     switches: &'p Switches,
-    /// In order: a place stands behind those around it.
-    places: Vec<Vec<&'p str>>,
 }
 
 impl<'p> PlannedProfile<'p> {
     /// That profile, for such an object.
-    pub(super) fn new(
+    pub(super) const fn new(
         name: &'p str,
         profile: &'p Profile,
         class: Option<Arc<PriorityClass>>,
         target: ProfileTarget,
         switches: &'p Switches,
     ) -> Self {
-        let mut places = profile.places(target);
-        places.sort_unstable();
         Self {
             name,
             profile,
             class,
             target,
             switches,
-            places,
         }
     }
 
@@ -54,23 +49,24 @@ impl<'p> PlannedProfile<'p> {
         applied.map_err(|error| with_causes(&error))
     }
 
-    /// The places in the object that applying it may write, each as names from the outside in. It reads nothing else.
-    pub fn places(&self) -> &[Vec<&'p str>] {
-        &self.places
+    /// The places in the object that applying it may write, each as names from the outside in, in order: a place stands behind
+    /// those around it. It reads nothing else.
+    pub fn places(&self) -> &'p [Vec<String>] {
+        self.profile.places(self.target)
     }
 
     /// Notes what the profile wrote. Only the places are compared that it may write, each once.
     pub fn note(&self, explanation: &mut Explanation, before: &Value, after: &Value) {
         explanation.begin(Writer::Profile(self.name.into()));
-        let mut noted: Option<&Vec<&str>> = None;
-        for place in &self.places {
+        let mut noted: Option<&Vec<String>> = None;
+        for place in self.places() {
             if noted.is_some_and(|around| place.starts_with(around)) {
                 continue;
             }
             let part = |value| {
                 place
                     .iter()
-                    .try_fold(value, |value: &Value, name| value.get(name))
+                    .try_fold(value, |value: &Value, name| value.get(name.as_str()))
             };
             explanation.note_change(
                 place,

@@ -3,7 +3,7 @@
 //!
 //! Whom a profile is for is asked of the object as it came, so what one profile writes makes no other one match.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use headroom_domain::selector::Labels;
 
@@ -114,31 +114,34 @@ impl Newcomer<'_> {
         }
     }
 
-    /// Why that came of a profile, where the result does not say it.
-    fn reason(&self, name: &str, known: &KnownProfile, result: &ProfileResult) -> String {
-        let Ok(profile) = &known.compiled else {
-            return match result {
-                ProfileResult::Failed(reason) => reason.clone(),
-                ProfileResult::Applied | ProfileResult::NotMatched(_) | ProfileResult::LeftOut => {
-                    String::new()
-                }
-            };
+    /// Writes why that came of a profile, where the result does not say it.
+    fn write_reason(
+        &self,
+        name: &str,
+        known: &KnownProfile,
+        result: &ProfileResult,
+        text: &mut dyn fmt::Write,
+    ) -> fmt::Result {
+        let profile = match (&known.compiled, result) {
+            (_, ProfileResult::Failed(reason)) => return text.write_str(reason),
+            (Err(_), _) => return Ok(()),
+            (Ok(profile), _) => profile,
         };
+        let probability = profile.probability;
         match result {
-            ProfileResult::Failed(reason) => reason.clone(),
             ProfileResult::NotMatched(found) => {
-                profile.mismatch(*found, &self.labels, self.namespace_labels.as_deref())
+                profile.write_mismatch(*found, &self.labels, self.namespace_labels.as_deref(), text)
             }
-            ProfileResult::LeftOut => format!(
-                "spec.probability is {}, and the draw of this review was {} of 0 to 99",
-                profile.probability,
+            ProfileResult::LeftOut => write!(
+                text,
+                "spec.probability is {probability}, and the draw of this review was {} of 0 to 99",
                 self.draw(name)
             ),
-            ProfileResult::Applied if self.review.is_none() && profile.probability < 100 => format!(
-                "spec.probability is {}: other pods like this one are left out",
-                profile.probability
+            ProfileResult::Applied if self.review.is_none() && probability < 100 => write!(
+                text,
+                "spec.probability is {probability}: other pods like this one are left out"
             ),
-            ProfileResult::Applied => String::new(),
+            ProfileResult::Applied | ProfileResult::Failed(_) => Ok(()),
         }
     }
 }
@@ -161,8 +164,9 @@ impl<'p> ProfileRules<'p> {
         let (mut review, mut warnings) = (ProfileReview::default(), ProfileWarnings::default());
         for (name, known, result) in results {
             object.explain(|explanation| {
-                let reason = || newcomer.reason(name, known, &result);
-                explanation.note_profile(name, result.verdict(), reason);
+                explanation.note_profile(name, result.verdict(), |text| {
+                    newcomer.write_reason(name, known, &result, text)
+                });
             });
             match &result {
                 ProfileResult::NotMatched(_) => continue,

@@ -76,7 +76,7 @@ impl<'a> Draft<'a> {
         let mut after = before.clone();
         change(&mut after)?;
         check_size(&after, &shown)?;
-        let mark = self.mark();
+        let mark = self.explanation_mark();
         self.explain(|explanation| explanation.note_element((list, at), name, &before, &after));
         if let Err(failure) = self.record_element((list, at), name, &before, after) {
             self.forget_since(mark);

@@ -93,7 +93,7 @@ impl Draft<'_> {
         if path.is_empty() && !after.is_object() {
             return Err(RewriteError::NoObject.into());
         }
-        let mark = self.mark();
+        let mark = self.explanation_mark();
         self.explain(|explanation| explanation.note_change(path, &before, &after));
         if let Err(failure) = self.recorder().record_change(path, &before, &mut after) {
             self.forget_since(mark);

@@ -1,8 +1,6 @@
 //! [`Draft::rewrite_each`]: several changes of a draft, each all or nothing. Only the parts that they may write are read, once for
 //! all of them.
 
-use std::collections::BTreeSet;
-
 use headroom_rules::explain::Explanation;
 use serde_json::{Map, Value};
 
@@ -14,22 +12,17 @@ use super::{
 /// Most parts that are read and recorded one by one; beyond, the object is read whole.
 const MOST_PARTS: usize = 256;
 
-/// Places in an object, none inside of another one, each as names from the outside in.
-struct Parts<'p>(BTreeSet<Vec<&'p str>>);
+/// Places in an object in order, none inside of another one, each as names from the outside in.
+struct Parts<'p>(Vec<&'p [String]>);
 
 impl<'p> Parts<'p> {
-    fn new(places: impl IntoIterator<Item = Vec<&'p str>>) -> Self {
-        let places: BTreeSet<Vec<&str>> = places.into_iter().collect();
-        let mut parts: BTreeSet<Vec<&str>> = BTreeSet::new();
+    fn new(places: impl IntoIterator<Item = &'p [String]>) -> Self {
+        let mut parts: Vec<&[String]> = places.into_iter().collect();
+        parts.sort_unstable();
         // A place stands behind those around it.
-        for place in places {
-            let is_inside = |around: &Vec<&str>| place.starts_with(around);
-            if !parts.last().is_some_and(is_inside) {
-                parts.insert(place);
-            }
-        }
+        parts.dedup_by(|place, around| place.starts_with(around));
         if parts.len() > MOST_PARTS {
-            return Self([Vec::new()].into());
+            parts = vec![&[]];
         }
         Self(parts)
     }
@@ -48,7 +41,7 @@ impl Draft<'_> {
     /// change returns, or why its value is not taken, is its own result.
     pub fn rewrite_each<'p, T, E: From<RewriteError>>(
         &mut self,
-        places: impl IntoIterator<Item = Vec<&'p str>>,
+        places: impl IntoIterator<Item = &'p [String]>,
         changes: impl IntoIterator<Item = impl FnOnce(&mut Value) -> Result<T, E>>,
         note: impl Fn(&mut Explanation, usize, &Value, &Value),
     ) -> Result<Vec<Result<T, E>>, RewriteError> {
@@ -57,7 +50,7 @@ impl Draft<'_> {
         check_size(&before, &[])?;
         let mut after: Option<Value> = None;
         let mut results = Vec::new();
-        let mark = self.mark();
+        let mark = self.explanation_mark();
         for (index, change) in changes.into_iter().enumerate() {
             let mut changed = after.as_ref().unwrap_or(&before).clone();
             let result = change(&mut changed);
@@ -89,14 +82,20 @@ impl Draft<'_> {
     /// The object with nothing but some parts of it.
     fn view(&self, Parts(parts): &Parts<'_>) -> Result<Value, RewriteError> {
         let mut view = Value::Object(Map::new());
+        let mut way = Vec::new();
         for part in parts {
-            self.show(&mut view, &[], part)?;
+            self.show(&mut view, &mut way, part)?;
         }
         Ok(view)
     }
 
     /// Adds to the view of what is at `way` what is behind it. Where there is no object on the way, the view has what is there.
-    fn show<'p>(&self, view: &mut Value, way: &[&'p str], behind: &[&'p str]) -> Result<(), RewriteError> {
+    fn show<'p>(
+        &self,
+        view: &mut Value,
+        way: &mut Vec<&'p str>,
+        behind: &'p [String],
+    ) -> Result<(), RewriteError> {
         let is_object = match self.find(way) {
             PathValue::Nothing => return Ok(()),
             PathValue::Written(value, _) => value.is_object(),
@@ -108,17 +107,24 @@ impl Draft<'_> {
             *view = self.value(way)?;
             return Ok(());
         };
-        let way = [way, &[*name]].concat();
         if view.is_null() {
             *view = Value::Object(Map::new());
         }
         let Value::Object(members) = view else {
             return Ok(());
         };
-        if matches!(self.find(&way), PathValue::Nothing) {
-            return Ok(());
-        }
-        self.show(members.entry(*name).or_insert(Value::Null), &way, rest)
+        way.push(name);
+        let shown = match self.find(way) {
+            PathValue::Nothing => Ok(()),
+            PathValue::Written(..)
+            | PathValue::Stored(_)
+            | PathValue::Edited(..)
+            | PathValue::EditedElements(..) => {
+                self.show(members.entry(name).or_insert(Value::Null), way, rest)
+            }
+        };
+        way.pop();
+        shown
     }
 
     /// Records what has become of each part.
@@ -130,11 +136,13 @@ impl Draft<'_> {
     ) -> Result<(), RewriteError> {
         let detail = Detail::new(before, after);
         for part in parts {
-            let mut way = part.clone();
-            let before = part.iter().try_fold(before, |value, name| value.get(name));
+            let mut way = part.iter().map(String::as_str).collect();
+            let before = part
+                .iter()
+                .try_fold(before, |value, name| value.get(name.as_str()));
             let after = part
                 .iter()
-                .try_fold(&mut *after, |value, name| value.get_mut(name));
+                .try_fold(&mut *after, |value, name| value.get_mut(name.as_str()));
             self.recorder().record_part(&mut way, before, after, detail)?;
         }
         Ok(())
@@ -143,6 +151,8 @@ impl Draft<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -184,7 +194,7 @@ mod tests {
         fn many_changes_at_once_are_as_one_after_the_other(kinds in prop::collection::vec(0..7_usize, 0..8)) {
             let (mut at_once, mut each) = (draft(), draft());
             let changes = kinds.iter().map(|&kind| move |object: &mut Value| change(kind, object));
-            let results = at_once.rewrite_each([Vec::new()], changes, |_, _, _, _| {}).unwrap();
+            let results = at_once.rewrite_each([&[][..]], changes, |_, _, _, _| {}).unwrap();
             let results: Vec<bool> = results.iter().map(Result::is_ok).collect();
             let expected: Vec<bool> =
                 kinds.iter().map(|&kind| each.rewrite(&[], |object| change(kind, object)).is_ok()).collect();
@@ -242,11 +252,12 @@ mod tests {
             let changes = || sets.iter().map(|(outer, inner, value)| {
                 move |object: &mut Value| set(object, [outer, inner], value)
             });
-            let places = sets.iter().map(|(outer, inner, _)| vec![*outer, inner.as_str()]);
+            let places: Vec<[String; 2]> =
+                sets.iter().map(|(outer, inner, _)| [(*outer).to_owned(), inner.clone()]).collect();
             let of_part: Vec<bool> =
-                partly.rewrite_each(places, changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
+                partly.rewrite_each(places.iter().map(|place| &place[..]), changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
             let of_whole: Vec<bool> =
-                whole.rewrite_each([Vec::new()], changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
+                whole.rewrite_each([&[][..]], changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
             prop_assert_eq!(of_part, of_whole);
             // An object that is created for nothing is not recorded.
             let content = |draft: &Draft<'_>| {
@@ -271,25 +282,19 @@ mod tests {
     #[test]
     fn too_many_parts_are_the_whole() {
         let names: Vec<String> = (0..=MOST_PARTS).map(|index| index.to_string()).collect();
-        let Parts(parts) = Parts::new(names.iter().map(|name| vec![name.as_str()]));
-        assert_eq!(parts, [Vec::new()].into());
-        let Parts(parts) = Parts::new([
-            vec!["a", "b"],
-            vec!["b"],
-            vec!["a"],
-            vec!["b", "c"],
-            vec!["a", "d"],
-        ]);
-        assert_eq!(parts, [vec!["a"], vec!["b"]].into());
+        let Parts(parts) = Parts::new(names.iter().map(slice::from_ref));
+        assert_eq!(parts, [&[""; 0][..]]);
+        let places = ["a.b", "b", "a", "b.c", "a.d", "a"];
+        let places = places.map(|place| place.split('.').map(str::to_owned).collect::<Vec<_>>());
+        let Parts(parts) = Parts::new(places.iter().map(Vec::as_slice));
+        assert_eq!(parts, [&["a".to_owned()], &["b".to_owned()]]);
     }
 
     #[test]
     fn without_a_change_that_succeeds_nothing_is_recorded() {
         let mut draft = draft();
         let changes = [5, 6].map(|kind| move |object: &mut Value| change(kind, object));
-        let results = draft
-            .rewrite_each([Vec::new()], changes, |_, _, _, _| {})
-            .unwrap();
+        let results = draft.rewrite_each([&[][..]], changes, |_, _, _, _| {}).unwrap();
         assert!(results.iter().all(Result::is_err));
         assert_eq!(draft.changes(), 0);
     }

@@ -109,10 +109,8 @@ impl PodObject for DraftPod<'_, '_> {
                 planned.note(explanation, before, after);
             }
         };
-        let places = planned
-            .iter()
-            .flat_map(|planned| planned.places().iter().cloned());
-        match self.0.rewrite_each(places, changes, note) {
+        let places = planned.iter().flat_map(PlannedProfile::places);
+        match self.0.rewrite_each(places.map(Vec::as_slice), changes, note) {
             Ok(results) => {
                 let results = results.into_iter();
                 results

@@ -3,7 +3,6 @@
 use std::time::SystemTime;
 
 use headroom_proto::v1alpha1::{FieldWrite, ListPodDecisionsResponse, PodDecision, ProfileVerdict};
-use headroom_rules::explain::Explanation;
 
 use super::PAGE_BYTES;
 use crate::{
@@ -56,20 +55,14 @@ fn shown(decision: &pod_decisions::PodDecision) -> PodDecision {
         reasons,
         explanation,
     } = decision;
-    let Explanation {
-        profiles,
-        writes,
-        left_out,
-        ..
-    } = explanation;
-    let profiles = profiles.iter().map(|profile| ProfileVerdict {
-        name: profile.name.clone(),
+    let profiles = explanation.profiles().into_iter().map(|profile| ProfileVerdict {
+        name: profile.name,
         result: profile.result.name().to_owned(),
-        reason: profile.reason.clone(),
+        reason: profile.reason,
     });
-    let writes = writes.iter().map(|write| FieldWrite {
-        path: write.path.clone(),
-        value: write.value.clone(),
+    let writes = explanation.writes().into_iter().map(|write| FieldWrite {
+        path: write.path,
+        value: write.value,
         writer: write.writer.to_string(),
     });
     PodDecision {
@@ -87,7 +80,7 @@ fn shown(decision: &pod_decisions::PodDecision) -> PodDecision {
         reasons: reasons.clone(),
         profiles: profiles.collect(),
         writes: writes.collect(),
-        left_out: count(*left_out),
+        left_out: count(explanation.left_out()),
     }
 }
 

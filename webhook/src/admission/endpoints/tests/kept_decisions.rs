@@ -68,11 +68,11 @@ fn a_review_of_a_pod_is_kept_with_its_profiles_and_writes_and_a_refusal_with_its
     );
     let decision = only(&stores, "p");
     assert_eq!((decision.outcome, decision.pod.uid.as_str()), ("allowed", "u"));
-    assert_eq!(decision.explanation.profiles[0].result, VerdictKind::Applied);
+    assert_eq!(decision.explanation.profiles()[0].result, VerdictKind::Applied);
     assert!(
         decision
             .explanation
-            .writes
+            .writes()
             .iter()
             .any(|write| write.path == "spec.schedulerName")
     );

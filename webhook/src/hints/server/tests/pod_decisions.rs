@@ -61,7 +61,7 @@ async fn decisions_are_shown_with_all_that_is_kept_of_them() {
     let mut explanation = Explanation::default();
     explanation.begin(Writer::Profile("batch".into()));
     explanation.note_change(&["metadata", "labels"], &json!({"b": "1"}), &json!({"a": "1"}));
-    explanation.note_profile("batch", VerdictKind::Applied, String::new);
+    explanation.note_profile("batch", VerdictKind::Applied, |_| Ok(()));
     site.decisions.record(decision(1, Explanation::default()));
     site.decisions.record(decision(2, explanation));
     let found = ask(&site, Some("person")).await.unwrap();
@@ -95,7 +95,9 @@ async fn an_answer_is_no_longer_than_a_message_may_be() {
     for number in 0..200 {
         let mut explanation = Explanation::default();
         for profile in 0..100 {
-            explanation.note_profile(&format!("p{profile}"), VerdictKind::Failed, || "x".repeat(250));
+            explanation.note_profile(&format!("p{profile}"), VerdictKind::Failed, |why| {
+                why.write_str(&"x".repeat(250))
+            });
         }
         site.decisions.record(decision(number, explanation));
     }

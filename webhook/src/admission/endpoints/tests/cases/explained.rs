@@ -57,6 +57,6 @@ impl CaseRun<'_> {
         assert_eq!(&pod.object, made, "{case}");
         assert_eq!(pod.explanation, decision.explanation, "{case}");
         // What one profile writes, another may write back.
-        assert!(sent == made || !pod.explanation.writes.is_empty(), "{case}");
+        assert!(sent == made || !pod.explanation.writes().is_empty(), "{case}");
     }
 }
