@@ -9,12 +9,12 @@ mod array;
 
 use json_patch::{
     AddOperation, MoveOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation,
-    jsonptr::PointerBuf,
+    jsonptr::{PointerBuf, Token},
 };
 use serde_json::{Map, Value};
 
 use crate::admission::draft::{
-    Draft, Edit, Edits, ElementEdits, Notes, Tree, WriteKind, Written, differ_by_member, is_deep,
+    Draft, Edit, Edits, ElementEdits, Fields as _, Notes, Tree, WriteKind, Written, differ_by_member, is_deep,
 };
 
 /// The operations so far, and the place that the next one is about.
@@ -81,7 +81,9 @@ impl Operations {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         };
         // A value that cannot be read is not the one we wrote.
-        if !has_inside {
+        if has_no_common_name(before, &value) {
+            self.replace(value);
+        } else if !has_inside {
             if !before.is_value(&value) {
                 self.replace(value);
             }
@@ -151,8 +153,24 @@ impl Operations {
     }
 
     fn pointer(&self) -> PointerBuf {
-        PointerBuf::from_tokens(&self.path)
+        let length = self.path.iter().map(|name| name.len() + 2).sum();
+        let mut pointer = String::with_capacity(length);
+        for name in &self.path {
+            pointer.push('/');
+            pointer.push_str(Token::new(name).encoded());
+        }
+        // Encoded names behind slashes are always a pointer.
+        PointerBuf::parse(pointer).unwrap_or_default()
     }
+}
+
+/// True if both are objects with members, and with no name in common: nothing inside has to be compared then.
+fn has_no_common_name(before: &Tree<'_>, after: &Value) -> bool {
+    let Some(after) = after.as_object().filter(|after| !after.is_empty()) else {
+        return false;
+    };
+    let names = before.names(&[]);
+    !names.is_empty() && !names.iter().any(|name| after.contains_key(*name))
 }
 
 #[cfg(test)]

@@ -283,6 +283,9 @@ fn is_empty(map: &&BTreeMap<&'static str, String>) -> bool {
     map.is_empty()
 }
 
+/// Room for an answer without its patch, in bytes: with the usual notes it does not move.
+const USUAL_ANSWER: usize = 512;
+
 /// Writes the answer to a review: JSON with `uid` and version of the question.
 ///
 /// # Errors
@@ -295,12 +298,7 @@ pub fn encode(
 ) -> Result<Vec<u8>, AdmissionError> {
     let (status, patch) = match verdict {
         ReviewVerdict::Allowed(patch) if patch.0.is_empty() => (None, None),
-        ReviewVerdict::Allowed(patch) => (
-            None,
-            Some(ByteString(
-                serde_json::to_vec(patch).map_err(AdmissionError::Encode)?,
-            )),
-        ),
+        ReviewVerdict::Allowed(patch) => (None, Some(ByteString(json(patch, USUAL_ANSWER)?))),
         ReviewVerdict::Denied(refusal) => {
             let DenialStyle { code, reason } = refusal.style();
             let status = ResponseStatus {
@@ -325,7 +323,16 @@ pub fn encode(
             warnings: &notes.warnings,
         },
     };
-    serde_json::to_vec(&answer).map_err(AdmissionError::Encode)
+    let patch = answer.response.patch.as_ref().map_or(0, |patch| patch.0.len());
+    // Base64 makes four bytes of three.
+    json(&answer, USUAL_ANSWER + patch / 3 * 4)
+}
+
+/// The JSON of a value that is expected to have about that many bytes.
+fn json(value: &impl Serialize, length: usize) -> Result<Vec<u8>, AdmissionError> {
+    let mut text = Vec::with_capacity(length);
+    serde_json::to_writer(&mut text, value).map_err(AdmissionError::Encode)?;
+    Ok(text)
 }
 
 /// The details of a refusal that names fields.

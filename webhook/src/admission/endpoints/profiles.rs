@@ -2,7 +2,7 @@
 //! event.
 
 use headroom_rules::{
-    profile::{Newcomer, ProfileMatch, ProfileRules, ProfileTarget, TranslationWish},
+    profile::{Newcomer, Profile, ProfileMatch, ProfileRules, ProfileTarget, TranslationWish},
     switch::Switches,
 };
 
@@ -54,22 +54,37 @@ pub(super) fn is_unknown(
     if request.operation != Operation::Create {
         return false;
     }
+    let profiles = store.profiles.profiles();
+    let compiled = profiles.values().filter_map(|known| known.compiled.as_ref().ok());
+    let is_class_unknown = |profile: &Profile| {
+        let class = profile.priority_class_name();
+        class.is_some_and(|name| store.profiles.priority_class(name).is_none())
+    };
+    let is_namespace_known = match target {
+        ProfileTarget::Pod => store.profiles.namespace(&request.namespace).is_some(),
+        ProfileTarget::Reservation => true,
+    };
+    // Nearly always everything is known, and nothing of the object has to be read.
+    let mut unknown = compiled
+        .map(|profile| (profile, is_class_unknown(profile)))
+        .filter(|(_, is_class_unknown)| *is_class_unknown || !is_namespace_known)
+        .peekable();
+    if unknown.peek().is_none() {
+        return false;
+    }
     // What cannot be read, the step tells.
     let Ok(newcomer) = newcomer(request, target, draft, store) else {
         return false;
     };
-    let profiles = store.profiles.profiles();
-    let mut compiled = profiles.values().filter_map(|known| known.compiled.as_ref().ok());
     // Waiting for what nobody needs costs a moment; the switches in force decide what is applied.
     let switches = Switches::default();
-    compiled.any(|profile| match newcomer.matches(profile, &switches) {
-        ProfileMatch::OtherLabels | ProfileMatch::OtherNamespace => false,
-        ProfileMatch::UnknownNamespace => true,
-        ProfileMatch::Matches => {
-            let class = profile.priority_class_name();
-            class.is_some_and(|name| store.profiles.priority_class(name).is_none())
-        }
-    })
+    unknown.any(
+        |(profile, is_class_unknown)| match newcomer.matches(profile, &switches) {
+            ProfileMatch::OtherLabels | ProfileMatch::OtherNamespace => false,
+            ProfileMatch::UnknownNamespace => true,
+            ProfileMatch::Matches => is_class_unknown,
+        },
+    )
 }
 
 /// Applies the profiles that are for the object, and says what they mean for its cpu and memory.

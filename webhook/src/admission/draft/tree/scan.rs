@@ -9,7 +9,7 @@ mod lexical;
 
 use std::{borrow::Cow, cell::OnceCell};
 
-use self::lexical::{Escapes, behind_string};
+use self::lexical::{Escapes, behind_string, behind_value};
 use crate::admission::draft::tree::{Inside, Member, Members, Tree};
 
 /// Deepest nesting that is accepted: as deep as a value can be parsed later without risk to the stack. Objects of
@@ -56,7 +56,10 @@ pub(super) fn document(text: &str, levels: u32) -> Result<Tree<'_>, ScanError> {
 
 /// What is inside of the object or the array that is the whole of `text`; objects in an array are opened, too.
 pub(super) fn inside(text: &str) -> Inside<'_> {
-    let mut scanner = Scanner::new(text);
+    let mut scanner = Scanner {
+        is_json: true,
+        ..Scanner::new(text)
+    };
     let inside = if text.starts_with('{') {
         scanner
             .members(1, None)
@@ -103,6 +106,8 @@ struct Scanner<'a> {
     depth: u32,
     /// Members and elements that may still be opened.
     room: usize,
+    /// The text is known to be JSON, so what is not opened can be skipped without a look at its grammar.
+    is_json: bool,
 }
 
 impl<'a> Scanner<'a> {
@@ -113,6 +118,7 @@ impl<'a> Scanner<'a> {
             at: 0,
             depth: 0,
             room: MAX_OPENED,
+            is_json: false,
         }
     }
 
@@ -286,6 +292,10 @@ impl<'a> Scanner<'a> {
 
     /// Goes past the value that begins here, however deep.
     fn measure(&mut self) -> Result<(), ScanError> {
+        if self.is_json {
+            self.skip();
+            return Ok(());
+        }
         // One bit for each open bracket: 1 for an object.
         let (mut open, mut depth) = (0_u128, 0_u32);
         loop {
@@ -321,6 +331,12 @@ impl<'a> Scanner<'a> {
                 (open, depth) = (open >> 1, depth - 1);
             }
         }
+    }
+
+    /// Goes past the value that begins here, in a text that is known to be JSON.
+    fn skip(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        self.at = self.text.len() - behind_value(rest).len();
     }
 
     /// Goes past the name before a value, if the value is a member.

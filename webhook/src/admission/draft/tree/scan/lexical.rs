@@ -154,6 +154,30 @@ pub(super) fn behind_string(mut text: &[u8]) -> &[u8] {
     }
 }
 
+/// What comes after the value that begins here, in JSON.
+pub(super) fn behind_value(mut text: &[u8]) -> &[u8] {
+    let mut depth = 0_usize;
+    loop {
+        match text {
+            [b'"', behind @ ..] => text = behind_string(behind),
+            [b'{' | b'[', behind @ ..] => (text, depth) = (behind, depth + 1),
+            [b'}' | b']', behind @ ..] => (text, depth) = (behind, depth.saturating_sub(1)),
+            // A number or a word goes on up to what ends it; between values there are commas, colons and space.
+            [_, behind @ ..] => {
+                text = behind;
+                let is_over = |byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
+                if depth > 0 || !text.first().is_none_or(|byte| is_over(*byte)) {
+                    continue;
+                }
+            }
+            [] => {}
+        }
+        if depth == 0 || text.is_empty() {
+            return text;
+        }
+    }
+}
+
 /// How far it is to the next quote, backslash or control character, eight bytes at a time.
 fn plain(text: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 0xff;

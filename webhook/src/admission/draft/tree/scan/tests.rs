@@ -196,6 +196,17 @@ proptest! {
     }
 
     #[test]
+    fn in_json_a_value_ends_where_it_is_measured_to_end(text in any_text(), tail in "[,}\\] ][ -~]{0,9}") {
+        let Ok(tree) = document(&text, 0) else {
+            return Ok(());
+        };
+        let (text, end) = (tree.text, tree.text.len());
+        let behind = [text, &tail].concat();
+        prop_assert_eq!(behind_value(behind.as_bytes()), &behind.as_bytes()[end..], "{:?}", behind);
+        prop_assert_eq!(behind_value(text.as_bytes()), b"", "{:?}", text);
+    }
+
+    #[test]
     fn strings_end_where_the_library_says(text in "[ -~é\u{0}-\u{1f}]{0,40}") {
         let quoted = format!("\"{text}\"");
         prop_assert_eq!(document(&quoted, 0).is_ok(), is_json(&quoted), "{:?}", quoted);
