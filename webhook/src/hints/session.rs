@@ -154,7 +154,8 @@ impl Session {
                 report = reports.next() => match report {
                     None => return Err(End::Closed),
                     Some(Err(status)) => return Err(End::Broken(status)),
-                    Some(Ok(report)) => self.handle(report).await?,
+                    // Boxed, as below: a stream need not have room for it until the next report.
+                    Some(Ok(report)) => Box::pin(self.handle(report)).await?,
                 },
                 Ok(()) = changes.changed() => {
                     let now = *changes.borrow_and_update();
@@ -166,7 +167,7 @@ impl Session {
                 }
                 () = sleep_until(due), if look_at.is_some() => {
                     look_at = None;
-                    self.send_changes().await?;
+                    Box::pin(self.send_changes()).await?;
                 }
             }
         }

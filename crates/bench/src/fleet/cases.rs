@@ -14,8 +14,9 @@ use xtask::terminal::print;
 
 use super::{
     Plan,
-    agents::{Agents, PUBLISHED},
+    agents::{Agents, PUBLISHED, Port},
     api_server::ApiServer,
+    idle_port::IdlePort,
     kubelets::Kubelets,
     measure::{Case, EndedReplicas, PeakMemory, Snapshot, mib},
     objects::RAW_CPU_MILLI,
@@ -45,7 +46,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 pub(super) struct Fleet {
     /// The agents.
     pub(super) agents: Arc<Agents>,
-    /// Resident memory before the first replica.
+    /// Resident memory before the first replica, with all agents connected.
     pub(super) stand_ins_mib: f64,
     plan: Plan,
     cpus: Cpus,
@@ -74,7 +75,7 @@ impl Fleet {
             rates,
             keys: Keys::new()?,
         };
-        let stand_ins_mib = mib(resident()?);
+        let stand_ins_mib = stand_ins(&agents, nodes).await?;
         let mut fleet = Self {
             agents,
             stand_ins_mib,
@@ -201,10 +202,11 @@ impl Fleet {
     async fn end(&self, name: &'static str, begin: &Snapshot, applied: Option<Duration>) -> Result<Case> {
         sleep(self.plan.shortest.saturating_sub(begin.at.elapsed())).await;
         let end = self.snapshot()?;
+        let resident_mib = self.peak_memory.reset()?;
         let case = begin.row(
             &end,
             name,
-            self.peak_memory.reset()?,
+            (resident_mib, resident_mib - self.stand_ins_mib),
             applied,
             self.kubelets.drain(),
         );
@@ -242,6 +244,27 @@ impl Fleet {
         }
         None
     }
+}
+
+/// Resident memory of the stand-ins with all agents connected and reporting, in MiB. What the agents give back stays with
+/// the allocator, for when they connect to the replica.
+async fn stand_ins(agents: &Agents, nodes: usize) -> Result<f64> {
+    let port = IdlePort::open().await?;
+    agents.set_port(Some(Port {
+        address: port.address(),
+        tls: None,
+    }));
+    let began = Instant::now();
+    while port.reporting() < nodes && began.elapsed() < LIMIT {
+        sleep(LOOK_EVERY).await;
+    }
+    agents.set_port(None);
+    let reporting = port.reporting();
+    ensure!(
+        reporting >= nodes,
+        "{reporting} of {nodes} agents connected to nobody"
+    );
+    Ok(mib(resident()?))
 }
 
 /// Mode auto with that maximum for CPU.

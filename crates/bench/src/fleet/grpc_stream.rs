@@ -181,6 +181,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedStream<S> {
     }
 }
 
+/// What a server says that takes the stream and has nothing to tell.
+///
+/// # Errors
+/// Never: the frames are short.
+pub(super) fn acceptance() -> Result<Vec<u8>> {
+    /// `:status: 200`, as it stands in HPACK's static table.
+    const OK: u8 = 0x88;
+    let mut frames = Vec::new();
+    push_frame(&mut frames, SETTINGS, 0, 0, &[])?;
+    push_frame(&mut frames, HEADERS, END_HEADERS, STREAM, &[OK])?;
+    Ok(frames)
+}
+
 #[derive(Debug)]
 struct Frame {
     kind: u8,
@@ -252,9 +265,7 @@ mod tests {
         message.extend(u32::try_from(ack.encoded_len()).unwrap().to_be_bytes());
         message.extend(ack.encode_to_vec());
         let (first, second) = message.split_at(8);
-        let mut said = Vec::new();
-        push_frame(&mut said, SETTINGS, 0, 0, &[]).unwrap();
-        push_frame(&mut said, HEADERS, END_HEADERS, STREAM, &[0x88]).unwrap();
+        let mut said = acceptance().unwrap();
         push_frame(&mut said, DATA, 0, STREAM, first).unwrap();
         push_frame(&mut said, PING, 0, 0, b"12345678").unwrap();
         push_frame(&mut said, DATA, 0, STREAM, second).unwrap();

@@ -31,6 +31,9 @@ pub(super) struct Case {
     pub(super) seconds: f64,
     /// The largest resident memory of the process.
     pub(super) resident_mib: f64,
+    /// The same without what the stand-ins had before there was a replica, with all agents connected. Kubelets and what
+    /// the API server sends come later, so it is rather too much.
+    pub(super) replica_mib: f64,
     /// CPU time of the replica.
     pub(super) cpu_s_per_min: f64,
     /// How long the replica could have run while others did on its CPU: what the times below have of neighbours.
@@ -136,7 +139,7 @@ impl Snapshot {
         &self,
         end: &Self,
         name: &'static str,
-        resident_mib: f64,
+        (resident_mib, replica_mib): (f64, f64),
         applied: Option<Duration>,
         (times_ms, unanswered): (Vec<f64>, usize),
     ) -> Case {
@@ -147,6 +150,7 @@ impl Snapshot {
             name,
             seconds,
             resident_mib,
+            replica_mib,
             cpu_s_per_min: a_minute(cpu.ran),
             waited_s_per_min: a_minute(cpu.waited),
             previews: end.previews - self.previews,
