@@ -60,7 +60,7 @@ static SHOWN: &[(&str, RunBy)] = &[
     ),
     (
         "kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14 --save past --html advice.html",
-        ADVISE,
+        Test("a_server_in_the_cluster_is_asked_through_the_api_server"),
     ),
     (
         "kubectl headroom advise --from past --lo 0.50 --theta 95 -o json",
