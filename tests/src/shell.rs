@@ -86,11 +86,7 @@ impl Lines {
     }
 
     /// The next line that is meant.
-    pub async fn until(
-        &mut self,
-        is_meant: impl Fn(&str) -> bool + Send + Sync,
-        within: Duration,
-    ) -> String {
+    pub async fn until(&mut self, is_meant: impl Fn(&str) -> bool + Send + Sync, within: Duration) -> String {
         let search = async {
             while let Some(line) = self.lines.recv().await {
                 self.printed.push(line.clone());
