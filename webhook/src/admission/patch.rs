@@ -9,7 +9,7 @@ mod array;
 
 use json_patch::{
     AddOperation, MoveOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation,
-    jsonptr::{PointerBuf, Token},
+    jsonptr::PointerBuf,
 };
 use serde_json::{Map, Value};
 
@@ -153,14 +153,7 @@ impl Operations {
     }
 
     fn pointer(&self) -> PointerBuf {
-        let length = self.path.iter().map(|name| name.len() + 2).sum();
-        let mut pointer = String::with_capacity(length);
-        for name in &self.path {
-            pointer.push('/');
-            pointer.push_str(Token::new(name).encoded());
-        }
-        // Encoded names behind slashes are always a pointer.
-        PointerBuf::parse(pointer).unwrap_or_default()
+        PointerBuf::from_tokens(&self.path)
     }
 }
 
