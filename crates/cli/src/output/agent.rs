@@ -97,11 +97,6 @@ pub fn status(status: &Status, layout: Layout) -> String {
             why,
         },
     } = status;
-    let PodsStatus {
-        tracked,
-        untracked,
-        unreadable,
-    } = pods;
     let uid = if node_uid.is_empty() {
         "not told yet"
     } else {
@@ -115,7 +110,7 @@ pub fn status(status: &Status, layout: Layout) -> String {
             "history counts since {} ago: {why}",
             age(Duration::from_secs(*age_s))
         ),
-        format!("pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable"),
+        pods_line(pods),
     ];
     let head = head
         .map(|line| wrapped_at(layout.text_width(), 0, &line))
@@ -134,6 +129,15 @@ pub fn status(status: &Status, layout: Layout) -> String {
             shown(&STREAMS, streams.iter().map(stream), layout)
         },
     )
+}
+
+fn pods_line(pods: &PodsStatus) -> String {
+    let PodsStatus {
+        tracked,
+        untracked,
+        unreadable,
+    } = pods;
+    format!("pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable")
 }
 
 /// Every signal with its health.
