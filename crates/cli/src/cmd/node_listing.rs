@@ -368,6 +368,7 @@ fn strongest_brake(node: &NodeView) -> Option<Brake> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
     use headroom_proto::v1alpha1::{Amounts, NodeStatus};
 
     use super::*;
@@ -378,9 +379,9 @@ mod tests {
     }
 
     #[test]
-    fn nodes_come_in_the_order_that_is_asked_for_and_unknown_ones_last() {
+    fn nodes_come_in_the_order_that_is_asked_for_and_silent_ones_last_but_first_by_age() {
         type Change = fn(&mut NodeStatus);
-        let cases: [(NodeOrder, Change, [&str; 3]); 6] = [
+        let cases: [(NodeOrder, Change, [&str; 3]); 7] = [
             (NodeOrder::Name, |_| {}, ["a", "b", "c"]),
             (
                 NodeOrder::Cpu,
@@ -412,7 +413,10 @@ mod tests {
                 |node| resource(node, 1).brake = 0,
                 ["a", "b", "c"],
             ),
+            (NodeOrder::Age, |node| node.hint_age_ms += 1, ["c", "b", "a"]),
         ];
+        let tested = cases.each_ref().map(|(order, ..)| *order);
+        assert_eq!(tested, NodeOrder::value_variants());
         for (order, change, expected) in cases {
             let mut b = status("b");
             change(&mut b);
