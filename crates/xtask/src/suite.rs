@@ -102,6 +102,7 @@ impl Kind {
             Self::Apiserver => vec![
                 Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
                 Item::Kubelet,
+                Item::Prometheus,
             ],
         }
     }
@@ -111,8 +112,10 @@ impl Kind {
         if self == Self::Kernel && !is_root {
             return Some("only root may load kernel programs".to_owned());
         }
-        // Without its kernel programs the agent still is a process, and without kubelet code there are nodes.
-        let can_do_without = |item: &Item| self == Self::Process || *item == Item::Kubelet;
+        // Without its kernel programs the agent still is a process, without kubelet code there are nodes, and few tests ask
+        // Prometheus.
+        let can_do_without =
+            |item: &Item| self == Self::Process || matches!(item, Item::Kubelet | Item::Prometheus);
         let needed = self.items();
         let missing = ready
             .obstacles
