@@ -2,6 +2,11 @@
 
 use std::{fs, path::Path};
 
+use xtask::workspace;
+
+/// How the commands begin that whoever installs types one after the other in one shell.
+pub const OF_AN_INSTALLER: [&str; 3] = ["kubectl ", "openssl ", "cd "];
+
 /// The commands of a page in order, each in one line and without what is said of it behind two spaces and a `#`.
 pub fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
@@ -23,6 +28,14 @@ pub fn commands(page: &str) -> Vec<String> {
             }
         }
     }
+    commands
+}
+
+/// The commands of a page below the root that begin like this.
+pub fn page_commands(page: &str, start: &str) -> Vec<String> {
+    let text = fs::read_to_string(workspace::root().join(page)).expect("a page");
+    let mut commands = commands(&text);
+    commands.retain(|command| command.starts_with(start));
     commands
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fmt::Write as _,
     fs,
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddrV4, TcpListener},
     path::Path,
     process::Command,
     time::Duration,
@@ -12,6 +12,8 @@ use std::{
 use tempfile::TempDir;
 use tokio::{net::TcpStream, time::sleep};
 use xtask::{process::Process, setup::prometheus};
+
+use crate::stand::until;
 
 /// Samples in the form that Prometheus' tool imports: OpenMetrics text.
 #[derive(Debug, Default)]
@@ -35,6 +37,23 @@ impl Samples {
             writeln!(self.0, "{name} {value} {at_s}").expect("memory");
         }
     }
+
+    /// The same samples so many seconds later.
+    #[must_use]
+    pub fn later(self, by_s: u64) -> Self {
+        let mut later = Self::default();
+        for line in self.0.lines() {
+            let (series, at_s) = line.rsplit_once(' ').expect("a time at its end");
+            let at_s: u64 = at_s.parse().expect("seconds");
+            writeln!(later.0, "{series} {}", at_s + by_s).expect("memory");
+        }
+        later
+    }
+}
+
+/// The server and its tool.
+pub fn programs() -> prometheus::Prometheus {
+    prometheus::find().expect("Prometheus; cargo xtask setup gets it")
 }
 
 impl Prometheus {
@@ -45,19 +64,30 @@ impl Prometheus {
 
     /// The same for a server that listens at this address of the machine.
     pub async fn over_at(samples: Samples, address: Ipv4Addr) -> Self {
+        Self::over_socket(samples, SocketAddrV4::new(address, 0)).await
+    }
+
+    /// The same for a server at this port of loopback. Where another program has it, the test waits for it, and then fails.
+    pub async fn over_port(samples: Samples, port: u16) -> Self {
+        Self::over_socket(samples, SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).await
+    }
+
+    /// The server over the blocks that its tool has written.
+    pub async fn over_blocks(blocks: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        Self::start(&programs().server, folder, blocks, address).await
+    }
+
+    async fn over_socket(samples: Samples, address: SocketAddrV4) -> Self {
         let folder = tempfile::tempdir().expect("folder");
         let text = folder.path().join("samples");
         fs::write(&text, samples.0 + "# EOF\n").expect("write samples");
         Self::import(folder, &text, address).await
     }
 
-    /// A server that remembers the samples in a file of OpenMetrics text.
-    pub async fn over_file(text: &Path) -> Self {
-        Self::import(tempfile::tempdir().expect("folder"), text, Ipv4Addr::LOCALHOST).await
-    }
-
-    async fn import(folder: TempDir, text: &Path, address: Ipv4Addr) -> Self {
-        let programs = prometheus::find().expect("Prometheus; cargo xtask setup gets it");
+    async fn import(folder: TempDir, text: &Path, address: SocketAddrV4) -> Self {
+        let programs = programs();
         let blocks = folder.path().join("blocks");
         let import = Command::new(&programs.tool)
             // One block for all of it: the text is read anew for each.
@@ -74,28 +104,32 @@ impl Prometheus {
         Self::start(&programs.server, folder, &blocks, address).await
     }
 
-    async fn start(program: &Path, folder: TempDir, blocks: &Path, address: Ipv4Addr) -> Self {
+    async fn start(program: &Path, folder: TempDir, blocks: &Path, address: SocketAddrV4) -> Self {
         fs::write(folder.path().join("prometheus.yml"), "").expect("write configuration");
-        let port = TcpListener::bind((address, 0))
-            .and_then(|listener| listener.local_addr())
-            .expect("a free port")
-            .port();
+        let mut free = None;
+        until(&format!("no other program has {address}"), async || {
+            let listener = TcpListener::bind(address);
+            free = listener.and_then(|listener| listener.local_addr()).ok();
+            free.is_some()
+        })
+        .await;
+        let address = free.expect("an address");
         let mut server = Command::new(program);
         server
             .current_dir(folder.path())
             .arg("--config.file=prometheus.yml")
             .arg(format!("--storage.tsdb.path={}", blocks.display()))
             .arg("--storage.tsdb.retention.time=100y")
-            .arg(format!("--web.listen-address={address}:{port}"));
+            .arg(format!("--web.listen-address={address}"));
         let log = folder.path().join("log");
         let mut process = Process::spawn("prometheus", &server, &log, Duration::ZERO).expect("start it");
-        while TcpStream::connect((address, port)).await.is_err() {
+        while TcpStream::connect(address).await.is_err() {
             process.check().expect("it runs");
             sleep(Duration::from_millis(50)).await;
         }
         Self {
-            url: format!("http://{address}:{port}"),
-            port,
+            url: format!("http://{address}"),
+            port: address.port(),
             _process: process,
             _folder: folder,
         }

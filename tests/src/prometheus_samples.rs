@@ -97,7 +97,7 @@ fn node(samples: &mut Samples, name: &str, pool: &str, cores: f64, source: NodeU
         );
     }
     samples.series(
-        &format!(r#"kube_node_labels{{node="{name}",label_pool="{pool}"}}"#),
+        &format!(r#"kube_node_labels{{node="{name}",label_pool="{pool}",label_node_kubernetes_io_instance_type="{pool}"}}"#),
         times(PODS_EVERY).map(|at_s| (at_s, 1.0)),
     );
     for number in 0..PODS {

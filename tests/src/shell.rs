@@ -1,6 +1,9 @@
 //! [`Shell`] runs commands of pages as they are printed; [`Lines`] follows what a program prints.
 
 use std::{
+    fmt::Write as _,
+    fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Output, Stdio},
     time::Duration,
@@ -12,6 +15,9 @@ use tokio::{
     sync::mpsc,
     time::timeout,
 };
+use xtask::controlplane::{self, Component};
+
+use crate::built::programs;
 
 /// How long a line of a command that goes on may take.
 const LINE_WITHIN: Duration = Duration::from_secs(60);
@@ -31,6 +37,27 @@ impl Shell {
         }
     }
 
+    /// A shell that finds kubectl and our plugin, and asks the cluster of a kubeconfig.
+    pub async fn with_plugin(folder: &Path, kubeconfig: &Path) -> Self {
+        let bin = folder.join("bin");
+        fs::create_dir(&bin).expect("a folder");
+        let kubectl = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
+        let kubectl = kubectl.into_values().next().expect("the program asked for").path;
+        symlink(kubectl, bin.join("kubectl")).expect("a link");
+        symlink(programs().await.cli, bin.join("kubectl-headroom")).expect("a link");
+        Self::new(folder, &format!("export PATH='{}':\"$PATH\"", bin.display()))
+            .with_variables(&[("KUBECONFIG", &kubeconfig.display().to_string())])
+    }
+
+    /// The same shell with these variables besides.
+    #[must_use]
+    pub fn with_variables(mut self, variables: &[(&str, &str)]) -> Self {
+        for (name, value) in variables {
+            write!(self.setup, "\nexport {name}='{value}'").expect("memory");
+        }
+        self
+    }
+
     fn command(&self, command: &str) -> Command {
         let mut shell = Command::new("sh");
         shell
@@ -46,6 +73,13 @@ impl Shell {
     /// Runs a command to its end.
     pub async fn run(&self, command: &str) -> Output {
         self.command(command).output().await.expect("start a shell")
+    }
+
+    /// What a command prints, which must succeed.
+    pub async fn printed(&self, command: &str) -> String {
+        let output = self.run(command).await;
+        assert!(output.status.success(), "{command}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
     }
 
     /// Runs a command until it prints a line with that text, and ends it then.

@@ -1,5 +1,5 @@
 //! `kubectl headroom advise` gives the same figures through a real API server as from the Prometheus server itself.
-//! An error names its cause.
+//! An error names its cause. What pages print does what they say.
 //!
 //! There is no network of pods here: a pod has an address of this machine. It is not a loopback one, as the API server
 //! accepts no such endpoint, and a Pod has it, as the API server sends requests to no other address.
@@ -11,11 +11,14 @@ use std::{
     net::Ipv4Addr,
     path::{Path, PathBuf},
     process::Command,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use e2e::{
+    console,
     prometheus::Prometheus,
     prometheus_samples::{DAYS, UNTIL, past},
+    shell::Shell,
     stand::Stand,
 };
 use headroom_testbed::accounts;
@@ -31,6 +34,8 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+/// How the commands of pages begin that are run here.
+const ADVISE: &str = "kubectl headroom advise ";
 const NAMESPACE: &str = "monitoring";
 /// The server's pod, and its account.
 const POD: &str = "prometheus";
@@ -147,6 +152,44 @@ fn through(cli: &Path, kubeconfig: &Path, service: &str) -> Result<Value, String
         cli,
         &["--kubeconfig", &kubeconfig, "--prometheus-service", &service],
     )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_commands_give_advice_as_printed() {
+    let stand = Stand::start().await;
+    accounts::create_namespace(&stand.client, NAMESPACE)
+        .await
+        .expect("a namespace");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time");
+    // The commands ask for the time until now. Frames of five minutes stay whole.
+    let later = (now.as_secs() - UNTIL) / 300 * 300;
+    let _on_loopback = Prometheus::over_port(past().later(later), 9090).await;
+    let address = own_address();
+    let in_cluster = Prometheus::over_at(past().later(later), address).await;
+    pod(&stand.client, address).await;
+    let behind = Some((address, in_cluster.port));
+    service(&stand.client, "prometheus", Some("web"), behind).await;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let shell = Shell::with_plugin(folder.path(), stand.cluster.kubeconfig()).await;
+    let mut commands = console::page_commands("README.md", ADVISE);
+    commands.extend(console::page_commands("docs/advise.md", ADVISE));
+    assert_eq!(commands.len(), 4, "{commands:#?}");
+    for command in commands {
+        let text = shell.printed(&command).await;
+        if command.ends_with("-o json") {
+            let advice: Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(advice["nodes"].as_array().map(Vec::len), Some(2), "{advice}");
+            continue;
+        }
+        let headline = if command.contains("--pool-label") {
+            "Headroom would have added 16.0 cores and 0.0 GiB in 2 pools.\nPool blue, 1 node: "
+        } else {
+            "Pool all, 2 nodes: 16.0 cores and 0.0 GiB gained: "
+        };
+        assert!(text.starts_with(headline), "{command}: {text}");
+    }
+    assert!(folder.path().join("advice.html").is_file());
 }
 
 #[tokio::test(flavor = "multi_thread")]

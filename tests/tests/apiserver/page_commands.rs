@@ -1,17 +1,12 @@
 //! Tests that run the commands for kubectl that pages show, as they are printed, on a real API server.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use std::{
-    env, fs,
-    os::unix::fs::symlink,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{path::Path, process::Output};
 
 use e2e::{
-    built::programs,
     console,
     rendered_manifests::{self, Installation},
+    shell::Shell,
 };
 use headroom_domain::names;
 use headroom_testbed::cluster::{Cluster, ClusterOptions};
@@ -23,10 +18,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, ResourceExt as _, api::PostParams};
 use serde_json::json;
 use tempfile::TempDir;
-use xtask::{
-    controlplane::{self, Component},
-    workspace,
-};
+use xtask::workspace;
 
 /// The node of the pages.
 const NODE: &str = "worker-1";
@@ -35,7 +27,8 @@ const NODE: &str = "worker-1";
 struct PageReader {
     cluster: Cluster,
     client: Client,
-    folder: TempDir,
+    shell: Shell,
+    _folder: TempDir,
 }
 
 impl PageReader {
@@ -46,50 +39,31 @@ impl PageReader {
         let folder = tempfile::tempdir().expect("a folder");
         let manifests = Path::new("deploy/kustomize");
         rendered_manifests::copy(&workspace::root().join(manifests), &folder.path().join(manifests));
-        let bin = folder.path().join("bin");
-        fs::create_dir(&bin).expect("a folder");
-        let kubectl = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
-        let kubectl = kubectl.into_values().next().expect("the program asked for").path;
-        symlink(kubectl, bin.join("kubectl")).expect("a link");
-        symlink(programs().await.cli, bin.join("kubectl-headroom")).expect("a link");
+        let shell = Shell::with_plugin(folder.path(), cluster.kubeconfig()).await;
         let node = serde_json::from_value(json!({"metadata": {"name": NODE}})).expect("a Node");
         let nodes: Api<Node> = Api::all(client.clone());
         nodes.create(&PostParams::default(), &node).await.expect("create");
         Self {
             cluster,
             client,
-            folder,
+            shell,
+            _folder: folder,
         }
     }
 
-    /// Runs commands one after the other in one shell, until one fails.
-    fn run(&self, commands: &[String]) -> Output {
-        let path = env::var("PATH").expect("a path");
-        let path = format!("{}:{path}", self.folder.path().join("bin").display());
-        Command::new("sh")
-            .args(["-ec", &commands.join("\n")])
-            .current_dir(self.folder.path())
-            .env("PATH", path)
-            .env("KUBECONFIG", self.cluster.kubeconfig())
-            // What kubectl keeps of the API's description.
-            .env("HOME", self.folder.path())
-            .output()
-            .expect("start a shell")
-    }
-
-    /// What they print; all must succeed.
-    fn printed(&self, commands: &[String]) -> String {
-        let output = self.run(commands);
-        assert!(output.status.success(), "{commands:#?}: {output:?}");
-        String::from_utf8(output.stdout).expect("text")
+    /// What commands print that one shell runs one after the other; all must succeed.
+    async fn printed(&self, commands: &[String]) -> String {
+        self.shell.printed(&commands.join("\n")).await
     }
 
     /// The page's commands for kubectl and openssl.
     fn commands(page: &str) -> Vec<String> {
-        let page = fs::read_to_string(workspace::root().join(page)).expect("a page");
-        let mut commands = console::commands(&page);
-        let starts = ["kubectl ", "openssl ", "cd "];
-        commands.retain(|command| starts.iter().any(|start| command.starts_with(start)));
+        let mut commands = console::page_commands(page, "");
+        commands.retain(|command| {
+            console::OF_AN_INSTALLER
+                .iter()
+                .any(|start| command.starts_with(start))
+        });
         commands
     }
 
@@ -110,7 +84,7 @@ async fn the_installation_page_is_followed_to_the_letter() {
         .expect("how to uninstall");
     let (install, uninstall) = commands.split_at(uninstall);
     assert!(install.len() > 6 && uninstall.len() == 3, "{commands:#?}");
-    reader.printed(install);
+    reader.printed(install).await;
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(reader.client.clone());
     let configuration = configurations
         .get(names::WEBHOOK_SERVICE)
@@ -126,7 +100,7 @@ async fn the_installation_page_is_followed_to_the_letter() {
     // A new shell, in the same folder.
     let folder = commands.iter().find(|command| command.starts_with("cd "));
     let uninstall: Vec<String> = folder.into_iter().chain(uninstall).cloned().collect();
-    reader.printed(&uninstall);
+    reader.printed(&uninstall).await;
     let namespaces: Api<Namespace> = Api::all(reader.client.clone());
     for name in [names::NAMESPACE, names::AGENT_NAMESPACE] {
         let left = namespaces.get_opt(name).await.expect("an answer");
@@ -144,18 +118,14 @@ async fn the_commands_of_other_pages_do_what_they_say() {
     installation.kubectl(&["create", "namespace", "koordinator-system", &kubeconfig]);
     installation.apply(reader.cluster.kubeconfig());
 
-    let readme = PageReader::commands("README.md");
-    let annotate: Vec<String> = readme
-        .into_iter()
-        .filter(|command| command.starts_with("kubectl annotate "))
-        .collect();
+    let annotate = console::page_commands("README.md", "kubectl annotate ");
     assert_eq!(annotate.len(), 1);
-    reader.printed(&annotate);
+    reader.printed(&annotate).await;
     assert_eq!(reader.annotations().await, [names::MODE]);
 
     let roles = PageReader::commands("docs/roles.md");
     assert_eq!(roles.len(), 2);
-    reader.printed(&roles);
+    reader.printed(&roles).await;
 
     let floor: Vec<String> = PageReader::commands("docs/floor.md")
         .into_iter()
@@ -165,10 +135,10 @@ async fn the_commands_of_other_pages_do_what_they_say() {
         .into_iter()
         .partition(|command| command.contains("--dry-run"));
     assert_eq!((asking.len(), letting_go.len()), (1, 1));
-    reader.printed(&letting_go);
+    reader.printed(&letting_go).await;
     // The policy reaches admission by a watch; then nothing is left for grep to find.
     e2e::stand::until("headroom-annotations is in force", async || {
-        let Output { status, stdout, .. } = reader.run(&asking);
+        let Output { status, stdout, .. } = reader.shell.run(&asking.join("\n")).await;
         status.code() == Some(1) && stdout.is_empty()
     })
     .await;
@@ -183,7 +153,7 @@ async fn the_commands_of_other_pages_do_what_they_say() {
             .expect("an answer")
             .is_some()
     );
-    reader.printed(&patterns);
+    reader.printed(&patterns).await;
     assert!(
         configurations
             .get_opt("headroom-pods")

@@ -9,7 +9,12 @@
 use std::{env, ffi::OsString, fs, path::Path, process::Command};
 
 use clap::Parser;
-use e2e::{built::programs, prometheus::Prometheus};
+use e2e::{
+    built::programs,
+    console,
+    prometheus::{self, Prometheus},
+    shell::Shell,
+};
 use headroom_plot::picture;
 use headroom_simulator::{Estimator, PAST_FROM_S};
 use serde_json::Value;
@@ -17,6 +22,8 @@ use xtask::workspace;
 
 /// A node of each mean use, and days enough for the ratio to stand and for a day to follow decisions.
 const DAYS: u64 = 5;
+/// Its commands are run here.
+const PAGE: &str = "docs/advise.md";
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -24,15 +31,33 @@ struct Line {
     bench: Estimator,
 }
 
-/// Simulates, and gives the rows of what ours makes of the past that is written to `file`.
+/// What the command of docs/advise.md begins with; the rest is for the program that it builds with optimisation.
+const BENCH: &str = "cargo xtask bench ";
+
+/// Simulates as the page's command does, and gives the rows of what ours makes of the past that is written to `file`.
 fn simulated(file: &Path) -> Vec<Value> {
-    let options =
-        format!("estimator --nodes 4 --days {DAYS} --seed 7 --policy headroom --loop open --openmetrics");
+    let commands = console::page_commands(PAGE, BENCH);
+    let command = commands.first().expect("a command");
+    let (options, name) = command.rsplit_once(' ').expect("a file");
+    assert!(file.ends_with(name), "{command}");
+    let options = options.strip_prefix(BENCH).expect("its options");
     let words = options.split(' ').map(Into::into).chain([file.into()]);
     let words: Vec<OsString> = words.collect();
     let report = Line::parse_from(words).bench.run().expect("simulate");
     let report = serde_json::to_value(report).expect("JSON");
     report["past"].as_array().expect("rows").clone()
+}
+
+/// A server over the blocks that the page's command makes of the file in the folder.
+async fn served(folder: &Path) -> Prometheus {
+    let commands = console::page_commands(PAGE, "promtool ");
+    let command = commands.first().expect("a command");
+    let tool = prometheus::programs().tool;
+    let bin = tool.parent().expect("its folder").display();
+    let shell = Shell::new(folder, &format!("export PATH='{bin}':\"$PATH\""));
+    shell.printed(command).await;
+    let blocks = command.rsplit(' ').next().expect("a folder");
+    Prometheus::over_blocks(&folder.join(blocks)).await
 }
 
 fn advised(cli: &Path, flags: &[&str]) -> Value {
@@ -137,7 +162,7 @@ async fn advice_is_what_the_simulators_own_estimator_gives() {
     let folder = tempfile::tempdir().expect("folder");
     let (file, page) = (folder.path().join("past.om"), folder.path().join("advice.html"));
     let rows = simulated(&file);
-    let server = Prometheus::over_file(&file).await;
+    let server = served(folder.path()).await;
     let (until, days) = ((PAST_FROM_S + DAYS * 86_400).to_string(), DAYS.to_string());
     let html = page.display().to_string();
     let flags = [
