@@ -50,6 +50,7 @@ pub mod scheduler_double;
 pub mod scripted_agent;
 pub mod seccomp;
 pub mod shell;
+pub mod slo_commands;
 pub mod slo_page;
 pub mod slo_versions;
 pub mod slow_bodies;

@@ -5,10 +5,14 @@
     reason = "tests panic: a returned error has no stack; a table of cases is read in one go"
 )]
 
-use std::{path::PathBuf, process::Output};
+use std::{
+    path::{Path, PathBuf},
+    process::Output,
+};
 
 use e2e::{
     scripted_agent::{ScriptedAgent, hint},
+    shell::Shell,
     stand::{AUTO, Stand, allocatable, until},
 };
 use headroom_domain::{hint::Brake, names};
@@ -40,6 +44,16 @@ impl Cli {
             ca: webhook.ca.clone(),
             token: file,
         }
+    }
+
+    /// A shell in a folder whose `kubectl headroom` asks as this does.
+    pub(crate) async fn shell(&self, folder: &Path, kubeconfig: &Path) -> Shell {
+        let path = |path: &Path| path.display().to_string();
+        Shell::with_plugin(folder, kubeconfig).await.with_variables(&[
+            ("HEADROOM_ADDR", &self.addr),
+            ("HEADROOM_CA_FILE", &path(&self.ca)),
+            ("HEADROOM_TOKEN_FILE", &path(&self.token)),
+        ])
     }
 
     pub(crate) async fn run(&self, arguments: &[&str]) -> Output {

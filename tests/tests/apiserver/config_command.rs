@@ -1,14 +1,18 @@
 //! `kubectl headroom config` against a real webhook: what no file is given for is what the API server has, and what it
-//! says of a version is what the API server answers to it.
+//! says of a version is what the API server answers to it. Pages' commands are run as printed.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     reason = "tests panic: a returned error has no stack"
 )]
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
 
-use e2e::{slo_page::Data, stand::until};
+use e2e::{console, shell::Shell, slo_commands::SloCommands, slo_page::Data, stand::until};
 use headroom_domain::names;
 use headroom_testbed::accounts;
 use serde_json::{Value, json};
@@ -40,9 +44,9 @@ impl Asked {
     async fn start() -> Self {
         let checked = Checked::with(&["--node-strategy-name-need-check=true"]).await;
         for (name, labels) in [
-            ("plain", json!({})),
-            ("dense", json!({"pool": "dense"})),
-            ("both", json!({"pool": "dense", "gpu": "true"})),
+            ("worker-1", json!({"pool": "dense"})),
+            ("worker-2", json!({})),
+            ("worker-3", json!({"pool": "dense", "gpu": "true"})),
         ] {
             checked.create_node(name, labels).await;
         }
@@ -52,7 +56,7 @@ impl Asked {
         let cli = Cli::new(&checked.stand, &checked.webhook, "person", &token);
         let asked = Self { checked, cli };
         until("the webhook knows the nodes", async || {
-            let output = asked.cli.run(&["config", "explain", "both"]).await;
+            let output = asked.cli.run(&["config", "explain", "worker-3"]).await;
             output.status.success()
         })
         .await;
@@ -129,20 +133,35 @@ async fn what_is_stored_is_explained_and_compared() {
         let explained = asked.cli.ask_json(&words).await;
         value(&explained, "degradeTimeMinutes")
     };
-    assert_eq!(explain("dense").await, "15 default", "nothing is stored");
+    assert_eq!(explain("worker-1").await, "15 default", "nothing is stored");
     asked.store(&data([(names::COLOCATION_CONFIG, STORED)])).await;
-    assert_eq!(explain("dense").await, "5 entry \"dense\"");
-    assert_eq!(explain("plain").await, "20 cluster");
+    assert_eq!(explain("worker-1").await, "5 entry \"dense\"");
+    assert_eq!(explain("worker-2").await, "20 cluster");
 
-    let new = asked.file("new.json", &data([(names::COLOCATION_CONFIG, NEW)]));
-    let text = asked
-        .cli
-        .ask(&["config", "diff", &new.display().to_string()])
-        .await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let new = data([(names::COLOCATION_CONFIG, NEW)]);
+    fs::write(
+        folder.path().join("new.yaml"),
+        config_map(names::SLO_CONFIG, &new),
+    )
+    .expect("write");
+    let kubeconfig = asked.checked.stand.cluster.kubeconfig();
+    let shell = asked.cli.shell(folder.path(), kubeconfig).await;
+    let commands = console::page_commands("README.md", "kubectl headroom config ");
+    let [check, explain_one, diff] = commands.as_slice() else {
+        panic!("{commands:#?}")
+    };
+    let text = shell.printed(check).await;
+    assert!(text.starts_with("accepted: "), "{text}");
+    let text = shell.printed(explain_one).await;
+    assert!(
+        text.starts_with("node worker-1\n") && text.contains(" entry \"dense\"\n"),
+        "{text}"
+    );
     assert_eq!(
-        text,
-        "colocation-config\n  2 nodes: both, dense\n    degradeTimeMinutes: 5 minutes (entry \"dense\") -> 6 minutes \
-         (entry \"dense\")\n  1 node: plain\n    degradeTimeMinutes: 20 minutes (cluster) -> 30 minutes (cluster)\n"
+        shell.printed(diff).await,
+        "colocation-config\n  2 nodes: worker-1, worker-3\n    degradeTimeMinutes: 5 minutes (entry \"dense\") -> 6 minutes \
+         (entry \"dense\")\n  1 node: worker-2\n    degradeTimeMinutes: 20 minutes (cluster) -> 30 minutes (cluster)\n"
     );
     let (code, complaint) = asked.cli.fail(&["config", "explain", "gone"]).await;
     assert_eq!(code, Some(1));
@@ -157,16 +176,30 @@ async fn what_is_stored_is_explained_and_compared() {
         .run(&["delete", "configmap", names::SLO_CONFIG], "");
     assert!(output.status.success(), "{output:?}");
     until("the webhook knows that nothing is stored", async || {
-        explain("dense").await == "15 default"
+        explain("worker-1").await == "15 default"
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_pages_commands_print_what_it_shows_in_a_shell() {
+    let page = SloCommands::load();
+    let folder = tempfile::tempdir().expect("a folder");
+    page.write_files(folder.path());
+    // They ask no cluster.
+    let shell = Shell::with_plugin(folder.path(), Path::new("/dev/null")).await;
+    for (command, shown) in &page.commands {
+        let Output { status, stdout, .. } = shell.run(command).await;
+        assert_eq!(String::from_utf8(stdout).expect("text"), *shown, "{command}");
+        assert_eq!(status.success(), !shown.starts_with("refused: "), "{command}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_is_checked_as_the_webhook_is_set() {
     let asked = Asked::start().await;
     for (text, reason) in [
-        (CONFLICTING, Some("\"exampleNodes\":[\"both\"]")),
+        (CONFLICTING, Some("\"exampleNodes\":[\"worker-3\"]")),
         (UNNAMED, Some("nodeConfig Name need!")),
         (NEW, None),
     ] {

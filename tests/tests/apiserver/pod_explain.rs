@@ -10,6 +10,7 @@
 use std::{fs, path::Path};
 
 use e2e::{
+    console,
     custom_kinds::PROFILES,
     namespaces,
     stand::{Stand, until},
@@ -32,7 +33,8 @@ use serde_json::{Value, json};
 
 use crate::cli::Cli;
 
-const TEAM: &str = "team";
+/// The namespace of the README.
+const SHOP: &str = "shop";
 
 fn pod(metadata: &Value) -> Pod {
     let container =
@@ -101,7 +103,7 @@ struct Explained {
 impl Explained {
     async fn start() -> Self {
         let stand = Stand::start_with(ClusterOptions::default()).await;
-        let pods = namespaces::create(&stand, TEAM).await;
+        let pods = namespaces::create(&stand, SHOP).await;
         PROFILES.install(&stand).await;
         let class = json!({"metadata": {"name": "koord-batch"}, "value": 5_000});
         let class: PriorityClass = serde_json::from_value(class).expect("a class");
@@ -140,7 +142,7 @@ impl Explained {
     }
 
     async fn explain(&self, name: &str) -> String {
-        self.cli.ask(&["pod", "explain", &format!("{TEAM}/{name}")]).await
+        self.cli.ask(&["pod", "explain", &format!("{SHOP}/{name}")]).await
     }
 }
 
@@ -150,7 +152,14 @@ async fn created(explained: &Explained) {
     let labels = json!({"app": "web"});
     let created = create(pods, &json!({"name": "web-0", "labels": labels})).await;
     created.expect("a pod");
-    let explained = cli.ask_json(&["pod", "explain", "team/web-0"]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let shell = cli.shell(folder.path(), stand.cluster.kubeconfig()).await;
+    let commands = console::page_commands("README.md", "kubectl headroom pod ");
+    let [as_printed] = commands.as_slice() else {
+        panic!("{commands:#?}")
+    };
+    assert_eq!(shell.printed(as_printed).await, explained.explain("web-0").await);
+    let explained = cli.ask_json(&["pod", "explain", "shop/web-0"]).await;
     let decisions = explained["decisions"].as_array().expect("decisions");
     let [validated, mutated] = decisions.as_slice() else {
         panic!("{explained:#}");
@@ -173,7 +182,7 @@ async fn created(explained: &Explained) {
     let translated = [(json!("\"1k\""), json!("translation of cpu and memory"))];
     assert_eq!(written(mutated, cpu), translated);
 
-    let in_file = pod(&json!({"name": "web-0", "namespace": TEAM, "labels": labels}));
+    let in_file = pod(&json!({"name": "web-0", "namespace": SHOP, "labels": labels}));
     let offline = offline(stand, cli, &in_file).await;
     assert_eq!(offline["missing"], json!([]));
     let decision = &offline["decisions"][0];
@@ -204,13 +213,13 @@ async fn refused(Explained { pods, cli, .. }: &Explained) {
     let labels = json!({"koordinator.sh/qosClass": "LSR", "koordinator.sh/priority-class": "koord-batch"});
     let wrong = create(pods, &json!({"name": "wrong", "labels": labels})).await;
     wrong.expect_err("a refusal");
-    let refused = cli.ask_json(&["pod", "explain", "team/wrong"]).await;
+    let refused = cli.ask_json(&["pod", "explain", "shop/wrong"]).await;
     assert_eq!(refused["decisions"][0]["outcome"], "denied");
     let reasons = refused["decisions"][0]["reasons"].to_string();
     assert!(reasons.contains("koordinator.sh/qosClass"), "{reasons}");
-    let (code, reason) = cli.fail(&["pod", "explain", "team/nobody"]).await;
+    let (code, reason) = cli.fail(&["pod", "explain", "shop/nobody"]).await;
     assert_eq!(code, Some(1));
-    let none = "error: no review of pod team/nobody is kept by the webhook: replica ";
+    let none = "error: no review of pod shop/nobody is kept by the webhook: replica ";
     assert!(reason.starts_with(none), "{reason}");
 }
 

@@ -7,6 +7,7 @@
 )]
 
 use e2e::{
+    console,
     custom_kinds::QUOTAS,
     namespaces,
     stand::{Stand, count, until},
@@ -104,10 +105,15 @@ async fn quotas_and_their_pods_are_shown_as_admission_judges_them() {
         lab["name"] == "lab" && lab["pods"] == 1 && lab["resources"][0]["left"] == "1"
     })
     .await;
-    let tree = cli.ask(&["quota", "tree", "--usage"]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let shell = cli.shell(folder.path(), shown.stand.cluster.kubeconfig()).await;
+    let commands = console::page_commands("README.md", "kubectl headroom quota ");
+    let [tree, lab] = commands.as_slice() else {
+        panic!("{commands:#?}")
+    };
+    let tree = shell.printed(tree).await;
     assert!(tree.contains("└─ lab") && tree.contains("refused"), "{tree}");
-
-    let lab = cli.ask(&["quota", "explain", "lab"]).await;
+    let lab = shell.printed(lab).await;
     assert!(
         lab.contains("part of dept") && lab.contains("there is room"),
         "{lab}"

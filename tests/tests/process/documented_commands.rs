@@ -1,110 +1,157 @@
 //! Tests that each command that a page shows is one that the programs take, and that a test runs.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use std::{collections::BTreeSet, ffi::OsString, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs,
+    path::PathBuf,
+};
 
 use clap::{Parser, error::ErrorKind};
-use e2e::{console, names::workspace_functions};
+use e2e::{console, names::Names};
 use xtask::{demo::Demo, suite, workspace};
 
 /// Who runs a command.
 enum RunBy {
-    /// The test of that name.
-    Test(&'static str),
-    /// Whoever runs this test runs it, too, or gets what it takes.
-    Itself,
+    /// The test of that name takes it from the page and runs it, byte for byte.
+    AsPrinted(&'static str),
+    /// The test of that name runs what it comes to.
+    Adapted {
+        test: &'static str,
+        /// Why not the command itself.
+        reason: &'static str,
+    },
+    /// No test, for this reason.
+    NotRun(&'static str),
 }
 
-use RunBy::{Itself, Test};
+use RunBy::{Adapted, AsPrinted, NotRun};
 
-/// The installation page, as printed and in its order.
-const INSTALLATION: RunBy = Test("the_installation_page_is_followed_to_the_letter");
+/// The installation page, in its order.
+const INSTALLATION: &str = "the_installation_page_is_followed_to_the_letter";
 /// Commands for kubectl on other pages.
-const KUBECTL: RunBy = Test("the_commands_of_other_pages_do_what_they_say");
-/// The README's look at a cluster, as printed, in the demo.
-const DEMO: RunBy = Test("the_demo_holds_what_it_claims_and_takes_the_readmes_commands");
+const KUBECTL: &str = "the_commands_of_other_pages_do_what_they_say";
+/// The README's look at a cluster, in the demo.
+const DEMO: &str = "the_demo_holds_what_it_claims_and_takes_the_readmes_commands";
 /// The page of Koordinator's ConfigMap.
-const CONFIG_PAGE: RunBy = Test("the_page_shows_what_the_commands_print");
-const CONFIG: RunBy = Test("what_is_stored_is_explained_and_compared");
-const QUOTAS: RunBy = Test("quotas_and_their_pods_are_shown_as_admission_judges_them");
+const CONFIG_PAGE: &str = "the_pages_commands_print_what_it_shows_in_a_shell";
+const CONFIG: &str = "what_is_stored_is_explained_and_compared";
+const QUOTAS: &str = "quotas_and_their_pods_are_shown_as_admission_judges_them";
+const ADVISE: &str = "the_pages_commands_give_advice_as_printed";
+const SIMULATED: &str = "advice_is_what_the_simulators_own_estimator_gives";
 
-const ADVISE: RunBy = Test("a_servers_past_says_what_each_pool_would_have_been_given");
-const SIMULATED: RunBy = Test("advice_is_what_the_simulators_own_estimator_gives");
+const TESTS: &str = "it runs the tests, and this is one of them";
 
 /// Every command of every page, and who runs it.
 static SHOWN: &[(&str, RunBy)] = &[
-    ("cargo xtask setup", Itself),
-    ("cargo test", Itself),
-    ("cargo xtask test", Itself),
-    ("cargo xtask test --vm", Itself),
-    ("cargo xtask demo --for 90s", DEMO),
+    (
+        "cargo xtask setup",
+        NotRun("it downloads what it lacks; `cargo xtask test` does the same before it runs this test"),
+    ),
+    ("cargo test", NotRun(TESTS)),
+    ("cargo xtask test", NotRun(TESTS)),
+    (
+        "cargo xtask test --vm",
+        NotRun("it downloads kernels and emulates a machine for a quarter of an hour each"),
+    ),
+    (
+        "cargo xtask demo --for 90s",
+        Adapted {
+            test: DEMO,
+            reason: "it builds first, and ends before the README's other commands have been run: the test starts the program \
+                     that it becomes, with --keep besides",
+        },
+    ),
     (
         "HEADROOM_BPF=require cargo build --profile dist -p headroom-webhook -p headroom-agent",
-        Itself,
+        NotRun("it builds all anew with optimisation, which takes longer than all tests"),
     ),
     (
         "cargo xtask bench estimator --nodes 4 --days 5 --seed 7 --policy headroom --loop open --openmetrics past.om",
-        SIMULATED,
+        Adapted {
+            test: SIMULATED,
+            reason: "it builds with optimisation, and refuses to measure without: the test simulates with the page's flags",
+        },
     ),
     (
         "promtool tsdb create-blocks-from --max-block-duration=8640h openmetrics past.om blocks",
-        SIMULATED,
+        AsPrinted(SIMULATED),
     ),
     (
         "kubectl headroom advise --prometheus http://127.0.0.1:9090",
-        ADVISE,
+        AsPrinted(ADVISE),
     ),
     (
         "kubectl headroom advise --prometheus http://127.0.0.1:9090 --pool-label label_node_kubernetes_io_instance_type",
-        ADVISE,
+        AsPrinted(ADVISE),
     ),
     (
         "kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14 --save past --html advice.html",
-        Test("a_server_in_the_cluster_is_asked_through_the_api_server"),
+        AsPrinted(ADVISE),
     ),
     (
         "kubectl headroom advise --from past --lo 0.50 --theta 95 -o json",
-        ADVISE,
+        AsPrinted(ADVISE),
     ),
-    ("kubectl headroom check", DEMO),
-    ("kubectl headroom top --watch", DEMO),
-    ("kubectl headroom explain worker-1", DEMO),
-    ("kubectl headroom hints", DEMO),
-    ("kubectl headroom off --now", DEMO),
-    ("kubectl headroom config check new.yaml", CONFIG_PAGE),
-    ("kubectl headroom config explain worker-1", CONFIG),
-    ("kubectl headroom config diff new.yaml", CONFIG),
+    ("kubectl headroom check", AsPrinted(DEMO)),
+    ("kubectl headroom top --watch", AsPrinted(DEMO)),
+    ("kubectl headroom explain worker-1", AsPrinted(DEMO)),
+    ("kubectl headroom hints", AsPrinted(DEMO)),
+    ("kubectl headroom off --now", AsPrinted(DEMO)),
+    ("kubectl headroom config check new.yaml", AsPrinted(CONFIG)),
+    ("kubectl headroom config explain worker-1", AsPrinted(CONFIG)),
+    ("kubectl headroom config diff new.yaml", AsPrinted(CONFIG)),
     (
         "kubectl headroom config check new.yaml --old old.yaml --nodes nodes.yaml",
-        CONFIG_PAGE,
+        AsPrinted(CONFIG_PAGE),
     ),
     (
         "kubectl headroom config explain worker-4 --key colocation-config -f new.yaml --nodes nodes.yaml",
-        CONFIG_PAGE,
+        AsPrinted(CONFIG_PAGE),
     ),
     (
         "kubectl headroom config diff new.yaml --old old.yaml --nodes nodes.yaml",
-        CONFIG_PAGE,
+        AsPrinted(CONFIG_PAGE),
     ),
     (
         "kubectl headroom pod explain shop/web-0",
-        Test("pods_are_explained_by_the_webhook_that_decided_about_them"),
+        AsPrinted("pods_are_explained_by_the_webhook_that_decided_about_them"),
     ),
-    ("kubectl headroom quota tree --usage", QUOTAS),
-    ("kubectl headroom quota explain lab", QUOTAS),
-    ("kubectl annotate node worker-1 headroom.sh/mode=auto", KUBECTL),
+    ("kubectl headroom quota tree --usage", AsPrinted(QUOTAS)),
+    ("kubectl headroom quota explain lab", AsPrinted(QUOTAS)),
+    (
+        "kubectl annotate node worker-1 headroom.sh/mode=auto",
+        AsPrinted(KUBECTL),
+    ),
     (
         "kubectl annotate node NAME headroom.sh/amplified-allocatable-",
-        KUBECTL,
+        Adapted {
+            test: KUBECTL,
+            reason: PLACEHOLDER,
+        },
     ),
     (
         "kubectl patch node NAME --dry-run=server --as=system:node:NAME --as-group=system:nodes --type=merge -p '{\"metadata\":{\"annotations\":{\"headroom.sh/later\":\"x\"}}}' -o yaml | grep headroom.sh/later",
-        KUBECTL,
+        Adapted {
+            test: KUBECTL,
+            reason: PLACEHOLDER,
+        },
     ),
     (
         "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration headroom-pods",
-        KUBECTL,
+        AsPrinted(KUBECTL),
     ),
+];
+
+const PLACEHOLDER: &str = "NAME stands for a node; the test puts one there";
+/// A reason has more words.
+const FEWEST_WORDS: usize = 5;
+/// One of these is in the source of a test that runs commands of pages: it reads them from there.
+const PAGE_READERS: [&str; 3] = [
+    "console::commands(",
+    "console::page_commands(",
+    "SloCommands::load(",
 ];
 
 /// The page whose commands one test runs all, so that the list need not have them.
@@ -143,10 +190,35 @@ fn refusal(command: &str) -> Option<String> {
 
 /// Who runs a command of a page.
 fn run_by(page: &str, command: &str) -> Option<&'static RunBy> {
+    static OF_INSTALLATION: RunBy = AsPrinted(INSTALLATION);
     let listed = SHOWN.iter().find(|(shown, _)| *shown == command);
     let listed = listed.map(|(_, run_by)| run_by);
-    let is_of_page = page == INSTALLATION_PAGE || is_on(INSTALLATION_PAGE, command);
-    listed.or(is_of_page.then_some(&INSTALLATION))
+    let is_run = console::OF_AN_INSTALLER
+        .iter()
+        .any(|start| command.starts_with(start));
+    let is_of_page = is_run && (page == INSTALLATION_PAGE || is_on(INSTALLATION_PAGE, command));
+    listed.or(is_of_page.then_some(&OF_INSTALLATION))
+}
+
+/// What is wrong with a row, given each function of the tests with its files.
+fn fault(run_by: &RunBy, functions: &BTreeMap<String, Vec<PathBuf>>) -> Option<String> {
+    let (test, reason) = match run_by {
+        AsPrinted(test) => (Some(*test), None),
+        Adapted { test, reason } => (Some(*test), Some(*reason)),
+        NotRun(reason) => (None, Some(*reason)),
+    };
+    if reason.is_some_and(|reason| reason.split_whitespace().count() < FEWEST_WORDS) {
+        return Some("it is not run as printed, and no reason is given".to_owned());
+    }
+    let test = test?;
+    let Some(files) = functions.get(test) else {
+        return Some(format!("there is no test {test}"));
+    };
+    let reads_pages = |file: &PathBuf| {
+        let text = fs::read_to_string(file).expect("a source");
+        PAGE_READERS.iter().any(|reader| text.contains(reader))
+    };
+    (!files.iter().any(reads_pages)).then(|| format!("{test} takes no command from a page"))
 }
 
 fn is_on(page: &str, command: &str) -> bool {
@@ -157,7 +229,7 @@ fn is_on(page: &str, command: &str) -> bool {
 #[test]
 fn each_command_of_a_page_is_taken_by_its_program_and_run_by_a_test() {
     let root = workspace::root();
-    let functions = workspace_functions(&root);
+    let functions = Names::read(&root.join("tests")).functions;
     let (mut wrong, mut shown) = (Vec::new(), BTreeSet::new());
     for page in console::pages(&root) {
         let text = fs::read_to_string(root.join(&page)).expect("a page");
@@ -167,10 +239,9 @@ fn each_command_of_a_page_is_taken_by_its_program_and_run_by_a_test() {
             }
             match run_by(&page, &command) {
                 None => wrong.push(format!("{page}: no test runs {command}")),
-                Some(Test(name)) if !functions.contains(*name) => {
-                    wrong.push(format!("{page}: {command}: there is no test {name}"));
+                Some(row) => {
+                    wrong.extend(fault(row, &functions).map(|fault| format!("{page}: {command}: {fault}")));
                 }
-                Some(Test(_) | Itself) => {}
             }
             shown.insert(command);
         }
@@ -211,6 +282,33 @@ fn each_command_that_a_sentence_names_is_there() {
     assert_eq!(misnomer("kubectl headroom explain"), None);
     for bad in ["kubectl headroom doctor", "kubectl headroom off --twice"] {
         assert!(misnomer(bad).is_some(), "{bad}");
+    }
+}
+
+#[test]
+fn a_row_that_neither_runs_as_printed_nor_gives_a_reason_is_noticed() {
+    let functions = Names::read(&workspace::root().join("tests")).functions;
+    for (row, expected) in [
+        (AsPrinted(KUBECTL), None),
+        (NotRun("for a reason of five words"), None),
+        (
+            NotRun(""),
+            Some("it is not run as printed, and no reason is given"),
+        ),
+        (
+            Adapted {
+                test: KUBECTL,
+                reason: "so",
+            },
+            Some("it is not run as printed, and no reason is given"),
+        ),
+        (AsPrinted("no_such_test"), Some("there is no test no_such_test")),
+        (
+            AsPrinted("every_source_file_keeps_the_house_rules"),
+            Some("every_source_file_keeps_the_house_rules takes no command from a page"),
+        ),
+    ] {
+        assert_eq!(fault(&row, &functions).as_deref(), expected);
     }
 }
 
