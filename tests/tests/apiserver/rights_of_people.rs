@@ -2,6 +2,8 @@
 //! else the account can do whose tokens they show.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
+use std::fs;
+
 use e2e::people::{NODE, People};
 use headroom_domain::{installation::Installation, names};
 use k8s_openapi::api::{
@@ -16,16 +18,20 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use kubectl_headroom::rights::{Audience, Place, READ_CHECKS_CA, READ_KOORDINATOR, RIGHTS, Right};
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// Commands that read.
-const READING: [&[&str]; 7] = [
+use crate::slo_config::config_map;
+
+/// Commands that read, beside those that are given a file.
+const READING: [&[&str]; 9] = [
     &["check"],
     &["top"],
     &["explain", NODE],
     &["hints"],
     &["version"],
     &["pod", "explain", "shop/web"],
+    &["quota", "tree", "--usage"],
+    &["quota", "explain", "lab"],
     &["config", "explain", NODE],
 ];
 
@@ -34,7 +40,16 @@ async fn viewers_run_each_command_that_reads_and_no_other() {
     let people = People::start().await;
     people.grant("ann", names::VIEWER).await;
     let kubeconfig = people.kubeconfig("ann");
-    for command in READING {
+    let file = people.stand.cluster.dir().join("new.yaml");
+    let data = [(
+        names::COLOCATION_CONFIG.to_owned(),
+        r#"{"enable":true}"#.to_owned(),
+    )];
+    fs::write(&file, config_map(names::SLO_CONFIG, &data.into())).expect("write");
+    let file = file.display().to_string();
+    let diff = ["config", "diff", &file];
+    let check = ["config", "check", &file, "--online"];
+    for command in READING.into_iter().chain([&diff[..], &check]) {
         let output = people.run(&kubeconfig, command).await;
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(!complaint.contains("missing rule"), "{command:?}: {complaint}");
@@ -73,6 +88,9 @@ async fn operators_also_change_modes_and_switch_off() {
     let kubeconfig = people.kubeconfig("olga");
     let table = people.ask(&kubeconfig, &["top", "--once"]).await;
     assert!(table.contains(NODE), "{table}");
+    let report = people.run(&kubeconfig, &["check", "--json"]).await;
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    assert_eq!(report["not_known"], json!([]), "{report}");
     let client = people
         .stand
         .cluster
