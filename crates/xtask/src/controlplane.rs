@@ -1,5 +1,6 @@
 //! Finds the programs of the control plane in `KUBEBUILDER_ASSETS` or on `PATH`, or builds them once from Go modules.
 
+pub mod older;
 pub mod release;
 
 use std::{
@@ -12,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use self::release::Release;
+use self::release::{Release, link_flags};
 use crate::{
     setup::{golang::Go, step},
     terminal::print,
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// The folder of ready-made programs, as envtest's tools lay it out.
-const ASSETS: &str = "KUBEBUILDER_ASSETS";
+pub(crate) const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 /// One program of the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -241,18 +242,14 @@ fn build(components: &[Component], folder: &Path) -> Result<()> {
         go.describe(),
     ));
     let fresh = tempfile::tempdir_in(folder).context("make a folder for what is built")?;
-    let mut command = go.command();
-    command
-        .current_dir(workspace::controlplane())
-        .env("CGO_ENABLED", "0")
-        // go.mod and go.sum decide every version; nothing asks a version control system.
-        .env("GOFLAGS", "-mod=readonly -buildvcs=false")
-        .args(["build", "-v", "-trimpath", "-ldflags", &release.link_flags()])
-        // The slash says that it is a folder: one program would else be a file of that name.
-        .arg("-o")
-        .arg(fresh.path().join(""))
-        .args(components.iter().map(|component| component.package()));
-    step::run("control plane", &mut command)?;
+    let packages: Vec<_> = components.iter().map(|component| component.package()).collect();
+    compile(
+        &go,
+        &workspace::controlplane(),
+        release.kubernetes(),
+        fresh.path(),
+        &packages,
+    )?;
     for component in components {
         let path = folder.join(component.name());
         fs::rename(fresh.path().join(component.built_as()), &path)
@@ -261,27 +258,59 @@ fn build(components: &[Component], folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Compiles packages of a Go module into a folder.
+fn compile(go: &Go, module: &Path, kubernetes: &str, into: &Path, packages: &[&str]) -> Result<()> {
+    let mut command = go.command();
+    command
+        .current_dir(module)
+        .env("CGO_ENABLED", "0")
+        // go.mod and go.sum decide every version; nothing asks a version control system.
+        .env("GOFLAGS", "-mod=readonly -buildvcs=false")
+        .args(["build", "-v", "-trimpath", "-ldflags", &link_flags(kubernetes)])
+        // The slash says that it is a folder: one program would else be a file of that name.
+        .arg("-o")
+        .arg(into.join(""))
+        .args(packages);
+    step::run("control plane", &mut command)?;
+    Ok(())
+}
+
 fn cache(release: &Release) -> PathBuf {
+    cache_of(release.kubernetes())
+}
+
+/// Where what was built of a release of Kubernetes is kept.
+fn cache_of(kubernetes: &str) -> PathBuf {
     workspace::target()
         .join("controlplane")
-        .join(release.kubernetes())
+        .join(kubernetes)
         .join("bin")
 }
 
 /// True if the program is there and newer than everything it is made of.
 fn is_current(component: Component, path: &Path) -> Result<bool> {
-    let Ok(built) = modified(path) else {
-        return Ok(false);
-    };
     let module = workspace::controlplane();
-    let mut sources = vec![module.join("go.mod"), module.join("go.sum")];
+    let mut sources = pins(&module).to_vec();
     if let Some(folder) = component.own_sources() {
         for entry in fs::read_dir(module.join(folder)).with_context(|| format!("read {folder}"))? {
             sources.push(entry?.path());
         }
     }
+    is_newer(path, &sources)
+}
+
+/// The files of a Go module that decide every version.
+fn pins(module: &Path) -> [PathBuf; 2] {
+    ["go.mod", "go.sum"].map(|name| module.join(name))
+}
+
+/// True if the program is there and newer than its sources.
+fn is_newer(path: &Path, sources: &[PathBuf]) -> Result<bool> {
+    let Ok(built) = modified(path) else {
+        return Ok(false);
+    };
     for source in sources {
-        if modified(&source)? > built {
+        if modified(source)? > built {
             return Ok(false);
         }
     }

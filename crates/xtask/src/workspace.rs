@@ -108,6 +108,11 @@ pub fn controlplane() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane")
 }
 
+/// The Go module that pins an older API server.
+pub fn older_apiserver() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("older-apiserver")
+}
+
 /// The first program of that name on `PATH`.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)

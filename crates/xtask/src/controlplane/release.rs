@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use super::Component;
 use crate::workspace;
 
-const KUBERNETES: &str = "k8s.io/kubernetes";
+/// The Go module of Kubernetes.
+pub(super) const KUBERNETES: &str = "k8s.io/kubernetes";
 const ETCD: &str = "go.etcd.io/etcd/server/v3";
 
 /// The pinned releases, each like `v1.36.3`.
@@ -30,34 +31,15 @@ impl Release {
     }
 
     fn parse(go_mod: &str) -> Option<Self> {
-        let version = |module: &str| {
-            go_mod.lines().find_map(|line| {
-                let mut words = line.split_whitespace().skip_while(|&word| word == "require");
-                (words.next()? == module).then(|| words.next().map(str::to_owned))?
-            })
-        };
         Some(Self {
-            kubernetes: version(KUBERNETES)?,
-            etcd: version(ETCD)?,
+            kubernetes: required(go_mod, KUBERNETES)?,
+            etcd: required(go_mod, ETCD)?,
         })
     }
 
     /// The release of Kubernetes.
     pub fn kubernetes(&self) -> &str {
         &self.kubernetes
-    }
-
-    /// Linker flags that make the programs know their release, as a client complains about skew otherwise.
-    pub fn link_flags(&self) -> String {
-        let [major, minor] = minor_of(&self.kubernetes).unwrap_or_default();
-        let set = |name: &str, value: &str| format!("-X k8s.io/component-base/version.{name}={value}");
-        [
-            "-s -w".to_owned(),
-            set("gitVersion", &self.kubernetes),
-            set("gitMajor", major),
-            set("gitMinor", minor),
-        ]
-        .join(" ")
     }
 
     /// True if the program says it is of the pinned minor release: an older etcd or API server lacks what we test.
@@ -73,6 +55,27 @@ impl Release {
             spoken(&text).is_some_and(|version| minor_of(version) == minor_of(wanted))
         })
     }
+}
+
+/// The version of a module that `go.mod` requires.
+pub(super) fn required(go_mod: &str, module: &str) -> Option<String> {
+    go_mod.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip_while(|&word| word == "require");
+        (words.next()? == module).then(|| words.next().map(str::to_owned))?
+    })
+}
+
+/// Linker flags that make programs know their release of Kubernetes, as a client complains about skew otherwise.
+pub(super) fn link_flags(kubernetes: &str) -> String {
+    let [major, minor] = minor_of(kubernetes).unwrap_or_default();
+    let set = |name: &str, value: &str| format!("-X k8s.io/component-base/version.{name}={value}");
+    [
+        "-s -w".to_owned(),
+        set("gitVersion", kubernetes),
+        set("gitMajor", major),
+        set("gitMinor", minor),
+    ]
+    .join(" ")
 }
 
 /// The version in `Kubernetes v1.36.3` or in `etcd Version: 3.6.8` and what follows.
@@ -118,11 +121,7 @@ mod tests {
 
     #[test]
     fn flags_carry_the_release() {
-        let release = Release {
-            kubernetes: "v1.36.3".into(),
-            etcd: "v3.6.8".into(),
-        };
-        let flags = release.link_flags();
+        let flags = link_flags("v1.36.3");
         assert!(flags.contains("version.gitVersion=v1.36.3"), "{flags}");
         assert!(
             flags.contains("version.gitMajor=1") && flags.contains("version.gitMinor=36"),

@@ -1,6 +1,9 @@
 //! The table of the long run's parts, one row each, and the code that runs a part.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    ffi::OsStr,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use anyhow::{Result, ensure};
 use clap::builder::PossibleValuesParser;
@@ -13,6 +16,7 @@ use super::super::{
     vm::{self, Boot},
 };
 use crate::{
+    controlplane::{ASSETS, older},
     launch,
     mutants::{self, Counts},
     setup::{self, Item},
@@ -20,7 +24,7 @@ use crate::{
 };
 
 /// The variable that has tests with a long form run it.
-const SOAK: &str = "HEADROOM_SOAK";
+const SOAK: (&str, &str) = ("HEADROOM_SOAK", "1");
 
 /// One part.
 #[derive(Debug)]
@@ -99,7 +103,7 @@ impl Part {
 }
 
 /// All parts.
-pub(super) const PARTS: [Part; 19] = [
+pub(super) const PARTS: [Part; 20] = [
     Part::here(
         "interleavings",
         "a million random interleavings of writers of one node",
@@ -129,6 +133,12 @@ pub(super) const PARTS: [Part; 19] = [
         "tests on a real API server in their long form",
         "three quarters of an hour",
         soaks,
+    ),
+    Part::here(
+        "older-api-server",
+        "people on their way to the webhook through the API server of an older release",
+        "ten minutes, and a quarter of an hour for its first build",
+        older_api_server,
     ),
     Part::boot("kernel-5.10", "5.10", Boot::Plain),
     Part::boot("kernel-5.10-no-pressure", "5.10", Boot::NoPressure),
@@ -182,11 +192,12 @@ fn seed() -> Result<u64> {
 /// Tests that measure, in their long form.
 fn measurements() -> Result<Tally> {
     let plan = tests()?;
-    let mut tally = long_form(&plan, Kind::Kernel, &["accuracy::"])?;
+    let mut tally = long_form(&plan, Kind::Kernel, &["accuracy::"], SOAK)?;
     tally += long_form(
         &plan,
         Kind::Apiserver,
         &["brake_reaction::", "steady_state_skip::heartbeats"],
+        SOAK,
     )?;
     Ok(tally)
 }
@@ -202,21 +213,36 @@ fn soaks() -> Result<Tally> {
             "replica_kills::",
             "strangers::",
         ],
+        SOAK,
     )
 }
 
-/// Tests whose names begin so, one after another.
-fn long_form(plan: &Plan, kind: Kind, names: &[&str]) -> Result<Tally> {
+/// Tests of the port-forward and of the roles, with an API server to which opening one is a `get` alone.
+fn older_api_server() -> Result<Tally> {
+    let plan = tests()?;
+    let folder = older::ensure()?;
+    let tests = ["port_forward::", "rights_of_people::"];
+    long_form(&plan, Kind::Apiserver, &tests, (ASSETS, folder))
+}
+
+/// Tests whose names begin so, one after another, with a variable set.
+fn long_form(
+    plan: &Plan,
+    kind: Kind,
+    names: &[&str],
+    (variable, value): (&str, impl AsRef<OsStr>),
+) -> Result<Tally> {
     let mut tally = Tally::default();
     for (program, name) in plan
         .programs(kind)
         .flat_map(|program| names.iter().map(move |name| (program, name)))
     {
         let mut command = program.command();
-        command
-            .env(launch::BUILT, "1")
-            .env(SOAK, "1")
-            .args([name, "--include-ignored", "--test-threads=1"]);
+        command.env(launch::BUILT, "1").env(variable, &value).args([
+            name,
+            "--include-ignored",
+            "--test-threads=1",
+        ]);
         let those = run::counted(&mut command)?.tally;
         ensure!(those.passed + those.failed > 0, "there is no test {name}");
         tally += those;
