@@ -35,8 +35,9 @@ pub(super) fn baseline(
             let is_raw_now = write.is_sync() && capacity_says(resource, now, saved, write, given);
             (if is_raw_now { now } else { saved }, None)
         }
-        // We wrote it, by a marker whose raw value the node does not have: what it was made of cannot be told.
-        (Some(written), None) if written == now => return Err(Why::AboveCapacity),
+        // We wrote it, by a marker whose raw value the node does not have: what it was made of cannot be told. An earlier call in
+        // this request has dropped that from the marker of the write, and what is stored still says it.
+        (_, None) if is_marked(resource, now, given) => return Err(Why::AboveCapacity),
         _ if is_above_capacity(resource, now, write.new) => {
             (saved.ok_or(Why::AboveCapacity)?, Some(Why::AboveCapacity))
         }
@@ -87,7 +88,14 @@ fn handed_over(resource: Resource, write: &Write<'_>, given: &Given<'_>) -> Opti
         .as_ref()
         .filter(|_| is_of_this_request)?;
     let told = amount(resource, value)?;
-    (given.stored?.raw(resource) == Some(told)).then_some(told)
+    let fits = !is_above_capacity(resource, told, write.new);
+    (fits && given.stored?.raw(resource) == Some(told)).then_some(told)
+}
+
+/// True if a marker, of the write or stored, says that we wrote this value.
+fn is_marked(resource: Resource, now: u64, given: &Given<'_>) -> bool {
+    let mut markers = [given.marker, given.stored].into_iter().flatten();
+    markers.any(|marker| marker.value(resource) == Some(now))
 }
 
 /// The value we wrote last: the marker's, else what Koordinator's webhook would have written.

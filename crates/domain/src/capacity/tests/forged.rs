@@ -162,6 +162,42 @@ fn what_pods_held_is_no_ratio_on_a_larger_machine() {
     assert_eq!([grown("5"), grown("8")], ["6", "8"]);
 }
 
+/// Marker and the floor policy's note say that raw is 5, on a node of 4.
+#[test]
+fn what_is_handed_over_is_no_more_than_the_node_has() {
+    let mut old = state("4", "8Gi");
+    let marker = r#"{"cpu":"5","from":{"cpu":{"capacity":"4","raw":"5"}},"uid":"u1"}"#;
+    old.annotations.marker = Some(marker.into());
+    let mut new = synced(old.clone(), "5");
+    let at = new.ready_heartbeat.clone().unwrap();
+    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"5","at":"{at}"}}"#).as_str().into());
+    let decision = decided(&policy(Mode::Auto), None, Writer::Kubelet, &old, &new);
+    assert_eq!(decision.outcomes.cpu.raw, None);
+}
+
+/// The marker says that we wrote 5 CPUs on a node of 8, and no raw value that the node can have.
+#[rstest]
+#[case::nothing("?")]
+#[case::more_than_there_is("9")]
+fn a_second_call_in_a_request_knows_no_more_of_a_marker_without_its_raw_value(#[case] raw: &str) {
+    let mut old = state("5", "8Gi");
+    old.capacity.cpu = Some("8".parse().unwrap());
+    let marker = format!(
+        r#"{{"cpu":"5","from":{{"cpu":{{"capacity":"8","raw":"{raw}"}},"memory":{{"raw":"8Gi"}}}},"memory":"8Gi","uid":"u1"}}"#
+    );
+    old.annotations.marker = Some(marker.as_str().into());
+    let hint = found(150, Freshness::Fresh);
+    let call = |new: &NodeState| {
+        stored(
+            new,
+            &decided(&policy(Mode::Auto), Some(&hint), Writer::Kubelet, &old, new),
+        )
+    };
+    let first = call(&synced(old.clone(), "5"));
+    assert_eq!(texts(&first).0, "5");
+    assert_eq!(texts(&call(&first)), texts(&first));
+}
+
 /// What a node of raw 4 comes to whose kubelet reports another machine, on a replica that knows no report of its agent:
 /// all that this replica has to go by was written by somebody else.
 fn on_another_machine(cpu: u64, raw: u64, value: u64, cents: u32) -> u64 {
