@@ -221,7 +221,7 @@ pub fn ensure(components: &[Component]) -> Result<Programs> {
         // Another process may have built them meanwhile.
         let missing = missing(components)?;
         if !missing.is_empty() {
-            build(&missing, &folder)?;
+            build(&missing)?;
         }
     }
     let found = components.iter().map(|&component| {
@@ -231,7 +231,7 @@ pub fn ensure(components: &[Component]) -> Result<Programs> {
     found.collect()
 }
 
-fn build(components: &[Component], folder: &Path) -> Result<()> {
+fn build(components: &[Component]) -> Result<()> {
     let release = Release::pinned()?;
     let go = Go::ensure()?;
     let names = components.iter().map(|component| component.name());
@@ -241,25 +241,14 @@ fn build(components: &[Component], folder: &Path) -> Result<()> {
         names.collect::<Vec<_>>().join(", "),
         go.describe(),
     ));
-    let fresh = tempfile::tempdir_in(folder).context("make a folder for what is built")?;
-    let packages: Vec<_> = components.iter().map(|component| component.package()).collect();
-    compile(
-        &go,
-        &workspace::controlplane(),
-        release.kubernetes(),
-        fresh.path(),
-        &packages,
-    )?;
-    for component in components {
-        let path = folder.join(component.name());
-        fs::rename(fresh.path().join(component.built_as()), &path)
-            .with_context(|| format!("put {} in place", path.display()))?;
-    }
-    Ok(())
+    compile(&go, &workspace::controlplane(), release.kubernetes(), components)
 }
 
-/// Compiles packages of a Go module into a folder.
-fn compile(go: &Go, module: &Path, kubernetes: &str, into: &Path, packages: &[&str]) -> Result<()> {
+/// Compiles components in a Go module, and puts each in its place when it is whole.
+fn compile(go: &Go, module: &Path, kubernetes: &str, components: &[Component]) -> Result<()> {
+    let folder = cache_of(kubernetes);
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    let fresh = tempfile::tempdir_in(&folder).context("make a folder for what is built")?;
     let mut command = go.command();
     command
         .current_dir(module)
@@ -269,9 +258,14 @@ fn compile(go: &Go, module: &Path, kubernetes: &str, into: &Path, packages: &[&s
         .args(["build", "-v", "-trimpath", "-ldflags", &link_flags(kubernetes)])
         // The slash says that it is a folder: one program would else be a file of that name.
         .arg("-o")
-        .arg(into.join(""))
-        .args(packages);
+        .arg(fresh.path().join(""))
+        .args(components.iter().map(|component| component.package()));
     step::run("control plane", &mut command)?;
+    for component in components {
+        let path = folder.join(component.name());
+        fs::rename(fresh.path().join(component.built_as()), &path)
+            .with_context(|| format!("put {} in place", path.display()))?;
+    }
     Ok(())
 }
 

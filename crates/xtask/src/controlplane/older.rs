@@ -29,14 +29,7 @@ pub fn ensure() -> Result<PathBuf> {
         "Building kube-apiserver {kubernetes} from Go modules with {}, as people have older clusters (once).",
         go.describe()
     ));
-    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-    compile(
-        &go,
-        &module,
-        &kubernetes,
-        &folder,
-        &[Component::ApiServer.package()],
-    )?;
+    compile(&go, &module, &kubernetes, &[Component::ApiServer])?;
     Ok(folder)
 }
 
