@@ -319,3 +319,27 @@ fn replicas_that_know_of_other_exclusive_cpus_come_to_rest() {
     };
     run.check().unwrap();
 }
+
+/// A pod holds more than raw, somebody writes a hint while no agent is connected, and the machine grows.
+#[test]
+fn what_a_pod_held_is_no_ratio_for_a_forged_hint() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Policy {
+                policy: 1,
+                replica: None,
+            },
+            ModelStep::Pods(model_pods::PodChange::Bind(5)),
+            ModelStep::Others(Others::Edit(2)),
+            ModelStep::Forge(Forgery::Hint),
+            ModelStep::Others(Others::Edit(3)),
+        ],
+        quiet: Quiet {
+            streams: 0,
+            cents: 0,
+            exclusive: 0,
+            are_lies: false,
+        },
+    };
+    run.check().unwrap();
+}

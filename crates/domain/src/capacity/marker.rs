@@ -20,6 +20,9 @@ use crate::{
 struct WriteOrigin {
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<String>,
+    /// What ratio and raw came to, where pods hold more than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    product: Option<String>,
     raw: String,
 }
 
@@ -50,15 +53,19 @@ impl Marker {
         outcomes: &PerResource<ResourceDecision>,
     ) -> Option<Self> {
         let mut from = BTreeMap::new();
-        let values = outcomes.map(|resource, ResourceDecision { raw, result, .. }| {
-            let raw = (*raw)?;
+        let values = outcomes.map(|resource, outcome| {
+            let ResourceDecision { raw, result, .. } = *outcome;
+            let raw = raw?;
             let family = given.family(resource, raw, write)?;
+            let product =
+                product_of(resource, outcome, write, given).filter(|product| Some(*product) < result);
             let origin = WriteOrigin {
                 capacity: capacity_of(resource, raw, write, given),
+                product: product.map(|product| quantity(resource, product, family).to_string()),
                 raw: quantity(resource, raw, family).to_string(),
             };
             from.insert(resource.name().to_owned(), origin);
-            Some(quantity(resource, (*result)?, family).to_string())
+            Some(quantity(resource, result?, family).to_string())
         });
         let PerResource { cpu, memory } = values;
         (!from.is_empty()).then(|| Self {
@@ -94,9 +101,18 @@ impl Marker {
         self.from.get(resource.name())?.raw.parse().ok()
     }
 
-    /// What we wrote by the raw value it came from, in cents.
+    /// What ratio and raw came to, before the floor: of what we wrote, the part that pods do not hold by themselves.
+    fn product(&self, resource: Resource) -> Option<u64> {
+        let value = self.value(resource)?;
+        let Some(text) = &self.from.get(resource.name())?.product else {
+            return Some(value);
+        };
+        Some(amount(resource, &text.parse().ok()?)?.min(value))
+    }
+
+    /// The ratio that was applied last, before the floor, in cents.
     pub(super) fn ratio(&self, resource: Resource) -> Option<Cents> {
-        cents_of(self.value(resource)?, self.raw(resource)?)
+        cents_of(self.product(resource)?, self.raw(resource)?)
     }
 
     /// What we wrote, on another raw value.
@@ -106,8 +122,17 @@ impl Marker {
 
     /// What we wrote, on another raw value; of what is stored instead, where somebody has lowered that since.
     pub(super) fn kept(&self, resource: Resource, raw: u64, stored: Option<u64>) -> Option<u64> {
-        let written = self.value(resource)?;
-        let value = self.rescaled(resource, raw)?;
+        self.in_force(resource, self.value(resource)?, raw, stored)
+    }
+
+    /// As above, of what we would have written if pods held nothing: what they held of one raw value says nothing of another.
+    pub(super) fn kept_product(&self, resource: Resource, raw: u64, stored: Option<u64>) -> Option<u64> {
+        self.in_force(resource, self.product(resource)?, raw, stored)
+    }
+
+    /// `written`, made of the recorded raw value, on today's `raw`; of what is stored instead, where that is less.
+    fn in_force(&self, resource: Resource, written: u64, raw: u64, stored: Option<u64>) -> Option<u64> {
+        let value = rescaled(raw, written, self.raw(resource)?);
         let Some(stored) = stored.filter(|stored| *stored < written) else {
             return Some(value);
         };
@@ -129,6 +154,24 @@ impl Marker {
                 .ok()?,
         )
     }
+}
+
+/// What was decided before the floor; where nothing was, what is in force of that, and raw at the least.
+fn product_of(
+    resource: Resource,
+    outcome: &ResourceDecision,
+    write: &Write<'_>,
+    given: &Given<'_>,
+) -> Option<u64> {
+    outcome.product.or_else(|| {
+        let raw = outcome.raw?;
+        Some(super::result::in_force(
+            resource,
+            raw,
+            write.old.amount(resource),
+            given,
+        ))
+    })
 }
 
 /// Scales `raw` by `value` / `before`, rounded to whole cents where that is exact, so that a replica that knows the policy

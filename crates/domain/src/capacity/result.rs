@@ -42,15 +42,17 @@ pub(super) fn most(
     }
 }
 
-/// A value that is made of the marker alone, and no more than is stored or raw: its ratio has in it what pods held, and is
-/// worth no more on a larger machine.
+/// A value that is made of the marker alone, and no more than is stored or raw: nobody measured what it is worth on a larger
+/// machine.
 pub(super) fn unraised(value: u64, raw: u64, stored: Option<u64>) -> u64 {
     value.min(stored.unwrap_or(raw).max(raw))
 }
 
-/// What is in force of what we wrote last, on today's `raw`: no more than is stored, where others have lowered that, and no
-/// less than raw.
-fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &Given<'_>) -> u64 {
-    let kept = given.stored.and_then(|marker| marker.kept(resource, raw, stored));
+/// What is in force of the product that we applied last, on today's `raw`: no more than is stored, where others have lowered
+/// that, and no less than raw. What pods held beyond it is for the floor, by what they hold today.
+pub(super) fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &Given<'_>) -> u64 {
+    let kept = given
+        .stored
+        .and_then(|marker| marker.kept_product(resource, raw, stored));
     kept.unwrap_or(raw).max(raw)
 }

@@ -244,3 +244,86 @@ fn a_ratio_with_the_floor_in_it_gains_at_most_the_maximum() {
         assert_eq!(texts(&node).0, "8");
     }
 }
+
+/// What a decision makes of `new` while admitted pods hold so much CPU, with a hint of 5.00 that only the Node says.
+fn by_forged_hint(origin: Origin, admitted: u64, (old, new): (&NodeState, &NodeState)) -> NodeState {
+    let mut forged = found(500, Freshness::Hold);
+    forged.origin = origin;
+    let write = Write {
+        uid: "u1",
+        writer: Writer::Kubelet,
+        old,
+        new,
+    };
+    let basis = Basis {
+        policy: &policy(Mode::Auto),
+        hint: Some(&forged),
+        pod_demand: Some(cpu_held(admitted, admitted)),
+    };
+    stored(new, &decide(&write, &basis))
+}
+
+/// A node of 8 CPUs whose kubelet keeps 4, on which admitted pods hold 6: no measurement has raised it.
+fn held_up() -> NodeState {
+    let mut node = state("4", "8Gi");
+    node.capacity.cpu = Some("8".parse().unwrap());
+    node.annotations.hint = Some(found(500, Freshness::Hold).note.to_string().into());
+    let held = by_forged_hint(Origin::Annotation, 6000, (&node, &synced(node.clone(), "4")));
+    assert_eq!(texts(&held).0, "6");
+    held
+}
+
+#[test]
+fn a_marker_tells_what_pods_hold_from_what_the_ratio_gave() {
+    let marker = |node: &NodeState| node.annotations.marker.as_ref().unwrap().text().to_owned();
+    let origin = r#""cpu":{"capacity":"8","product":"4","raw":"4"}"#;
+    assert!(marker(&held_up()).contains(origin), "{}", marker(&held_up()));
+    assert!(!marker(&amplified()).contains("product"), "pods hold nothing");
+}
+
+/// The pods go, the machine grows, and a hint of 5.00 is on the Node all the time.
+#[rstest]
+#[case::at_once(&[])]
+#[case::after_another_write(&[Some(Origin::Annotation)])]
+#[case::after_a_hint_that_cannot_be_read(&[Some(Origin::Marker)])]
+#[case::after_a_restart_without_the_api_server(&[None])]
+#[case::after_all_of_them(&[None, Some(Origin::Marker), None, Some(Origin::Annotation)])]
+fn what_pods_held_is_no_ratio_for_whoever_forges_a_hint(#[case] between: &[Option<Origin>]) {
+    let mut node = held_up();
+    for origin in between {
+        let new = synced(node.clone(), "4");
+        let write = Write {
+            uid: "u1",
+            writer: Writer::Kubelet,
+            old: &node,
+            new: &new,
+        };
+        node = match origin {
+            Some(origin) => by_forged_hint(*origin, 6000, (&node, &new)),
+            None => stored(&new, &keep(&write)),
+        };
+        assert_eq!(texts(&node).0, "6", "{origin:?}");
+    }
+    let grown = synced(node.clone(), "7");
+    let after = by_forged_hint(Origin::Annotation, 0, (&node, &grown));
+    assert_eq!(texts(&after).0, "7");
+    let after = by_forged_hint(Origin::Annotation, 7500, (&node, &grown));
+    assert_eq!(
+        texts(&after).0,
+        "7560m",
+        "pods hold what they hold, to the next cent"
+    );
+}
+
+#[rstest]
+#[case::more_than_the_value("9", "10500m")]
+#[case::nothing("?", "7")]
+fn a_forged_product_counts_for_no_more_than_the_value(#[case] product: &str, #[case] expected: &str) {
+    let mut node = held_up();
+    let marker = node.annotations.marker.as_ref().unwrap().text();
+    let forged = marker.replace(r#""product":"4""#, &format!(r#""product":"{product}""#));
+    node.annotations.marker = Some(forged.as_str().into());
+    node.capacity.cpu = Some("16".parse().unwrap());
+    let after = by_forged_hint(Origin::Annotation, 0, (&node, &synced(node.clone(), "7")));
+    assert_eq!(texts(&after).0, expected);
+}
