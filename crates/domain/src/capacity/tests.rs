@@ -264,6 +264,25 @@ fn n17_a_kubelets_new_value_is_raw() {
 }
 
 #[test]
+fn a_record_of_no_memory_does_not_say_how_other_amounts_print() {
+    let node = with_raw(state("4", "8Gi"), r#"{"cpu":"4","memory":"0Gi"}"#);
+    let call = |new: &NodeState| {
+        let decision = decided(&policy(Mode::Auto), None, Writer::Other, &node, new);
+        stored(new, &decision)
+    };
+    let first = call(&node);
+    assert_eq!(
+        texts(&first),
+        (
+            "4".to_owned(),
+            "8Gi".to_owned(),
+            Some(r#"{"cpu":"4","memory":"0"}"#.to_owned())
+        )
+    );
+    assert_eq!(call(&first), first);
+}
+
+#[test]
 fn n18_d4_a_third_party_that_changes_memory_does_not_amplify_cpu_again() {
     let old = with_raw(
         with_ratio(state("8", "8Gi"), r#"{"cpu":2}"#),

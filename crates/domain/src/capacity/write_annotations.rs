@@ -61,14 +61,15 @@ impl<'a> Given<'a> {
     }
 
     /// The format family in which `raw` and its products print: the kubelet's own. An amplified value can print in another
-    /// family. So the value of the write counts only if it is raw, or if no raw value is recorded.
+    /// family. So the value of the write counts only if it is raw, or if no raw value is recorded. Zero prints alike in all
+    /// families, so a record of it has none.
     pub(super) fn family(&self, resource: Resource, raw: u64, write: &Write<'_>) -> Option<Format> {
         let written = *write.new.allocatable.get(resource);
         let of_marker = self.marker.and_then(|marker| marker.raw_quantity(resource));
         let mut known = [written, *self.raw.get(resource), of_marker]
             .into_iter()
             .flatten();
-        let is_raw = |value: &Quantity| amount(resource, value) == Some(raw);
+        let is_raw = |value: &Quantity| raw > 0 && amount(resource, value) == Some(raw);
         known.find(is_raw).or(written).map(|value| value.format())
     }
 }
