@@ -124,6 +124,8 @@ enum Forgery {
     Written,
     /// The marker's raw values: all that the node has.
     Origin,
+    /// The marker's raw values: a quarter of what the kubelet says.
+    Quarter,
     /// Both: what the kubelet sends was written by us, and came from all that the node has.
     Both,
     /// The marker is gone.
@@ -189,6 +191,7 @@ fn step() -> impl Strategy<Value = ModelStep> {
             Just(Forgery::Raw),
             Just(Forgery::Written),
             Just(Forgery::Origin),
+            Just(Forgery::Quarter),
             Just(Forgery::Both),
             Just(Forgery::Nothing),
             Just(Forgery::Hint),
@@ -333,6 +336,52 @@ fn what_a_pod_held_is_no_ratio_for_a_forged_hint() {
             ModelStep::Others(Others::Edit(2)),
             ModelStep::Forge(Forgery::Hint),
             ModelStep::Others(Others::Edit(3)),
+        ],
+        quiet: Quiet {
+            streams: 0,
+            cents: 0,
+            exclusive: 0,
+            are_lies: false,
+        },
+    };
+    run.check().unwrap();
+}
+
+/// A replica that has heard of no policy keeps what is stored while raw grows and shrinks again.
+#[test]
+fn what_a_replica_without_policies_kept_is_a_share_of_raw() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(1))),
+            ModelStep::Others(Others::Edit(3)),
+            ModelStep::StartBlind(0),
+            ModelStep::Restart,
+            ModelStep::Others(Others::Edit(0)),
+        ],
+        quiet: Quiet {
+            streams: 0,
+            cents: 0,
+            exclusive: 0,
+            are_lies: false,
+        },
+    };
+    run.check().unwrap();
+}
+
+/// Somebody writes that what is published was made of a quarter of raw, and a hint of far more, and no agent is connected.
+#[test]
+fn a_forged_raw_value_is_no_ratio_for_a_forged_hint() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Policy {
+                policy: 1,
+                replica: None,
+            },
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Forge(Forgery::Quarter),
+            ModelStep::Forge(Forgery::Hint),
+            ModelStep::Report { lag: 0 },
+            ModelStep::Report { lag: 0 },
         ],
         quiet: Quiet {
             streams: 0,

@@ -34,11 +34,11 @@ pub(super) fn most(
     (raw, stored): (u64, Option<u64>),
     given: &Given<'_>,
 ) -> Option<u64> {
-    let in_force = || in_force(resource, raw, stored, given);
     match origin {
         Origin::Stream | Origin::Nudge => None,
-        Origin::Annotation => Some(in_force()),
-        Origin::Marker => Some(unraised(in_force(), raw, stored)),
+        Origin::Annotation | Origin::Marker => {
+            Some(unraised(in_force(resource, raw, stored, given), raw, stored))
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Table of each node's newest hint and hint annotation; picks the hint in force. Time is an argument.
 //!
 //! Replicas must give the same answer for a node, whether its agent reports to them or not. So each applied ratio goes
-//! into the annotation, and every replica takes it from there: a replica without the agent holds it; a replica with the
-//! agent moves it, and up only when it has been the same for a frame. Of two reports the later one counts, whether it
+//! into the annotation, and every replica takes it from there: a replica without the agent holds it, and no more than is
+//! stored where raw grows; a replica with the agent moves it, and up only when it has been the same for a frame. Of two reports the later one counts, whether it
 //! came by stream or by annotation. Where the layout of the annotation is unknown, the marker stands in for it and ages
 //! as it would.
 

@@ -35,7 +35,7 @@ impl ModelWorld {
             }
             Forgery::Hint => annotations[names::HINT] = self.promise().into(),
             Forgery::Nothing => put(annotations, names::MARKER, None),
-            Forgery::Written | Forgery::Origin | Forgery::Both => {
+            Forgery::Written | Forgery::Origin | Forgery::Quarter | Forgery::Both => {
                 if let Some(marker) = self.forged_marker(what) {
                     annotations[names::MARKER] = marker.to_string().into();
                 }
@@ -70,10 +70,11 @@ impl ModelWorld {
                 continue;
             };
             if what != Forgery::Written {
-                from["raw"] = text(resource, all).into();
-                self.oracle.forged(resource, all);
+                let forged = if what == Forgery::Quarter { raw / 4 } else { all };
+                from["raw"] = text(resource, forged).into();
+                self.oracle.forged(resource, forged);
             }
-            if what != Forgery::Origin {
+            if matches!(what, Forgery::Written | Forgery::Both) {
                 let stored = allocatable(self.stored(), resource);
                 self.oracle.forged(resource, stored);
                 let written = if what == Forgery::Both { raw } else { all * 2 };

@@ -10,6 +10,9 @@
 //! so a value that was amplified twice, or from the wrong raw value, is none of these, but for a CPU value in a hundred
 //! that comes out the same by chance; memory is counted in bytes and comes out the same never.
 //!
+//! A replica that has not heard of policies, of pods or of an agent keeps what is stored. On another machine that is worth the
+//! same share, within what was ever asked for.
+//!
 //! Pods hold more beside that: the amount that the kubelet has set aside, up to the next cent of a truth, and of the
 //! stored value as much as bound pods fit into. Their requests are no reason for more.
 //!
@@ -49,6 +52,9 @@ pub(super) struct Oracle {
     believed: PerResource<Vec<u64>>,
     /// Values that pods held, with the truth of that time: on another machine they are worth the same share.
     held: PerResource<BTreeSet<(u64, u64)>>,
+    /// Values that stayed because whoever decided knew no better, with the truth of that time: they are worth the same share of
+    /// another one, as long as that is not more than anybody asked for.
+    kept: PerResource<BTreeSet<(u64, u64)>>,
 }
 
 /// What pods hold of one resource when a write comes.
@@ -60,10 +66,8 @@ pub(super) struct PodAmounts {
     pub(super) fit: u64,
     /// What was stored before the write.
     pub(super) stored: u64,
-    /// False while whoever decides has not heard of them.
-    pub(super) are_known: bool,
-    /// True while there is no hint of this Node on it: then what is stored stays for a while.
-    pub(super) is_unheard: bool,
+    /// True while whoever decides has not heard of them, or of an agent of this Node: then what is stored stays.
+    pub(super) may_stay: bool,
 }
 
 impl Oracle {
@@ -132,6 +136,16 @@ impl Oracle {
         !self.believed.get(resource).is_empty()
     }
 
+    /// The largest raw value that somebody forged and the last write came to; 0 where there is none.
+    pub(super) fn believed(&self, resource: Resource) -> u64 {
+        self.believed
+            .get(resource)
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or_default()
+    }
+
     /// A policy is in force.
     pub(super) fn allowed(&mut self, policy: Policy) {
         if !self.policies.contains(&policy) {
@@ -151,13 +165,14 @@ impl Oracle {
         self.past = PerResource::default();
         self.shown = PerResource::default();
         self.held = PerResource::default();
+        self.kept = PerResource::default();
     }
 
     /// True if that may be stored.
     pub(super) fn allows(&mut self, resource: Resource, value: u64) -> bool {
         let bases: Vec<u64> = self.bases(resource).collect();
         let is_share = |&base: &u64| {
-            let is_of = |&(was, of): &(u64, u64)| base * was / of == value;
+            let is_of = |&(was, of): &(u64, u64)| share(base, was, of) == value;
             resource == Resource::Cpu && self.shares.iter().any(is_of)
         };
         let makes = self.maker(resource);
@@ -168,7 +183,33 @@ impl Oracle {
             }
             return true;
         }
+        let base = self
+            .bases(resource)
+            .find(|base| self.is_kept(resource, value, *base));
+        if let Some(base) = base {
+            self.kept.get_mut(resource).insert((value, base));
+            return true;
+        }
         self.shown.get(resource).contains(&value)
+    }
+
+    /// True if that is of `base` the share that stayed earlier, and no more than was ever asked for.
+    fn is_kept(&self, resource: Resource, value: u64, base: u64) -> bool {
+        let most = self
+            .ratios(resource)
+            .last()
+            .map_or(base, |&cents| times(base, cents));
+        let is_share = |&(was, of): &(u64, u64)| {
+            // Whole cents stay whole.
+            let cents = u32::try_from((was * 100).div_ceil(of)).expect("ratios are small here");
+            share(base, was, of) == value || (times(of, cents) == was && times(base, cents) == value)
+        };
+        value <= most && self.kept.get(resource).iter().any(is_share)
+    }
+
+    /// True if a ratio that was asked for makes `value` of `base`.
+    pub(super) fn makes(&self, resource: Resource, value: u64, base: u64) -> bool {
+        self.maker(resource)(value, base)
     }
 
     /// Tells whether a ratio that was asked for makes a value of a base.
@@ -204,10 +245,12 @@ impl Oracle {
             admitted,
             fit,
             stored,
-            are_known,
-            is_unheard,
+            may_stay,
         } = pods;
-        if (!are_known || is_unheard) && value == stored {
+        if may_stay && value == stored {
+            let truths: Vec<u64> = self.bases(resource).collect();
+            let kept = truths.into_iter().map(|truth| (value, truth));
+            self.kept.get_mut(resource).extend(kept);
             return true;
         }
         let maxima = self
@@ -220,7 +263,7 @@ impl Oracle {
             let (needed, fit) = (covering(admitted, truth), covering(fit, truth).min(stored));
             let is_cap = || {
                 let is_share = |&(held, of): &(u64, u64)| {
-                    truth * held / of == value || covering(held, of) * truth / of == value
+                    share(truth, held, of) == value || share(truth, covering(held, of), of) == value
                 };
                 caps.iter().any(|&cents| times(truth, cents) == value) || was_held.iter().any(is_share)
             };
@@ -267,6 +310,11 @@ pub(super) fn covering(amount: u64, truth: u64) -> u64 {
 pub(super) fn beside(apart: u64, raw: u64, cents: u32) -> u64 {
     let apart = apart.min(raw);
     apart + times(raw - apart, cents)
+}
+
+/// What `part` of `whole` is of another value, cut off.
+fn share(value: u64, part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(part) / u128::from(whole)).expect("amounts are small here")
 }
 
 /// A raw value times a ratio, cut off.

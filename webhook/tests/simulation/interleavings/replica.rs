@@ -6,7 +6,7 @@ use std::{
 };
 
 use headroom_domain::{
-    hint::{NodeHint, ReportVerdict},
+    hint::{NodeHint, Origin, ReportVerdict},
     names,
     policy::Policy,
 };
@@ -114,6 +114,16 @@ impl ModelReplica {
     /// True once it has heard of all pods.
     pub(super) fn knows_pods(&self) -> bool {
         self.cluster.pods.has_synced()
+    }
+
+    /// True if what it says of the node comes from the agent, and not from the Node alone.
+    pub(super) fn hears_agent(&self, node: &str) -> bool {
+        let hint = self
+            .cluster
+            .nodes
+            .get(node)
+            .and_then(|node| self.cluster.hint(&node.asked()));
+        hint.is_some_and(|hint| matches!(hint.origin, Origin::Stream | Origin::Nudge))
     }
 
     /// Takes a report in.

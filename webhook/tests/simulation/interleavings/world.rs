@@ -242,10 +242,13 @@ impl ModelWorld {
     }
 
     /// True if the kubelet finds what we wrote, by what is now the case with its machine. Capacity tells that; but where
-    /// somebody else changes allocatable before the kubelet speaks, nothing does, and the node stays lower than it could.
-    fn is_mistakable(&self) -> bool {
-        written_by_marker(self.stored(), Resource::Cpu) == Some(self.raw.cpu)
-            && raw_of_marker(self.stored(), Resource::Cpu) != Some(self.raw.cpu)
+    /// somebody else changes allocatable before the kubelet speaks, nothing does, and the node stays lower than it could. So it
+    /// does where somebody sets `edit`, of which a ratio makes the very value that the kubelet finds.
+    fn is_mistakable(&self, edit: u64) -> bool {
+        let raw = self.raw.cpu;
+        let is_written = written_by_marker(self.stored(), Resource::Cpu) == Some(raw)
+            && raw_of_marker(self.stored(), Resource::Cpu) != Some(raw);
+        is_written || (edit != raw && self.oracle.makes(Resource::Cpu, raw, edit))
     }
 
     fn configure(&mut self, policy: usize, only: Option<usize>) {

@@ -316,14 +316,35 @@ fn what_pods_held_is_no_ratio_for_whoever_forges_a_hint(#[case] between: &[Optio
 }
 
 #[rstest]
-#[case::more_than_the_value("9", "10500m")]
-#[case::nothing("?", "7")]
+#[case::more_than_the_value("9", "4500m")]
+#[case::nothing("?", "3")]
 fn a_forged_product_counts_for_no_more_than_the_value(#[case] product: &str, #[case] expected: &str) {
     let mut node = held_up();
     let marker = node.annotations.marker.as_ref().unwrap().text();
     let forged = marker.replace(r#""product":"4""#, &format!(r#""product":"{product}""#));
     node.annotations.marker = Some(forged.as_str().into());
-    node.capacity.cpu = Some("16".parse().unwrap());
-    let after = by_forged_hint(Origin::Annotation, 0, (&node, &synced(node.clone(), "7")));
+    let after = by_forged_hint(Origin::Annotation, 0, (&node, &synced(node.clone(), "3")));
     assert_eq!(texts(&after).0, expected);
+}
+
+/// Somebody writes to a node of 4 CPUs, of which 6 are published, that these were made of less, and a hint of 5.00; then the
+/// kubelet says what it has.
+#[rstest]
+#[case::a_quarter("1")]
+#[case::one_percent("40m")]
+#[case::nothing("0")]
+fn a_forged_raw_value_is_no_ratio_for_whoever_forges_a_hint(#[case] raw: &str) {
+    let mut node = amplified();
+    let marker = node.annotations.marker.as_ref().unwrap().text();
+    let forged = marker.replacen(r#""raw":"4""#, &format!(r#""raw":"{raw}""#), 1);
+    assert_ne!(forged, marker);
+    node.annotations.marker = Some(forged.as_str().into());
+    node.annotations.hint = Some(found(500, Freshness::Hold).note.to_string().into());
+    let published = |node: &NodeState| node.amount(Resource::Cpu).unwrap();
+    let at_once = by_forged_hint(Origin::Annotation, 0, (&node, &synced(node.clone(), "4")));
+    assert!(published(&at_once) <= 6000, "{at_once:?}");
+    // A write that tells nothing of CPU, and then the kubelet.
+    let first = by_forged_hint(Origin::Annotation, 0, (&node, &synced(node.clone(), "6")));
+    let after = by_forged_hint(Origin::Annotation, 0, (&first, &synced(first.clone(), "4")));
+    assert!(published(&first).max(published(&after)) <= 6000, "{after:?}");
 }

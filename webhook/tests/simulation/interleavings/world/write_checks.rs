@@ -7,7 +7,7 @@ use headroom_domain::{
 };
 use serde_json::Value;
 
-use super::{ModelWorld, StepResult};
+use super::{ModelWorld, NAME, StepResult};
 use crate::interleavings::{
     node::{allocatable, uid_of},
     oracle,
@@ -54,14 +54,16 @@ impl ModelWorld {
         let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
         let is_unheard =
             !hint.is_some_and(|hint| hint.contains(&format!("\"uid\":\"{}\"", uid_of(self.stored()))));
+        let may_stay = !are_known || is_unheard || (replica.is_up && !replica.hears_agent(NAME));
         let is_news = self.truths() != self.told_before;
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
             let before = *before.get(resource);
             // A forged marker can keep what is stored, or make it any less, and its ratio outlives it where nobody knows the
-            // policy. What counts is that it raises nothing, and that all is well in the end.
+            // policy. What counts is that it raises nothing beyond raw, true or forged, and that all is well in the end.
             let truth = self.oracle.truths(resource).last().copied().unwrap_or_default();
-            let is_low = self.oracle.was_forged(resource) && value <= before.max(truth);
+            let raw = truth.max(self.oracle.believed(resource));
+            let is_low = self.oracle.was_forged(resource) && value <= before.max(raw);
             if is_low || (!is_news && value == before) {
                 continue;
             }
@@ -69,8 +71,7 @@ impl ModelWorld {
                 admitted: *admitted.get(resource),
                 fit: *fit.get(resource),
                 stored: before,
-                are_known,
-                is_unheard,
+                may_stay,
             };
             if !self.oracle.allows(resource, value) && !self.oracle.allows_for_pods(resource, value, pods) {
                 return Err(format!(

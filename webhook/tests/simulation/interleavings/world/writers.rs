@@ -125,7 +125,12 @@ impl ModelWorld {
     }
 
     pub(super) fn write_of_others(&mut self, what: Others) -> StepResult {
-        if matches!(what, Others::Edit(_) | Others::Revert { .. }) && self.is_mistakable() {
+        let edit = match what {
+            Others::Edit(edit) => Some(pick(&EDITS, edit)),
+            Others::Revert { lag } => Some(allocatable(self.observed(lag), Resource::Cpu)),
+            Others::Problem | Others::Device | Others::Address(_) => None,
+        };
+        if edit.is_some_and(|edit| self.is_mistakable(edit)) {
             return Ok(());
         }
         let mut node = self.stored().clone();
@@ -154,13 +159,10 @@ impl ModelWorld {
                     json!([{"type": "InternalIP", "address": format!("10.0.0.{last}")}]);
                 CLOUD
             }
-            Others::Edit(edit) => {
-                self.edit(&mut node, pick(&EDITS, edit));
-                HUMAN
-            }
-            Others::Revert { lag } => {
-                let before = allocatable(self.observed(lag), Resource::Cpu);
-                self.edit(&mut node, before);
+            Others::Edit(_) | Others::Revert { .. } => {
+                if let Some(edit) = edit {
+                    self.edit(&mut node, edit);
+                }
                 HUMAN
             }
         };
