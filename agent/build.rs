@@ -2,7 +2,8 @@
 //!
 //! `HEADROOM_BPF`: `auto` (default) builds them when it can and warns when it cannot, `off` does not try, `require`
 //! fails without them. The first usable toolchain on the list of `cargo xtask setup` compiles them;
-//! `HEADROOM_BPF_TOOLCHAIN` names another. Unstable features are unlocked for any but `nightly`.
+//! `HEADROOM_BPF_TOOLCHAIN` names another. Unstable features are unlocked for any but `nightly`. `HEADROOM_BPF_ARCH` builds
+//! the programs as for another architecture, such as `aarch64`, for tests of them on this one.
 
 #[path = "../crates/xtask/src/setup/toolchain/choice.rs"]
 mod choice;
@@ -19,6 +20,7 @@ use aya_build::{Package, Toolchain};
 use self::choice::ToolchainVerdict;
 
 const WISH: &str = "HEADROOM_BPF";
+const ARCHITECTURE: &str = "HEADROOM_BPF_ARCH";
 /// Names the toolchain to the child that compiles: cargo inside must be quiet, or each of its lines becomes a warning
 /// of ours.
 const STAGE: &str = "HEADROOM_BPF_STAGE";
@@ -39,7 +41,7 @@ fn main() -> Result<()> {
     }
     println!("cargo::rustc-check-cfg=cfg(headroom_bpf)");
     println!("cargo::rerun-if-changed=build.rs");
-    for name in [WISH, choice::VARIABLE, "CARGO_HOME", "RUSTUP_HOME"] {
+    for name in [WISH, ARCHITECTURE, choice::VARIABLE, "CARGO_HOME", "RUSTUP_HOME"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
 
@@ -143,6 +145,9 @@ fn compile_in_child(toolchain: &str) -> Result<Option<String>> {
     if toolchain != choice::NIGHTLY {
         // Lets a released compiler build `core` and use the BPF target.
         child.env("RUSTC_BOOTSTRAP", "1");
+    }
+    if let Some(architecture) = env::var_os(ARCHITECTURE) {
+        child.env("CARGO_CFG_TARGET_ARCH", architecture);
     }
     let status = child
         .status()

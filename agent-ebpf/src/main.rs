@@ -1,6 +1,6 @@
 //! Crate root of the kernel programs. On the host it is an empty stub, so that the workspace builds without a BPF
 //! target.
-#![cfg_attr(target_arch = "bpf", no_std, no_main)]
+#![cfg_attr(target_arch = "bpf", no_std, no_main, feature(asm_experimental_arch))]
 
 #[cfg(target_arch = "bpf")]
 mod bpf;

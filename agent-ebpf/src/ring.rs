@@ -13,6 +13,10 @@
     reason = "slots keep the lower halves of window numbers, offsets and ticks"
 )]
 
+pub mod guard;
+
+use self::guard::Guard;
+
 /// Windows are 2^23 ns long: no division in the kernel.
 pub const W_SHIFT: u32 = 23;
 /// Length of a window: 8.388608 ms.
@@ -48,9 +52,9 @@ pub struct Slot {
 
 /// What the kernel knows about one CPU.
 ///
-/// The agent gets copies that the kernel may be writing to. Every update first raises `opened`, at the end of the
-/// structure, and last sets `closed`, near its start, while a copy runs from start to end: a copy in which both are
-/// equal holds no half-done update ([`CpuRing::is_whole`]).
+/// The agent gets copies that the kernel may be writing to; the [`guard`] tells which of them hold half of an update. Its
+/// second word, `opened`, is at the end of the structure and its first, `closed`, near the start, so that one copy that
+/// runs from start to end is enough where loads and stores keep their order ([`CpuRing::is_whole`]).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuRing {
@@ -90,6 +94,29 @@ impl Default for CpuRing {
     }
 }
 
+/// Keeps the compiler from moving stores, which is enough where the machine shows them to other CPUs in order.
+impl Guard for CpuRing {
+    #[inline(always)]
+    fn opened(&self) -> u32 {
+        self.opened
+    }
+
+    #[inline(always)]
+    fn set_opened(&mut self, updates: u32) {
+        self.opened = updates;
+    }
+
+    #[inline(always)]
+    fn set_closed(&mut self, updates: u32) {
+        self.closed = updates;
+    }
+
+    #[inline(always)]
+    fn order_stores(&mut self) {
+        core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+    }
+}
+
 impl Slot {
     /// Was the CPU busy before the first transition of this window?
     pub const fn is_busy_before(&self) -> bool {
@@ -123,26 +150,10 @@ impl Slot {
 }
 
 impl CpuRing {
-    /// Does this copy hold no half-done update?
+    /// Does this copy hold no half-done update? Only where it ran from start to end and the machine keeps the order of loads
+    /// and of stores, as x86-64 does.
     pub const fn is_whole(&self) -> bool {
-        self.opened == self.closed
-    }
-
-    /// Begins an update.
-    ///
-    /// The fence is for the compiler, which would move stores out of the pair. x86-64 shows stores of one CPU to others in
-    /// order; arm64 does not promise that.
-    #[inline(always)]
-    pub fn open(&mut self) {
-        self.opened = self.opened.wrapping_add(1);
-        core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
-    }
-
-    /// Ends an update.
-    #[inline(always)]
-    pub fn close(&mut self) {
-        core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
-        self.closed = self.opened;
+        guard::is_whole(self.closed, self.opened)
     }
 
     /// Takes note of the first switch since attach: until `now` the CPU was busy, or idle.

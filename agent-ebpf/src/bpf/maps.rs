@@ -6,8 +6,14 @@ use aya_ebpf::{
 };
 use headroom_agent_ebpf::{
     Changes, Config, CpuRing, DRS_CAPACITY, ENQ_CAPACITY, Memory, OOM_BYTES, RQH_GENERATIONS, Victim,
-    histogram, stamp::owner,
+    histogram,
+    ring::guard::{self, Guard},
+    stamp::owner,
 };
+
+/// Machines that promise no order of stores, as arm64: there a ring's guard needs an instruction that makes one. It is known
+/// when the programs are built, as verifiers before Linux 5.12 refuse the instruction wherever they see it.
+const REORDERS_STORES: bool = cfg!(not(bpf_target_arch = "x86_64"));
 
 #[map]
 static CFG: Array<Config> = Array::with_max_entries(1, 0);
@@ -39,6 +45,64 @@ pub(super) fn config() -> Option<&'static Config> {
 pub(super) fn ring() -> Option<&'static mut CpuRing> {
     // SAFETY: only `sched_switch` asks for it, once a run, with interrupts off: nothing else on this CPU holds it.
     unsafe { CPU.get_ptr_mut(0)?.as_mut() }
+}
+
+/// A ring on a machine that reorders stores.
+struct Ordered<'r>(&'r mut CpuRing);
+
+impl Guard for Ordered<'_> {
+    #[inline(always)]
+    fn opened(&self) -> u32 {
+        self.0.opened()
+    }
+
+    #[inline(always)]
+    fn set_opened(&mut self, updates: u32) {
+        self.0.set_opened(updates);
+    }
+
+    #[inline(always)]
+    fn set_closed(&mut self, updates: u32) {
+        self.0.set_closed(updates);
+    }
+
+    /// Of BPF's instructions, those that exchange order what stands before them and behind them, as the kernel's own atomic
+    /// operations that return a value do. The language has none of them for this target.
+    #[inline(always)]
+    fn order_stores(&mut self) {
+        let mut switches = self.0.nsw;
+        // SAFETY: puts the same value into an aligned word of the map, which nothing but this program writes, once at a time
+        // on this CPU.
+        unsafe {
+            core::arch::asm!(
+                "{value} = xchg_64({word} + 0, {value})",
+                value = inout(reg) switches,
+                word = in(reg) &raw mut self.0.nsw,
+                options(nostack),
+            );
+        }
+        self.0.nsw = switches;
+    }
+}
+
+/// Begins an update of a ring.
+#[inline(always)]
+pub(super) fn open(ring: &mut CpuRing) {
+    if REORDERS_STORES {
+        guard::open(&mut Ordered(ring));
+    } else {
+        guard::open(ring);
+    }
+}
+
+/// Ends an update of a ring.
+#[inline(always)]
+pub(super) fn close(ring: &mut CpuRing) {
+    if REORDERS_STORES {
+        guard::close(&mut Ordered(ring));
+    } else {
+        guard::close(ring);
+    }
 }
 
 /// Empties the cell of `pid` if the stamp in it is its own, and returns that; zero otherwise.

@@ -67,7 +67,7 @@ pub(super) fn switch<T: Task>(
     if !turns && wait.is_none() {
         return;
     }
-    ring.open();
+    maps::open(ring);
     if turns {
         if !ring.agrees(was_busy) {
             catch_up(ring, config, now, prev, was_busy);
@@ -80,7 +80,7 @@ pub(super) fn switch<T: Task>(
         ring.add_wait(now, wait);
         maps::count_wait(config.hist_idx, wait);
     }
-    ring.close();
+    maps::close(ring);
 }
 
 /// Does the CPU stay busy with tasks that hold no stamps? So it is at most switches, of which nothing is noted.

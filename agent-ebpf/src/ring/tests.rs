@@ -97,17 +97,17 @@ fn clock_that_steps_back_takes_no_busy_time_away() {
 fn copy_taken_during_an_update_is_not_whole() {
     let mut ring = settled(100 * W, false);
     assert!(ring.is_whole());
-    ring.open();
+    guard::open(&mut ring);
     assert!(!ring.is_whole());
     ring.turn(100 * W + 10, true);
-    ring.close();
+    guard::close(&mut ring);
     assert!(ring.is_whole());
 
     // The copy's head is older than its tail: the update ran while the copy was made.
     let head = ring;
-    ring.open();
+    guard::open(&mut ring);
     ring.turn(100 * W + 20, false);
-    ring.close();
+    guard::close(&mut ring);
     let torn = CpuRing {
         last: head.last,
         state: head.state,

@@ -9,6 +9,7 @@
 //! A CPU that is not online counts as not busy, whatever its ring holds. Its last task is the idle task; but where the
 //! kernel did not report that switch, as on a few virtual machines, the ring would show busy until the CPU comes back.
 
+mod copies;
 mod sampling;
 
 use headroom_agent_ebpf::{
@@ -26,10 +27,6 @@ pub type Counters = [u64; BUCKETS];
 
 /// Sampling the agent starts with: one task in 2^3 = 8.
 pub const SAMPLING_SHIFT: u32 = 3;
-
-/// Attempts at copies without a half-done update. A copy takes 100 ns of a CPU's time, so one retry is rare; more
-/// mean that a virtual CPU was stopped in the middle of an update.
-const ATTEMPTS: usize = 8;
 
 /// The maps of the kernel programs. A trait, so that the reader is tested without a kernel.
 pub trait Rings: Send {
@@ -131,22 +128,6 @@ impl<R: Rings> RingSource<R> {
     /// How many tasks each sampled one stands for.
     pub const fn sampling_factor(&self) -> u64 {
         self.sampling.factor()
-    }
-
-    /// Copies of all rings without half-done updates, or `None` if some CPU would not stand still.
-    fn whole_rings(&mut self) -> Result<Option<Vec<CpuRing>>, SampleError> {
-        let mut kept = self.rings.rings()?;
-        for _ in 1..ATTEMPTS {
-            if kept.iter().all(CpuRing::is_whole) {
-                break;
-            }
-            for (ring, again) in kept.iter_mut().zip(self.rings.rings()?) {
-                if !ring.is_whole() {
-                    *ring = again;
-                }
-            }
-        }
-        Ok(kept.iter().all(CpuRing::is_whole).then_some(kept))
     }
 
     /// Has the programs fill the other histogram, and returns what the one they leave has gained on the CPUs that pods
@@ -264,7 +245,7 @@ impl<R: Rings> CounterSource for RingSource<R> {
         if end <= self.next {
             return Ok(nothing_yet);
         }
-        let Some(rings) = self.whole_rings()? else {
+        let Some(rings) = copies::whole(&mut self.rings, copies::KEEPS_ORDER)? else {
             return Ok(nothing_yet);
         };
         // What is read now was sampled under the settings up to now.
