@@ -1,6 +1,7 @@
 //! Checks after every write of the model Node: its allocatable is allowed by the oracle and covers admitted pods.
 
 use headroom_domain::{
+    hint::Note,
     names,
     policy::Floor,
     resource::{PerResource, Resource},
@@ -54,7 +55,12 @@ impl ModelWorld {
         let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
         let is_unheard =
             !hint.is_some_and(|hint| hint.contains(&format!("\"uid\":\"{}\"", uid_of(self.stored()))));
-        let may_stay = !are_known || is_unheard || (replica.is_up && !replica.hears_agent(NAME));
+        // A forged hint is ahead of what the agent has said, and counts as the Node's own.
+        let is_ahead = hint
+            .and_then(|hint| hint.parse::<Note>().ok())
+            .is_some_and(|note| note.seq > self.seq);
+        let hears_agent = !replica.is_up || (replica.hears_agent(NAME) && !is_ahead);
+        let may_stay = !are_known || is_unheard || !hears_agent;
         let is_news = self.truths() != self.told_before;
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
