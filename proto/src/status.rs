@@ -1,10 +1,13 @@
-//! The agent's status: the one list of fields behind `/status` on its admin port, its debug service, and the tables and
-//! the JSON of `kubectl headroom agent`.
+//! The agent's status: what `/status` on its admin port, its debug service, and the tables and the JSON of
+//! `kubectl headroom agent` are made of. [`FIELDS`] lists its fields.
 //!
 //! As JSON it is a stable document. Numbers are integers with the unit in the name; those of a resource are in its
 //! `unit`. `_ns` are CLOCK_MONOTONIC.
 
+mod fields;
 mod resource;
+#[cfg(test)]
+pub(crate) mod sample;
 
 use std::net::SocketAddr;
 
@@ -14,7 +17,10 @@ use headroom_domain::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::resource::{CalibrationStatus, PeakStatus, ResourceStatus};
+pub use self::{
+    fields::{FIELDS, FieldUnit, Place, StatusField},
+    resource::{CalibrationStatus, PeakStatus, ResourceStatus},
+};
 
 /// The agent at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +110,8 @@ pub struct ProgramStatus {
     pub verifier_log: Option<String>,
 }
 
-/// Measurements of one second.
+/// Measurements of one second, for those who read them by these names. The list is closed: each is a signal, too, and a new
+/// signal is a row of the agent's table alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
     /// Start of the stretch that the CPU numbers are of.

@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc};
 
 use headroom_domain::estimate::{PodRequest, PodUse};
 pub use headroom_proto::status::{
-    AckStatus, CalibrationStatus, HistoryStatus, Measured, PeakStatus, PodsStatus, ProgramStatus,
-    ResourceStatus, SignalStatus, Status, StreamState, StreamStatus,
+    AckStatus, CalibrationStatus, FIELDS, HistoryStatus, Measured, PeakStatus, Place, PodsStatus,
+    ProgramStatus, ResourceStatus, SignalStatus, Status, StatusField, StreamState, StreamStatus,
 };
 use tokio::sync::watch;
 

@@ -2,6 +2,7 @@
 //! them and reports differences.
 #![forbid(unsafe_code)]
 
+mod agent_pages;
 mod manifests;
 mod pictures;
 mod reference;
@@ -108,6 +109,10 @@ static FILES: &[File] = &[
         text: pictures::demo,
     },
     File {
+        path: "docs/reference/agent-status.md",
+        text: agent_pages::status,
+    },
+    File {
         path: "docs/reference/checks.md",
         text: || Ok(check::markdown()),
     },
@@ -137,7 +142,7 @@ static FILES: &[File] = &[
     },
     File {
         path: "docs/reference/signals.md",
-        text: reference::signals,
+        text: agent_pages::signals,
     },
     File {
         path: "docs/reference/slo-configuration.md",

@@ -1,11 +1,10 @@
-//! Generates the reference pages: command lines, gates, handlers, metrics, rules and reasons, signals.
+//! Generates the reference pages: command lines, gates, handlers, metrics, rules and reasons.
 
 use std::fmt::Write as _;
 
 use anyhow::Result;
 use clap::{Command, CommandFactory as _};
 use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
-use headroom_agent::local::signals::{SIGNALS, Signal};
 use headroom_domain::{
     capacity::{self, Why},
     estimate::{Reason, Stage},
@@ -332,48 +331,4 @@ pub(super) fn events() -> String {
          | reason | action | type | when |\n|---|---|---|---|\n{rows}",
         names::EVENT_REPORTER
     )
-}
-
-/// What the agent measures.
-pub(super) fn signals() -> Result<String> {
-    let mut page = "# Signals\n\n\
-        What the agent measures, where it comes from and what is lost without it. `kubectl headroom agent signals` shows on a\n\
-        node how each is: `ok`, `unsupported` (this kernel or machine does not have it) or `failed` (it is there and cannot be\n\
-        read). Where both hooks and files are named, the files alone serve where there are no kernel programs, in ticks. One that\n\
-        is `ok` from a part of its files says what is missing.\n\n\
-        Costs were measured on virtual machines with 2 CPUs (Linux 6.18 under KVM): those of hooks by the kernel's own count of\n\
-        their runs, less that of an empty program, on two processors ([Intel](../journal/2026-11-22-agent-overhead-again.md),\n\
-        [AMD](../journal/2026-11-22-agent-overhead.md)), those of files on the latter as CPU time of opening, reading and closing\n\
-        one by an interpreter, which is an upper bound. Signals of the same file or hook share its cost.\n\n\
-        | signal | what it is | unit | source | oldest kernel | measured cost | without it | metric |\n\
-        |---|---|---|---|---|---|---|---|\n"
-        .to_owned();
-    for signal in SIGNALS {
-        let Signal {
-            name,
-            about,
-            unit,
-            hooks: _,
-            files: _,
-            plain: _,
-            reading: _,
-            need: _,
-            part,
-            kernel,
-            cost,
-            missing,
-            metric,
-            value: _,
-        } = signal;
-        let metric = metric.map_or_else(|| "-".to_owned(), |metric| format!("`{}`", metric.name));
-        let (source, unit) = (signal.source(), unit.name());
-        let partly = part.map_or_else(String::new, |part| {
-            format!("; from {} alone, {}", part.rest, part.missing)
-        });
-        writeln!(
-            page,
-            "| {name} | {about} | {unit} | {source} | {kernel} | {cost} | {missing}{partly} | {metric} |"
-        )?;
-    }
-    Ok(page)
 }

@@ -20,7 +20,10 @@ use e2e::{
     hint_server::this_machine,
 };
 use headroom_agent::local::status::{self, Status};
-use headroom_proto::v1alpha1::{PodRequest, Pods, Qos};
+use headroom_proto::{
+    status::FIELDS,
+    v1alpha1::{PodRequest, Pods, Qos},
+};
 use headroom_testbed::programs::get;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -66,6 +69,18 @@ fn fields(document: &Value) -> BTreeSet<String> {
     }
 }
 
+/// Makes sure that the list of a status's fields has all of these.
+fn assert_listed(fields: &BTreeSet<String>) {
+    let listed: BTreeSet<_> = FIELDS.iter().map(|field| field.path.replace("[]", "")).collect();
+    for path in fields.iter().filter(|path| !listed.contains(*path)) {
+        let part = format!("{path}.");
+        assert!(
+            listed.iter().any(|field| field.starts_with(&part)),
+            "{path} is not in the list of fields"
+        );
+    }
+}
+
 /// Observations of the histogram of that metric.
 fn observations(histograms: &Value, metric: &str) -> u64 {
     let mut all = histograms.as_array().expect("histograms").iter();
@@ -94,6 +109,7 @@ async fn every_question_is_answered_from_the_kernel_programs() {
     let (_, page) = get(agent.admin, status::PATH).await.expect("the page");
     let page: Value = serde_json::from_slice(&page).expect("a document");
     assert_eq!(fields(&status), fields(&page));
+    assert_listed(&fields(&page));
     for name in ["boot_id", "mode_sentence", "version"] {
         assert_eq!(status[name], page[name]);
     }

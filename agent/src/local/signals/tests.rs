@@ -1,7 +1,12 @@
 //! Tests of the health of signals when hooks, files or features of the machine are missing.
 
+use serde_json::{Value, json};
+
 use super::*;
-use crate::kernel::probe::HookVerdict;
+use crate::{
+    kernel::probe::HookVerdict,
+    local::status::{FIELDS, Place},
+};
 
 fn cpu_source(origin: Origin, verdicts: Vec<HookVerdict>, obstacle: Option<&str>) -> CpuSource {
     CpuSource {
@@ -66,6 +71,42 @@ fn names_differ_and_every_signal_says_what_it_is() {
             signal.name
         );
     }
+}
+
+#[test]
+fn each_figure_of_a_second_is_the_signal_that_the_list_of_fields_names() {
+    // A number of its own for each: one that is mixed up shows.
+    let figures = json!(Measured::default());
+    let names = figures.as_object().unwrap().keys().zip(1_u64..);
+    let numbered: Value = names
+        .map(|(name, number)| (name.clone(), Value::from(number)))
+        .collect();
+    let readings = Readings {
+        measured: serde_json::from_value(numbered.clone()).unwrap(),
+        pods: None,
+        plain: &PlainReadings::default(),
+        cpu_source: &cpu_source(Origin::Ebpf, Vec::new(), None),
+        failing: &BTreeSet::new(),
+        lacking: &BTreeSet::new(),
+    };
+    let signals = status(&readings);
+    let mut named = BTreeSet::new();
+    for field in FIELDS {
+        let Place::Signal(name) = field.place else {
+            continue;
+        };
+        let signal = signals.iter().find(|signal| signal.name == name).expect(name);
+        let figure = field.path.strip_prefix("measured.").expect("a figure");
+        assert_eq!(signal.value, numbered[figure].as_u64(), "{name}");
+        assert_eq!(signal.unit, field.unit.name(), "{name}");
+        assert!(named.insert(name), "{name} is one figure");
+    }
+    let measured = signals.iter().filter(|signal| signal.value.is_some());
+    assert_eq!(
+        named.len(),
+        measured.count(),
+        "each signal of the second is in the list"
+    );
 }
 
 #[test]

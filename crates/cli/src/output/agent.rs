@@ -80,6 +80,7 @@ pub fn status(status: &Status, layout: Layout) -> String {
         mode,
         mode_sentence,
         timing,
+        // The list of fields says why it is in documents alone.
         source: _,
         programs,
         resources,
@@ -89,7 +90,7 @@ pub fn status(status: &Status, layout: Layout) -> String {
         streams,
         // With a table of their own.
         signals: _,
-        // The signals say the same.
+        // The list of fields says which signal has the same value.
         measured: _,
         history: HistoryStatus {
             age_s,

@@ -1,7 +1,8 @@
-//! The figures of an agent as a table: a row for each, so that each column has one unit.
+//! The figures of an agent as a table: the rows that the list of the status's fields declares, so that each column has one
+//! unit.
 
 use headroom_domain::{estimate::Reason, hint::Brake, ratio::Cents, resource::Resource};
-use headroom_proto::status::ResourceStatus;
+use headroom_proto::status::{FIELDS, FieldUnit, Place, ResourceStatus, StatusField};
 
 use super::{
     super::table::{
@@ -28,54 +29,42 @@ pub(super) fn render(resources: &[ResourceStatus], layout: Layout) -> String {
 
 fn rows(resources: &[ResourceStatus]) -> Vec<[String; COLUMNS.len()]> {
     let of = |resource: Resource| resources.iter().find(|status| status.name == resource.name());
-    let row = |(term, meaning, figure): &Figure| {
-        let [cpu, memory] =
-            Resource::ALL.map(|resource| of(resource).map_or_else(dash, |status| figure(resource, status)));
-        [(*term).to_owned(), cpu, memory, (*meaning).to_owned()]
+    let row = |field: &StatusField| {
+        let Place::Row(term, reading) = field.place else {
+            return None;
+        };
+        let [cpu, memory] = Resource::ALL.map(|resource| {
+            let value = of(resource).and_then(reading);
+            value.map_or_else(dash, |value| figure(resource, field.unit, value))
+        });
+        Some([term.to_owned(), cpu, memory, field.about.to_owned()])
     };
-    FIGURES.iter().map(row).collect()
+    FIELDS.iter().filter_map(row).collect()
 }
 
-/// What a figure is called, what it means, and how it is shown.
-type Figure = (
-    &'static str,
-    &'static str,
-    fn(Resource, &ResourceStatus) -> String,
-);
-
-const FIGURES: [Figure; 13] = [
-    ("C", "physical capacity", |of, status| amount(of, status.capacity)),
-    ("A", "raw allocatable", |of, status| amount(of, status.raw)),
-    ("T", "safe use", |of, status| amount(of, status.safe)),
-    ("P0", "expected peak", |of, status| amount(of, status.peak)),
-    ("P", "predicted peak", |of, status| {
-        amount(of, status.predicted_peak)
-    }),
-    ("Rw", "warm requests", |of, status| {
-        amount(of, status.warm_requests)
-    }),
-    ("R", "requests of all pods bound", |of, status| {
-        amount(of, status.bound)
-    }),
-    ("S", "slack", |of, status| in_column(of, i128::from(status.slack))),
-    ("target", "where the ratio is going", |_, status| {
-        Cents(status.target_cents).to_string()
-    }),
-    ("published", "the ratio", |_, status| {
-        Cents(status.published_cents).to_string()
-    }),
-    ("coverage", "share of the history that is valid", |_, status| {
-        percent(status.coverage_ppm)
-    }),
-    ("margin", "on the peak", |_, status| percent(status.margin_ppm)),
-    ("brake", "keeps the ratio down", |_, status| {
-        Brake::from_level(u32::from(status.brake))
-            .map_or_else(|| status.brake.to_string(), |brake| brake_name(brake).to_owned())
-    }),
-];
-
-fn amount(resource: Resource, amount: u64) -> String {
-    in_column(resource, i128::from(amount))
+/// A figure in its unit.
+fn figure(resource: Resource, unit: FieldUnit, value: i64) -> String {
+    let small = u32::try_from(value).unwrap_or(u32::MAX);
+    match unit {
+        FieldUnit::OfResource => in_column(resource, value.into()),
+        FieldUnit::Cents => Cents(small).to_string(),
+        FieldUnit::Ppm => percent(small),
+        FieldUnit::Level => {
+            Brake::from_level(small).map_or_else(|| value.to_string(), |brake| brake_name(brake).to_owned())
+        }
+        FieldUnit::Flag => if value == 0 { "no" } else { "yes" }.to_owned(),
+        FieldUnit::Count
+        | FieldUnit::Text
+        | FieldUnit::OfSignal
+        | FieldUnit::Milli
+        | FieldUnit::Bytes
+        | FieldUnit::Seconds
+        | FieldUnit::Millis
+        | FieldUnit::Micros
+        | FieldUnit::Nanos
+        | FieldUnit::MegabytesPerSecond
+        | FieldUnit::PerSecond => value.to_string(),
+    }
 }
 
 /// The reasons in words.

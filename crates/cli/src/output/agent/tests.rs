@@ -1,11 +1,11 @@
 //! Tests of the output about an agent on a small node.
 
 use headroom_proto::{
-    status::{AckStatus, ResourceStatus, StreamState},
+    status::{AckStatus, FIELDS, Measured, PeakStatus, Place, ResourceStatus, StreamState},
     v1alpha1::AgentPodUse,
 };
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -172,20 +172,27 @@ fn the_status_of_an_agent() {
     history counts since 3h ago: the agent found no checkpoint
     pods by cgroup: 31 tracked, 0 untracked, 1 unreadable
 
-                  CPU   MEMORY  MEANING
-    C           4000m   8192Mi  physical capacity
-    A           4000m   8192Mi  raw allocatable
-    T           3600m   7373Mi  safe use
-    P0          1000m   2048Mi  expected peak
-    P           1333m   2731Mi  predicted peak
-    Rw          2000m   4096Mi  warm requests
-    R           2000m   4096Mi  requests of all pods bound
-    S           1120m  -1024Mi  slack
-    target       1.28     1.28  where the ratio is going
-    published    1.25     1.25  the ratio
-    coverage   100.0%   100.0%  share of the history that is valid
-    margin      10.0%    10.0%  on the peak
-    brake        none     none  keeps the ratio down
+                   CPU   MEMORY  MEANING
+    C            4000m   8192Mi  physical capacity
+    A            4000m   8192Mi  raw allocatable
+    T            3600m   7373Mi  safe use
+    P0           1000m   2048Mi  expected peak
+    max H            -        -  highest conditioned peak of a frame
+    age              -        -  frames since that one
+    H                -        -  conditioned peak of the last valid frame
+    G                -        -  worst climb of memory in half an hour
+    P            1333m   2731Mi  predicted peak
+    Rw           2000m   4096Mi  warm requests
+    R            2000m   4096Mi  requests of all pods bound
+    S            1120m  -1024Mi  slack
+    target        1.28     1.28  where the ratio is going
+    published     1.25     1.25  the ratio
+    coverage    100.0%   100.0%  share of the history that is valid
+    confidence    0.0%     0.0%  that, or the trusted share of requests, if less
+    margin       10.0%    10.0%  on the peak
+    M             0.0%     0.0%  the margin as outcomes moved it, before its limit
+    latched         no       no  not amplified because of outcomes
+    brake         none     none  keeps the ratio down
     cpu: measured use leaves room above raw (slack)
     memory: measured use leaves room above raw (slack)
 
@@ -197,6 +204,99 @@ fn the_status_of_an_agent() {
     10.0.0.1:9444  open     yes          6  accepted  -
     10.0.0.2:9444  waiting  -            -  -         cannot connect: connection refused
     ");
+}
+
+/// A document, and each that is made of it by another value in one of the fields at a path.
+fn changed(document: &Value, path: &str) -> Vec<Value> {
+    fn places(part: &Value, names: &[&str], at: &str) -> Vec<String> {
+        let Some((name, deeper)) = names.split_first() else {
+            return vec![at.to_owned()];
+        };
+        let (name, is_list) = name
+            .strip_suffix("[]")
+            .map_or((*name, false), |name| (name, true));
+        let (below, at) = (&part[name], format!("{at}/{name}"));
+        match below.as_array() {
+            Some(elements) if is_list => (0..elements.len())
+                .flat_map(|index| places(&elements[index], deeper, &format!("{at}/{index}")))
+                .collect(),
+            _ => places(below, deeper, &at),
+        }
+    }
+    let names: Vec<_> = path.split('.').collect();
+    let others = |value: &Value| match value {
+        Value::Bool(flag) => vec![json!(!flag)],
+        Value::Number(number) => {
+            let number = number.as_i64().expect("a whole number");
+            vec![json!(number + 3_000_000_000), json!(number + 1)]
+        }
+        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            vec![json!("open"), json!("waiting"), json!("10.9.9.9:1"), json!(1)]
+        }
+    };
+    let mut all = Vec::new();
+    for place in places(document, &names, "") {
+        let value = document.pointer(&place).expect(path);
+        let fitting = others(value)
+            .into_iter()
+            .filter(|other| other != value)
+            .find_map(|other| {
+                let mut document = document.clone();
+                *document.pointer_mut(&place)? = other;
+                serde_json::from_value::<Status>(document.clone()).ok()?;
+                Some(document)
+            });
+        all.push(fitting.expect(path));
+    }
+    all
+}
+
+#[test]
+fn tables_show_what_the_list_of_fields_says_they_show() {
+    let mut agent = agent();
+    agent.measured = Some(Measured {
+        mem_spare_bytes: Some(1),
+        ..Measured::default()
+    });
+    for resource in &mut agent.resources {
+        resource.history = Some(PeakStatus::default());
+    }
+    for program in &mut agent.programs {
+        program.runs = 2_000;
+        program.verifier_log = Some(format!("refused {}", program.hook));
+    }
+    for signal in &mut agent.signals {
+        signal.value.get_or_insert(7);
+    }
+    for stream in &mut agent.streams {
+        stream.last_ack.get_or_insert_with(|| AckStatus {
+            seq: 5,
+            verdict: "stale".to_owned(),
+            reason: "another replica has a later one".to_owned(),
+        });
+    }
+    let page =
+        |agent: &Status| status(agent, Layout::default()) + &signals(&agent.signals, Layout::default());
+    let (document, before) = (json!(agent), page(&agent));
+    for field in FIELDS {
+        let is_shown = match field.place {
+            Place::Line | Place::Row(..) => true,
+            Place::Column(heading) => {
+                assert!(
+                    heading.split(", ").all(|heading| before.contains(heading)),
+                    "{heading}"
+                );
+                true
+            }
+            Place::Signal(_) | Place::DocumentOnly(_) => false,
+        };
+        let all = changed(&document, field.path);
+        assert!(!all.is_empty(), "{} is in the document", field.path);
+        for document in all {
+            let after = page(&serde_json::from_value(document).unwrap());
+            assert_eq!(after != before, is_shown, "{}: {after}", field.path);
+        }
+    }
 }
 
 #[test]
