@@ -21,6 +21,7 @@ pub mod cpu_load;
 pub mod custom_kinds;
 pub mod delayed_proxy;
 pub mod etcd;
+pub mod first_schema;
 pub mod foreign_webhook;
 pub mod hint_server;
 pub mod imports;

@@ -13,6 +13,7 @@ mod isolated;
 mod lockdown;
 mod loss;
 mod no_pressure;
+mod rollout;
 mod sched;
 mod shedding;
 mod shortage;
