@@ -9,6 +9,7 @@
 //! which is not later than the first contended window, and stops when a watch delivers the revision. A run is repeated
 //! if other processes contend for the CPUs before it, because it would measure their load.
 
+pub mod cut_off;
 mod quiet_day;
 mod readiness;
 mod run;
@@ -111,14 +112,9 @@ pub struct Run {
 impl BrakeReactionReport {
     /// What must hold.
     pub fn criteria(&self) -> Vec<Criterion> {
-        let at_most = |figure: &str, measured, most| Criterion {
-            figure: figure.to_owned(),
-            measured,
-            range: f64::NEG_INFINITY..=most,
-        };
         vec![
-            at_most("saturation_s_p99", self.saturation_s_p99, SATURATION_S),
-            at_most("oom_s_max", self.oom_s_max, OOM_S),
+            Criterion::at_most("saturation_s_p99", self.saturation_s_p99, SATURATION_S),
+            Criterion::at_most("oom_s_max", self.oom_s_max, OOM_S),
         ]
     }
 
@@ -166,8 +162,8 @@ impl BrakeReaction {
 /// # Errors
 /// If a part cannot be had or does not do what it must in time.
 pub async fn measure(programs: Programs, runs: u16) -> Result<BrakeReactionReport> {
-    let mut scene = BrakeTestbed::start(programs).await?;
-    let (before, began) = (cpu_time()?, Instant::now());
+    let mut scene = BrakeTestbed::start(programs, &["webhook"]).await?;
+    let stolen = StolenTime::start()?;
     let (mut each, mut disturbed) = (Vec::new(), 0);
     for number in 0..runs {
         // In the middle of each of as many parts of a period as there are runs.
@@ -192,11 +188,30 @@ pub async fn measure(programs: Programs, runs: u16) -> Result<BrakeReactionRepor
         ));
         each.push(run);
     }
-    let stolen_ns = cpu_time()?.steal_ns.saturating_sub(before.steal_ns);
-    let cpus = Procfs::default().online()?.count();
-    let all = began.elapsed().as_secs_f64() * f64::from(cpus);
-    let stolen_pct = Duration::from_nanos(stolen_ns).as_secs_f64() * 100.0 / all;
-    Ok(BrakeReactionReport::new(each, disturbed, stolen_pct))
+    Ok(BrakeReactionReport::new(each, disturbed, stolen.percent()?))
+}
+
+/// What the hypervisor gives to somebody else from a moment on.
+struct StolenTime {
+    began: Instant,
+    before: CpuTime,
+}
+
+impl StolenTime {
+    fn start() -> Result<Self> {
+        Ok(Self {
+            began: Instant::now(),
+            before: cpu_time()?,
+        })
+    }
+
+    /// In percent of all CPUs since then.
+    fn percent(&self) -> Result<f64> {
+        let stolen_ns = cpu_time()?.steal_ns.saturating_sub(self.before.steal_ns);
+        let cpus = Procfs::default().online()?.count();
+        let all = self.began.elapsed().as_secs_f64() * f64::from(cpus);
+        Ok(Duration::from_nanos(stolen_ns).as_secs_f64() * 100.0 / all)
+    }
 }
 
 /// The time of all CPUs since boot.

@@ -35,6 +35,7 @@ pub static BENCHES: &[&Row] = &[
     &node_storm::ROW,
     &node_harm::ROW,
     &brake_reaction::ROW,
+    &brake_reaction::cut_off::ROW,
     &fleet::ROW,
     &mixed::ROW,
     &configmap::ROW,

@@ -11,17 +11,17 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use headroom_testbed::{
-    Testbed,
+    Testbed, accounts,
     agent::Agent,
     cluster::NodeOptions,
     programs::Programs,
     webhook::Webhook,
-    workload::{isolated_cgroups::IsolatedCgroups, load::Load},
+    workload::{Process, isolated_cgroups::IsolatedCgroups, load::Load},
 };
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -48,16 +48,20 @@ const TAKEN_MIB: usize = 2 * LIMIT_MIB;
 const AGENT_POD: &str = "8c7a5d0e-0000-4000-8000-00000000a9e7";
 const AGENT_MILLI: u64 = 20;
 
+/// The group of those who may do all, which the webhook's account is made one of to prepare a node.
+const ADMINS: &str = "system:masters";
+
 /// What all runs share, in the order in which it ends.
 pub(super) struct BrakeTestbed {
-    webhook: Webhook,
+    /// The replicas; the first is called by the API server until another is registered.
+    pub(super) webhooks: Vec<Webhook>,
     revisions: Revisions,
-    testbed: Testbed,
+    pub(super) testbed: Testbed,
 }
 
 /// The node of one run and what is on it, in the order in which it ends.
-struct Subject {
-    agent: Agent,
+pub(super) struct Subject {
+    pub(super) agent: Agent,
     /// When the agent was started.
     began: Instant,
     apart: IsolatedCgroups,
@@ -66,24 +70,31 @@ struct Subject {
 
 /// A moment on two clocks.
 #[derive(Clone, Copy)]
-struct Moment {
-    at: Instant,
+pub(super) struct Moment {
+    pub(super) at: Instant,
     boottime_ns: u64,
 }
 
 /// How long after a moment free capacity was halved, and of that, how long after the agent's report.
-struct Reaction {
-    all: Duration,
-    publish: Duration,
+pub(super) struct Reaction {
+    pub(super) all: Duration,
+    pub(super) publish: Duration,
 }
 
 impl BrakeTestbed {
-    /// Starts everything but nodes.
-    pub(super) async fn start(programs: Programs) -> Result<Self> {
+    /// Starts everything but nodes, with replicas of the webhook of these names, of which the first is registered.
+    pub(super) async fn start(programs: Programs, replicas: &[&str]) -> Result<Self> {
         let testbed = Testbed::builder(programs).floor().start().await?;
-        let options = testbed.webhook_options("webhook")?.config(quiet_day::CONFIG);
+        let mut webhooks = Vec::new();
+        for name in replicas {
+            let options = testbed.webhook_options(name)?.config(quiet_day::CONFIG);
+            webhooks.push(Webhook::start(&options).await?);
+        }
+        testbed
+            .register(webhooks.first().context("no replica to register")?)
+            .await?;
         Ok(Self {
-            webhook: testbed.start_webhook(&options).await?,
+            webhooks,
             revisions: Revisions::watch(testbed.client.clone()),
             testbed,
         })
@@ -92,8 +103,7 @@ impl BrakeTestbed {
     /// One run, with the load at that time of the agent's periods; `None` if the CPUs were contended before it came. Names
     /// differ.
     pub(super) async fn run(&mut self, name: &str, phase: Duration) -> Result<Option<Run>> {
-        let remembered = self.start_node(name).await?;
-        let mut subject = self.start_agent(remembered).await?;
+        let mut subject = self.start_subject(name).await?;
         let run = if self.until_amplified(&mut subject).await? && self.is_calm_until(&subject, phase).await? {
             let saturation = self.saturate(&subject).await?;
             let oom = self.kill(&subject).await?;
@@ -107,10 +117,22 @@ impl BrakeTestbed {
         } else {
             None
         };
-        self.check(&mut subject)?;
-        drop(subject);
-        self.remove_node(name).await?;
+        self.end(subject).await?;
         Ok(run)
+    }
+
+    /// Starts a node with its pod and its agent.
+    pub(super) async fn start_subject(&mut self, name: &str) -> Result<Subject> {
+        let remembered = self.start_node(name).await?;
+        self.start_agent(remembered).await
+    }
+
+    /// Ends a run.
+    pub(super) async fn end(&mut self, mut subject: Subject) -> Result<()> {
+        self.check(&mut subject)?;
+        let name = subject.remembered.node.clone();
+        drop(subject);
+        self.remove_node(&name).await
     }
 
     /// Starts a node with a pod that requests all of it.
@@ -182,8 +204,9 @@ impl BrakeTestbed {
         let memory = cluster.dir().join(format!("{node}.day"));
         remembered.save(&memory)?;
         let note = remembered.note()?;
-        self.testbed.annotate(node, names::HINT, &note).await?;
-        let options = self.testbed.agent_options(node, &[&self.webhook]).await?;
+        self.annotate_as_webhook(node, &note).await?;
+        let replicas: Vec<&Webhook> = self.webhooks.iter().collect();
+        let options = self.testbed.agent_options(node, &replicas).await?;
         let flags = [
             format!("--cgroup-root={}", apart.mount().display()),
             format!("--checkpoint={}", memory.display()),
@@ -201,9 +224,24 @@ impl BrakeTestbed {
         })
     }
 
+    /// Sets the hint annotation, which nobody but the webhook may write.
+    async fn annotate_as_webhook(&self, node: &str, note: &str) -> Result<()> {
+        let webhook = self
+            .testbed
+            .cluster
+            .client_for(&accounts::webhook(), Some(ADMINS))
+            .await?;
+        let patch = json!({"metadata": {"annotations": {names::HINT: note}}});
+        Api::<Node>::all(webhook)
+            .patch(node, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .with_context(|| format!("annotate {node}"))?;
+        Ok(())
+    }
+
     /// Waits until the agent says what it remembers, the webhook has taken that, and etcd has it; false if a brake came
     /// first.
-    async fn until_amplified(&mut self, subject: &mut Subject) -> Result<bool> {
+    pub(super) async fn until_amplified(&mut self, subject: &mut Subject) -> Result<bool> {
         let Remembered { node, raw, .. } = subject.remembered.clone();
         let expected = amplified(&raw);
         let deadline = Instant::now() + LIMIT;
@@ -228,7 +266,7 @@ impl BrakeTestbed {
 
     /// Waits for that time of a period after the agent's first, until others hardly contended for the CPUs in the period
     /// before; false if they always do, or have free capacity halved.
-    async fn is_calm_until(&self, subject: &Subject, phase: Duration) -> Result<bool> {
+    pub(super) async fn is_calm_until(&self, subject: &Subject, phase: Duration) -> Result<bool> {
         let mut start = subject.began + phase;
         while start < Instant::now().max(subject.began + FIRST_JUDGED) {
             start += period();
@@ -249,6 +287,14 @@ impl BrakeTestbed {
 
     /// Saturates the CPUs until free CPU is halved.
     async fn saturate(&self, subject: &Subject) -> Result<Reaction> {
+        let (onset, load) = Self::start_saturation(subject)?;
+        let reaction = self.halved(subject, onset, Resource::Cpu).await?;
+        drop(load);
+        Ok(reaction)
+    }
+
+    /// Begins to saturate the CPUs; when, and the load.
+    pub(super) fn start_saturation(subject: &Subject) -> Result<(Moment, Process)> {
         let cpus = usize::try_from(subject.remembered.capacity.cpu / 1000)?;
         let spinners = Load {
             milli: 1000,
@@ -258,9 +304,7 @@ impl BrakeTestbed {
         };
         let onset = Moment::now();
         let load = subject.apart.spawn(&subject.remembered.pod, &spinners)?;
-        let reaction = self.halved(subject, onset, Resource::Cpu).await?;
-        drop(load);
-        Ok(reaction)
+        Ok((onset, load))
     }
 
     /// Has a process killed at the limit of all pods, and waits until free memory is halved.
@@ -279,7 +323,12 @@ impl BrakeTestbed {
     }
 
     /// Waits for the revision in which free capacity is half of what the node was amplified by, or less.
-    async fn halved(&self, subject: &Subject, onset: Moment, resource: Resource) -> Result<Reaction> {
+    pub(super) async fn halved(
+        &self,
+        subject: &Subject,
+        onset: Moment,
+        resource: Resource,
+    ) -> Result<Reaction> {
         let Remembered { node, raw, .. } = &subject.remembered;
         let free =
             |allocatable: &PerResource<u64>| allocatable.get(resource).saturating_sub(*raw.get(resource));
@@ -315,8 +364,8 @@ impl BrakeTestbed {
 
     /// Fails if a part has ended, or the watch of nodes may have missed something.
     fn check(&mut self, subject: &mut Subject) -> Result<()> {
-        self.testbed
-            .check([&mut subject.agent.process, &mut self.webhook.process])?;
+        let webhooks = self.webhooks.iter_mut().map(|webhook| &mut webhook.process);
+        self.testbed.check(webhooks.chain([&mut subject.agent.process]))?;
         self.revisions.ensure_gapless()
     }
 

@@ -125,7 +125,7 @@ pub(super) const PARTS: [Part; 20] = [
     Part::here(
         "measurements",
         "tests that measure for minutes: accuracy, and reactions in production timing",
-        "a quarter of an hour",
+        "half an hour",
         measurements,
     ),
     Part::here(
