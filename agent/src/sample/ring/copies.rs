@@ -80,12 +80,12 @@ mod tests {
     use crate::sample::ring::{Config, Counters};
 
     /// One CPU whose ring is copied in these states, in turn; the last one stays.
-    struct Recorded {
+    struct RecordedCopies {
         states: Vec<CpuRing>,
         copies: usize,
     }
 
-    impl Rings for Recorded {
+    impl Rings for RecordedCopies {
         fn rings(&mut self) -> Result<Vec<CpuRing>, SampleError> {
             let state = self.states[self.copies.min(self.states.len() - 1)];
             self.copies += 1;
@@ -113,7 +113,7 @@ mod tests {
 
     /// The count of switches of what was taken, and how many copies that took.
     fn taken(states: &[CpuRing], keeps_order: bool) -> (Option<u64>, usize) {
-        let mut recorded = Recorded {
+        let mut recorded = RecordedCopies {
             states: states.to_vec(),
             copies: 0,
         };
