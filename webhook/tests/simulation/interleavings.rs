@@ -392,3 +392,29 @@ fn a_forged_raw_value_is_no_ratio_for_a_forged_hint() {
     };
     run.check().unwrap();
 }
+
+/// While no webhook answers, the kubelet tells of a larger machine whose raw value is the very one that is published, and the
+/// floor policy keeps its next heartbeats quiet.
+#[test]
+fn a_larger_machine_that_nobody_heard_of_is_found_by_the_next_report() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Floor(true),
+            ModelStep::Outage {
+                replica: 0,
+                is_over: false,
+            },
+            ModelStep::RawBecomesStored,
+            ModelStep::Sync { lag: 0 },
+        ],
+        quiet: Quiet {
+            streams: 1,
+            cents: 0,
+            exclusive: 0,
+            are_lies: false,
+        },
+    };
+    run.check().unwrap();
+}

@@ -69,6 +69,8 @@ const POLICIES: [&str; 6] = [
 const KEPT: usize = 8;
 /// Time between two syncs of a kubelet, in seconds.
 const SYNC: u64 = 10;
+/// Time between two reports of a kubelet that has nothing new to say, in seconds.
+const REPORT: u64 = 300;
 /// Seconds after which no hint counts any more.
 const FORGOTTEN: u64 = 2_000;
 /// Rounds of reports, nudges and sweeps after which all that is due must be done: a ratio rises in small steps, each

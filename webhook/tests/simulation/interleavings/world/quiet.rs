@@ -11,7 +11,7 @@ use headroom_domain::{
 use serde_json::Value;
 
 use super::{
-    FORGOTTEN, HINTED, LIE, LIES, ModelWorld, NAME, ROUND, ROUNDS, STILL, StepResult,
+    FORGOTTEN, HINTED, LIE, LIES, ModelWorld, NAME, REPORT, ROUND, ROUNDS, STILL, StepResult,
     agent_reports::{Says, hint_of},
     pick, policy_of,
 };
@@ -56,7 +56,12 @@ impl ModelWorld {
             self.sync(0, false)?;
             self.settle(quiet)?;
         }
-        self.sync(0, self.has_missed_news())?;
+        let has_missed_news = self.has_missed_news();
+        if has_missed_news {
+            // The floor policy keeps all but such a report quiet, so nobody else hears the kubelet before.
+            self.wait(REPORT);
+        }
+        self.sync(0, has_missed_news)?;
         self.settle(quiet)?;
         self.expect(policy, quiet)?;
         self.have_said_all(quiet)?;
