@@ -2,9 +2,9 @@
 //!
 //! Replicas must give the same answer for a node, whether its agent reports to them or not. So each applied ratio goes
 //! into the annotation, and every replica takes it from there: a replica without the agent holds it, and no more than is
-//! stored where raw grows; a replica with the agent moves it, and up only when it has been the same for a frame. Of two reports the later one counts, whether it
-//! came by stream or by annotation. Where the layout of the annotation is unknown, the marker stands in for it and ages
-//! as it would.
+//! stored where raw grows; a replica with the agent moves it, and up only when it has been the same for a frame. Of two
+//! reports the later one counts, whether it came by stream or by annotation. Where the layout of the annotation is
+//! unknown, the marker stands in for it and ages as it would.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
