@@ -2,9 +2,11 @@
 //!
 //! The whole file (5.5 MB for a distribution kernel) is in memory only while [`KernelTypes`] lives.
 
+mod excerpt;
 mod types;
 
 use std::{
+    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
 };
@@ -176,8 +178,7 @@ impl KernelTypes {
         structure: &str,
     ) -> Result<(), BtfError> {
         let wanted = self.structure(structure)?;
-        let name = format!("btf_trace_{tracepoint}");
-        let id = self.sound(self.types.typedef(&name))?;
+        let id = self.sound(self.types.typedef(&type_name(tracepoint)))?;
         let id = id.ok_or_else(|| BtfError::NoType {
             kind: "tracepoint",
             name: tracepoint.to_owned(),
@@ -196,6 +197,22 @@ impl KernelTypes {
         Ok(())
     }
 
+    /// A BTF file of the types of these tracepoints alone, under the numbers that they have in this one: all that typed
+    /// programs are attached by. A tracepoint that this kernel does not have is not in it.
+    ///
+    /// # Errors
+    /// [`BtfError::Malformed`].
+    pub fn excerpt(&self, tracepoints: &[&str]) -> Result<Vec<u8>, BtfError> {
+        let mut typedefs = BTreeMap::new();
+        for tracepoint in tracepoints {
+            let name = type_name(tracepoint);
+            if let Some(id) = self.sound(self.types.typedef(&name))? {
+                typedefs.insert(id, name);
+            }
+        }
+        Ok(excerpt::encode(&typedefs))
+    }
+
     fn structure(&self, name: &str) -> Result<u32, BtfError> {
         self.sound(self.types.structure(name))?
             .ok_or_else(|| BtfError::NoType {
@@ -211,6 +228,11 @@ impl KernelTypes {
             offset,
         })
     }
+}
+
+/// The name of a tracepoint's type.
+fn type_name(tracepoint: &str) -> String {
+    format!("btf_trace_{tracepoint}")
 }
 
 #[cfg(test)]

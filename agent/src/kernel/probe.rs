@@ -6,8 +6,10 @@ mod attach;
 #[cfg(feature = "bench")]
 pub mod bench;
 pub(crate) mod error;
+mod globals;
 mod heap;
 mod links;
+mod loader;
 mod log;
 pub(crate) mod maps;
 mod verdict;
@@ -15,13 +17,12 @@ mod verdict;
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 
 use aya::{
-    Btf, Ebpf, EbpfLoader,
+    Btf, Ebpf, Endianness,
     programs::{
         Program, ProgramError, ProgramInfo, ProgramType, RawTracePoint, RawTracePointRunOptions, TestRun as _,
     },
     sys::{Stats, enable_stats, is_program_supported},
 };
-use headroom_agent_ebpf as abi;
 use headroom_kit::log::chain;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tracing::warn;
@@ -35,7 +36,7 @@ pub use self::{
 use self::{links::HookLink, verdict::Refusal};
 use crate::{
     kernel::{
-        btf::{BtfError, KernelTypes, VMLINUX},
+        btf::{KernelTypes, VMLINUX},
         events::KernelEvents,
     },
     sample::clock,
@@ -128,7 +129,8 @@ impl Runs {
 impl Probe {
     /// Loads the kernel programs and attaches one to each hook: the typed one, else its raw fallback.
     ///
-    /// Blocks for some 50 ms, most of it in parsing the kernel's BTF. To be called after logging is set up.
+    /// Blocks for some 50 ms, most of it in the verifier and in reading the kernel's BTF. To be called after logging is set
+    /// up.
     ///
     /// # Errors
     /// When there is no way to count: see [`ProbeError`]. Another hook than `sched_switch` that is refused is not an
@@ -142,10 +144,15 @@ impl Probe {
 
     fn load_object(object: &[u8], options: &Options) -> Result<Self, ProbeError> {
         let kernel = KernelTypes::read(&options.btf)?;
-        let globals = globals(&kernel)?;
+        let globals = globals::constants(&kernel)?;
         let shapes = Hook::ALL
             .map(|hook| kernel.check_arguments(hook.tracepoint(), hook.task_arguments(), "task_struct"));
-        drop(kernel);
+        let tracepoints = if options.typed {
+            globals::tracepoints(kernel, &options.btf)
+        } else {
+            drop(kernel);
+            None
+        };
         check_programs()?;
 
         // Before Linux 5.11 maps count against this limit; where we may not raise it, creating maps says so.
@@ -154,8 +161,7 @@ impl Probe {
             maximum: None,
         };
         let _best_effort = setrlimit(Resource::Memlock, unlimited).is_ok();
-        let mut loader = EbpfLoader::new();
-        loader.btf(None);
+        let mut loader = loader::new();
         for (name, value) in &globals {
             loader.override_global(name, value, true);
         }
@@ -167,11 +173,7 @@ impl Probe {
         let events = KernelEvents::open(&mut ebpf)?;
         let stats = options.program_stats.then(run_statistics).flatten();
 
-        let btf = if options.typed {
-            Btf::from_sys_fs().ok()
-        } else {
-            None
-        };
+        let btf = tracepoints.and_then(|file| Btf::parse(&file, Endianness::default()).ok());
         let attached_ns = clock::monotonic_ns();
         let (mut links, mut verdicts) = (Vec::new(), Vec::new());
         for (hook, shape) in Hook::ALL.into_iter().zip(shapes) {
@@ -332,58 +334,6 @@ fn check_programs() -> Result<(), ProbeError> {
         Err(error) => error.into(),
     };
     Err(ProbeError::NoPrograms { health, reason })
-}
-
-/// What the programs must know of this kernel, by the names of their constants.
-fn globals(kernel: &KernelTypes) -> Result<[(&'static str, u64); 8], BtfError> {
-    let task = |paths: &[&str]| kernel.field("task_struct", paths);
-    // Renamed in Linux 5.14.
-    let state = task(&["__state", "state"])?;
-    let books = books(kernel)
-        .inspect_err(|error| {
-            warn!(
-                %error,
-                "switches that this kernel does not tell of are not made good: of a virtual machine that hides some, \
-                 /proc/stat alone says what CPUs did meanwhile"
-            );
-        })
-        .ok();
-    let [prio, ran, ran_at_pick] = books.unwrap_or_default();
-    // A pid before Linux 6.8. Where the tracepoint is not there at all, its program is not tried either.
-    let victim_is_task = kernel
-        .check_arguments(Hook::MarkVictim.tracepoint(), &[0], "task_struct")
-        .is_ok();
-    Ok([
-        (abi::GLOBAL_VICTIM_IS_TASK, u64::from(victim_is_task)),
-        (abi::GLOBAL_OFF_PID, task(&["pid"])?.offset),
-        (abi::GLOBAL_OFF_STATE, state.offset),
-        (abi::GLOBAL_STATE_W, state.width),
-        (abi::GLOBAL_HAS_BOOKS, u64::from(books.is_some())),
-        (abi::GLOBAL_OFF_PRIO, prio),
-        (abi::GLOBAL_OFF_RUNTIME, ran),
-        (abi::GLOBAL_OFF_RUNTIME_AT_PICK, ran_at_pick),
-    ])
-}
-
-/// Where the scheduler's books are of how long a task has run since it was picked: of its priority, its run time, and its
-/// run time when it was picked. They serve to make good what is hidden by switches that the kernel does not tell of, and
-/// nothing else: busy time is exact without them.
-fn books(kernel: &KernelTypes) -> Result<[u64; 3], BtfError> {
-    let offset = |path: &str, width| {
-        let field = kernel.field("task_struct", &[path])?;
-        if field.width == width {
-            return Ok(field.offset);
-        }
-        Err(BtfError::NotAnInteger {
-            structure: "task_struct".to_owned(),
-            field: path.to_owned(),
-        })
-    };
-    Ok([
-        offset("prio", 4)?,
-        offset("se.sum_exec_runtime", 8)?,
-        offset("se.prev_sum_exec_runtime", 8)?,
-    ])
 }
 
 fn information(program: &Program) -> Result<ProgramInfo, ProgramError> {

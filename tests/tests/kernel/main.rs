@@ -17,3 +17,4 @@ mod rollout;
 mod sched;
 mod shedding;
 mod shortage;
+mod start;

@@ -194,6 +194,44 @@ fn tracepoint_arguments_are_checked_by_position() {
     }
 }
 
+/// The number of a tracepoint's type.
+fn number(kernel: &KernelTypes, tracepoint: &str) -> Option<u32> {
+    kernel.types.typedef(&type_name(tracepoint)).unwrap()
+}
+
+/// What an excerpt says.
+fn excerpt(kernel: &KernelTypes, tracepoints: &[&str]) -> KernelTypes {
+    let bytes = kernel.excerpt(tracepoints).unwrap();
+    KernelTypes::parse(Path::new("excerpt"), bytes).unwrap()
+}
+
+#[test]
+fn an_excerpt_has_tracepoints_under_their_numbers_and_nothing_else() {
+    let mut built = sample();
+    built.tracepoint("sched_wakeup", &[]);
+    built.tracepoint("mark_victim", &[]);
+    let kernel = built.kernel();
+    // In another order than in the file, and one that is not there.
+    let excerpt = excerpt(&kernel, &["sched_wakeup", "absent", "sched_switch"]);
+    for tracepoint in ["sched_switch", "sched_wakeup"] {
+        let right = number(&kernel, tracepoint);
+        assert!(right.is_some());
+        assert_eq!(number(&excerpt, tracepoint), right, "{tracepoint}");
+    }
+    assert_eq!(number(&excerpt, "mark_victim"), None);
+    assert_eq!(number(&excerpt, "absent"), None);
+    for structure in ["task_struct", ""] {
+        assert_eq!(excerpt.types.structure(structure).unwrap(), None, "{structure:?}");
+    }
+}
+
+#[test]
+fn an_excerpt_of_nothing_is_an_empty_file() {
+    let excerpt = excerpt(&sample().kernel(), &["absent"]);
+    assert_eq!(number(&excerpt, "absent"), None);
+    assert_eq!(number(&excerpt, "sched_switch"), None);
+}
+
 #[test]
 fn every_truncation_of_a_file_is_malformed() {
     let whole = sample().bytes();
@@ -213,6 +251,9 @@ fn damaged_words_are_errors_or_other_answers_but_never_a_panic() {
             if let Ok(kernel) = KernelTypes::parse(Path::new("test"), damaged) {
                 let _found = kernel.field("task_struct", &["pid", "__state"]);
                 let _checked = kernel.check_arguments("sched_switch", &[1, 2], "task_struct");
+                if let Ok(bytes) = kernel.excerpt(&["sched_switch"]) {
+                    KernelTypes::parse(Path::new("excerpt"), bytes).unwrap();
+                }
             }
         }
     }
@@ -251,4 +292,6 @@ fn running_kernel_describes_its_tasks() {
     kernel
         .check_arguments("sched_wakeup", &[0], "task_struct")
         .unwrap();
+    let excerpt = excerpt(&kernel, &["sched_switch"]);
+    assert_eq!(number(&excerpt, "sched_switch"), number(&kernel, "sched_switch"));
 }

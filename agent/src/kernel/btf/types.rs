@@ -1,14 +1,14 @@
 //! The BTF encoding: header, type records, strings. Every read is checked; a damaged file yields a [`TypesError`].
 
-const MAGIC: u16 = 0xeb9f;
+pub(super) const MAGIC: u16 = 0xeb9f;
 const KIND_INT: u32 = 1;
 const KIND_PTR: u32 = 2;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_ENUM: u32 = 6;
-const KIND_TYPEDEF: u32 = 8;
+pub(super) const KIND_TYPEDEF: u32 = 8;
 const KIND_VOLATILE: u32 = 9;
-const KIND_CONST: u32 = 10;
+pub(super) const KIND_CONST: u32 = 10;
 const KIND_RESTRICT: u32 = 11;
 const KIND_FUNC_PROTO: u32 = 13;
 const KIND_FLOAT: u32 = 16;

@@ -4,14 +4,14 @@
 use std::os::fd::OwnedFd;
 
 use aya::{
-    Btf, Ebpf, EbpfLoader,
+    Btf, Ebpf, Endianness,
     maps::{MapError, PerCpuArray},
     programs::{BtfTracePoint, ProgramError, links::FdLink},
     sys::{Stats, enable_stats},
 };
 use headroom_agent_ebpf as abi;
 
-use super::{Hook, ProbeError, Runs, globals};
+use super::{Hook, ProbeError, Runs, globals::constants, loader};
 use crate::kernel::btf::{BtfError, KernelTypes, VMLINUX};
 
 /// The programs; `None` if they could not be built.
@@ -99,11 +99,12 @@ impl Peer {
     /// If they were not built in, or the kernel refuses them.
     pub fn load(shape: Shape, program_stats: bool) -> Result<Self, PeerError> {
         let object = OBJECT.ok_or(ProbeError::NotBuilt)?;
-        let offsets = KernelTypes::read(VMLINUX.as_ref())
-            .and_then(|kernel| offsets(&kernel))
+        let programs = shape.programs();
+        let tracepoints: Vec<_> = programs.iter().map(|(hook, _)| hook.tracepoint()).collect();
+        let (offsets, tracepoints) = KernelTypes::read(VMLINUX.as_ref())
+            .and_then(|kernel| Ok((offsets(&kernel)?, kernel.excerpt(&tracepoints)?)))
             .map_err(ProbeError::Btf)?;
-        let mut loader = EbpfLoader::new();
-        loader.btf(None);
+        let mut loader = loader::new();
         for (name, value) in &offsets {
             loader.override_global(name, value, true);
         }
@@ -114,8 +115,7 @@ impl Peer {
             .then(|| enable_stats(Stats::RunTime))
             .transpose()
             .map_err(ProbeError::Stats)?;
-        let btf = Btf::from_sys_fs().map_err(PeerError::Btf)?;
-        let programs = shape.programs();
+        let btf = Btf::parse(&tracepoints, Endianness::default()).map_err(PeerError::Btf)?;
         for (hook, name) in programs {
             let loaded = program(&mut ebpf, name).and_then(|program| program.load(hook.tracepoint(), &btf));
             loaded.map_err(|source| PeerError::Program { name, source })?;
@@ -181,7 +181,7 @@ impl Peer {
 /// Those of the agent's offsets that the programs ask for.
 fn offsets(kernel: &KernelTypes) -> Result<Vec<(&'static str, u64)>, BtfError> {
     let asked = [abi::GLOBAL_OFF_PID, abi::GLOBAL_OFF_STATE, abi::GLOBAL_STATE_W];
-    let known = globals(kernel)?.into_iter();
+    let known = constants(kernel)?.into_iter();
     Ok(known.filter(|(name, _)| asked.contains(name)).collect())
 }
 

@@ -1,0 +1,43 @@
+//! How much memory the real agent takes until its first report.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use e2e::{
+    agent::{AgentNode, Running},
+    process_resources::counted_kib,
+};
+use headroom_agent::local::status::Status;
+
+/// The most that an agent that was built with optimisation may ever have had until its first report.
+const PEAK_KIB: u64 = 20 << 10;
+/// So much of it may be pages of the program and its libraries while it reads the kernel's types. A program that was built
+/// without optimisation has twice as many; what it takes beside them is the same.
+const PROGRAM_KIB: u64 = 9 << 10;
+
+/// An agent that counts by its kernel programs, has reported, and has been answered; and the most of files that it was seen
+/// to have mapped by then, in KiB.
+async fn reporting(node: &AgentNode) -> (Running, Status, u64) {
+    let mut agent = node.agent("ebpf").await;
+    let (pid, files) = (agent.process.pid(), AtomicU64::new(0));
+    let has_reported = |status: &Status| {
+        files.fetch_max(counted_kib(pid, "RssFile"), Relaxed);
+        status.measured.is_some() && status.seq > 0 && status.generation > 0
+    };
+    let status = agent.status_until("a report and an answer", has_reported).await;
+    (agent, status, files.into_inner())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn until_its_first_report_it_takes_little_memory_beside_its_program() {
+    let node = AgentNode::start().await;
+    let (agent, status, files) = reporting(&node).await;
+    let mut flavours = status.programs.iter().map(|program| program.flavour.as_deref());
+    assert!(flavours.all(|flavour| flavour == Some("typed")), "{status:?}");
+    let peak = counted_kib(agent.process.pid(), "VmHWM");
+    println!("{peak} KiB at most; {files} KiB of files are mapped");
+    let beside = peak.saturating_sub(files);
+    assert!(
+        beside <= PEAK_KIB - PROGRAM_KIB,
+        "{beside} KiB beside {files} KiB of files"
+    );
+}
