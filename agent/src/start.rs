@@ -48,7 +48,7 @@ use crate::{
     decide::{CpuSource, Decider, Identity},
     gather::{Gatherer, POLL},
     kernel::{
-        privilege,
+        heap, privilege,
         probe::{self, Probe},
         supervisor::{Limits, Watch},
     },
@@ -92,6 +92,7 @@ struct Parts {
 /// # Errors
 /// It cannot start, or a part of it fails.
 pub fn run(args: Args) -> Result<(), StartError> {
+    heap::bound();
     let file = config::load(args.config.as_deref())?;
     let settings = Settings::resolve(&args, &file);
     let levels = log::init(args.log.log_format, &settings.log_filter)?;

@@ -7,7 +7,6 @@ mod attach;
 pub mod bench;
 pub(crate) mod error;
 mod globals;
-mod heap;
 mod links;
 mod loader;
 mod log;
@@ -38,6 +37,7 @@ use crate::{
     kernel::{
         btf::{KernelTypes, VMLINUX},
         events::KernelEvents,
+        heap,
     },
     sample::clock,
 };
@@ -162,6 +162,7 @@ impl Probe {
         };
         let _best_effort = setrlimit(Resource::Memlock, unlimited).is_ok();
         let mut loader = loader::new();
+        loader.map_max_entries(log::MAP, log::MAP_BYTES);
         for (name, value) in &globals {
             loader.override_global(name, value, true);
         }

@@ -3,10 +3,16 @@
 use aya::Ebpf;
 use aya_log::EbpfLogger;
 
+/// The ring buffer's name, which is aya's own.
+pub(super) const MAP: &str = "AYA_LOGS";
+/// Its size in bytes, a page at least. Both the kernel and the agent have all of it in memory, the agent twice: aya's 128 KiB
+/// would be 256 here.
+pub(super) const MAP_BYTES: u32 = 16 << 10;
+
 /// Reads the ring buffer the kernel programs log to, and hands each record to the `log` facade and so to `tracing`.
 ///
 /// They log rare events only (victims of the OOM killer, at debug level), so calling [`LogDrain::flush`] once a poll is
-/// plenty: the buffer holds some 800 records.
+/// plenty: the buffer holds some 100 records.
 pub struct LogDrain {
     flush: Box<dyn FnMut() + Send>,
 }
