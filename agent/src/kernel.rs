@@ -3,6 +3,7 @@
 
 pub mod btf;
 pub mod events;
+pub(crate) mod file_pages;
 pub(crate) mod heap;
 pub mod privilege;
 pub mod probe;

@@ -8,6 +8,7 @@
 mod access;
 mod error;
 mod reload;
+mod settle;
 pub mod source;
 mod tasks;
 
@@ -40,6 +41,7 @@ pub use self::error::StartError;
 use self::{
     access::access,
     reload::Changeable,
+    settle::settle,
     tasks::{DecideEnds, decide, lock, sample},
 };
 use crate::{
@@ -233,6 +235,8 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         pods_tx,
     };
     show(&mut supervisor, shown);
+    let stopping = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("settle", settle(stopping));
 
     // Nobody is sent to the agent, so there is nobody to wait for.
     supervisor

@@ -1,12 +1,15 @@
-//! How much memory the real agent takes until its first report.
+//! How much memory the real agent takes until its first report, and how much of it for longer.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use e2e::{
     agent::{AgentNode, Running},
+    kernel::LOOK_EVERY,
+    pace::happens_within,
     process_resources::counted_kib,
 };
 use headroom_agent::local::status::Status;
+use tokio::time::{Instant, sleep};
 
 /// The most that an agent that was built with optimisation may ever have had until its first report.
 const PEAK_KIB: u64 = 20 << 10;
@@ -40,4 +43,24 @@ async fn until_its_first_report_it_takes_little_memory_beside_its_program() {
         beside <= PEAK_KIB - PROGRAM_KIB,
         "{beside} KiB beside {files} KiB of files"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_its_start_needed_of_its_program_is_given_back() {
+    let node = AgentNode::start().await;
+    let (mut agent, status, at_first) = reporting(&node).await;
+    let deadline = Instant::now() + happens_within();
+    loop {
+        let files = counted_kib(agent.process.pid(), "RssFile");
+        if files <= at_first * 3 / 4 {
+            println!("{files} KiB of files are mapped; at first {at_first}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{files} KiB; at first {at_first}");
+        sleep(LOOK_EVERY).await;
+    }
+    let seq = status.seq;
+    agent
+        .status_until("another report", |status| status.seq > seq)
+        .await;
 }
