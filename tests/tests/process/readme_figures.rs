@@ -20,6 +20,7 @@ struct Origin {
 const TRACES: &str = "2026-11-22-estimator-traces";
 const REACTION: &str = "2026-11-22-brake-reaction-calm";
 const WAKE_UPS: &str = "2026-11-24-wake-ups-on-need";
+const MEMORY: &str = "2026-11-27-memory-of-the-agent";
 const FLEET: &str = "2026-11-23-fleet-on-a-quiet-machine";
 const NO_HUGE_PAGES: &str = "2026-11-27-fleet-without-huge-pages";
 
@@ -70,30 +71,10 @@ static FIGURES: &[Origin] = &[
         "| CPU at 100,000 switches/s",
         "100,000 switches/s",
     ),
-    origin(
-        "12.7 MiB",
-        WAKE_UPS,
-        "| resident with 100 and 500 pods",
-        "12.7, 13.0; 30.4 MiB",
-    ),
-    origin(
-        "13.0 MiB",
-        WAKE_UPS,
-        "| resident with 100 and 500 pods",
-        "12.7, 13.0; 30.4 MiB",
-    ),
-    origin(
-        "100 pods",
-        WAKE_UPS,
-        "| resident with 100 and 500 pods",
-        "100 and 500 pods",
-    ),
-    origin(
-        "with 500",
-        WAKE_UPS,
-        "| resident with 100 and 500 pods",
-        "100 and 500 pods",
-    ),
+    origin("9.96 MiB", MEMORY, "| resident with 100 pods", "9.96"),
+    origin("10.59 MiB", MEMORY, "| resident with 500 pods", "10.59"),
+    origin("100 pods", MEMORY, "| resident with 100 pods", "100 pods"),
+    origin("with 500", MEMORY, "| resident with 500 pods", "with 500"),
     origin("0.35 cores", FLEET, "| quiet | CPU |", "0.35 cores"),
     origin("0.5 was", FLEET, "| quiet | CPU |", "| 0.5 |"),
     origin("383 MiB", NO_HUGE_PAGES, "| auto for all |", "| 383 |"),
