@@ -74,11 +74,9 @@ impl TrackedPod {
         self.peak.get(resource).div_ceil(1 << FRACTION)
     }
 
-    /// Numbers the frames anew, on another boot of the machine: its containers were all started again, so that trust
-    /// begins again too.
+    /// Numbers the frames anew, on another boot of the machine. It is still the same pod, as after a restart of its containers.
     fn shift(&mut self, shift: Shift) {
         self.birth = shift.apply(self.birth).unwrap_or(0);
-        self.age = PerResource::default();
         for resource in Resource::ALL {
             self.low.get_mut(resource).shift(resource, shift);
         }

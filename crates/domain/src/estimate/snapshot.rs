@@ -91,8 +91,8 @@ impl Snapshot {
         }
     }
 
-    /// Moves everything to another boot's frames and monotonic time. Without a gap that can be believed, frames are
-    /// forgotten, and pods with them.
+    /// Moves everything to another boot's frames and monotonic time. After the longest gap, or one that cannot be believed,
+    /// frames are forgotten, and pods with them.
     fn move_to(&mut self, timing: &Timing, frame: u64, now: Duration, gap: Option<Duration>) {
         let known = gap.unwrap_or_default().min(LONGEST_GAP);
         let missing = known.as_nanos() / timing.frame().as_nanos().max(1);
@@ -107,7 +107,7 @@ impl Snapshot {
             self.history.get_mut(resource).shift(shift);
             self.outcomes.get_mut(resource).shift(shift);
         }
-        if gap.is_none() {
+        if gap.is_none_or(|gap| gap >= LONGEST_GAP) {
             self.pods = Pods::default();
             self.history = PerResource::from_fn(|_| History::new(timing.ring_frames));
         }
@@ -133,9 +133,9 @@ impl Estimator {
         }
     }
 
-    /// Resumes from a snapshot. Frames that were missed are not valid. On another boot frames are kept, and pods must earn their
-    /// trust anew. The gap is as long as the wall clock says, at most a day; a clock that went back costs frames and pods. Pods
-    /// that are gone are folded into their frames once the server has named those that are there.
+    /// Resumes from a snapshot. Frames that were missed are not valid. On another boot all is kept, too, and the gap is as long
+    /// as the wall clock says; a day, or a clock that went back, costs frames and pods. Pods that are gone are folded into
+    /// their frames once the server has named those that are there.
     ///
     /// # Errors
     /// The snapshot is of another timing, or of no estimator at all.

@@ -141,15 +141,17 @@ fn no_pod_has_left_before_the_server_has_told_who_is_there() {
 }
 
 #[test]
-fn on_another_boot_frames_are_kept_trust_is_not_and_pods_that_are_gone_are_taken_out() {
+fn on_another_boot_frames_and_trust_are_kept_and_pods_that_are_gone_are_taken_out() {
     // Just started: the machine was off for two hours.
     let mut estimator = resumed(0, after(2 * 3600));
+    let before = seasoned().estimates().cpu;
     estimator.set_view(view(&["a"]));
     let mut first = frame(0, &["a"]);
     first.is_valid = false;
     estimator.end_frame(&first);
     let cpu = estimator.estimates().cpu;
-    assert_eq!(cpu.slack.warm_requests, 0);
+    let warm = before.slack.warm_requests / 2;
+    assert!(warm > 0 && cpu.slack.warm_requests == warm, "{before:?} {cpu:?}");
     assert_eq!(cpu.coverage_ppm, ppm_of(288 - 2 * HOUR - 1));
     assert_eq!(cpu.slack.peak, 8000, "pod b is in no frame any more");
     assert_eq!(cpu.peak.unwrap().frames_ago, 2 * HOUR + 1);
