@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::{
     Forgery,
-    node::{allocatable, amount_in, marker_of, put, raw_of_annotation, text, uid_of},
+    node::{allocatable, amount_in, marker_of, own_cents, put, raw_of_annotation, text, uid_of},
+    oracle::times,
     world::{ModelWorld, Says, StepResult, hint},
 };
 
@@ -70,7 +71,12 @@ impl ModelWorld {
                 continue;
             };
             if what != Forgery::Written {
-                let forged = if what == Forgery::Quarter { raw / 4 } else { all };
+                // A little more, of which no ratio makes the raw value of another machine.
+                let forged = if what == Forgery::Quarter {
+                    raw / 4 + 2
+                } else {
+                    all
+                };
                 from["raw"] = text(resource, forged).into();
                 self.oracle.forged(resource, forged);
             }
@@ -84,13 +90,22 @@ impl ModelWorld {
         Some(marker)
     }
 
-    /// Without a marker the raw annotation tells what is raw, and where that cannot be, what is stored.
-    fn believe_without_marker(&mut self, node: &Value) {
+    /// Without a marker the raw annotation tells what is raw, and where that cannot be, what is stored. What no ratio of the Node
+    /// makes of it is taken for the kubelet's if a kubelet whose copy is old leaves it alone: no more than the node has.
+    pub(super) fn believe_without_marker(&mut self, node: &Value) {
         for resource in Resource::ALL {
             let fits = |raw: &u64| *raw <= amount_in(node, "capacity", resource);
-            let raw = raw_of_annotation(node, resource).filter(fits);
-            self.oracle
-                .forged(resource, raw.unwrap_or_else(|| allocatable(node, resource)));
+            let (raw, stored) = (
+                raw_of_annotation(node, resource).filter(fits),
+                allocatable(node, resource),
+            );
+            let ratio = own_cents(node, resource).unwrap_or(100);
+            if raw.is_none_or(|raw| times(raw, ratio) != stored) {
+                self.oracle.forged(resource, stored);
+            }
+            if let Some(raw) = raw {
+                self.oracle.forged(resource, raw);
+            }
         }
     }
 }

@@ -108,3 +108,18 @@ pub(super) fn raw_of_annotation(node: &Value, resource: Resource) -> Option<u64>
     let raw: Value = serde_json::from_str(raw).ok()?;
     amount(resource, &raw[resource.name()].as_str()?.parse().ok()?)
 }
+
+/// The ratio that people ask for in annotations, in cents.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small positive number"
+)]
+pub(super) fn own_cents(node: &Value, resource: Resource) -> Option<u32> {
+    let annotations = &node["metadata"]["annotations"];
+    let own = annotations[names::STATIC_RATIO]
+        .as_str()
+        .or(annotations[names::RATIO].as_str());
+    let own: Value = serde_json::from_str(own?).ok()?;
+    Some((own[resource.name()].as_f64()? * 100.0).round() as u32)
+}

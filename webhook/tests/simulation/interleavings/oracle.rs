@@ -195,16 +195,19 @@ impl Oracle {
 
     /// True if that is of `base` the share that stayed earlier, and no more than was ever asked for.
     fn is_kept(&self, resource: Resource, value: u64, base: u64) -> bool {
-        let most = self
-            .ratios(resource)
-            .last()
-            .map_or(base, |&cents| times(base, cents));
+        let most = self.most(resource, base);
         let is_share = |&(was, of): &(u64, u64)| {
             // Whole cents stay whole.
             let cents = u32::try_from((was * 100).div_ceil(of)).expect("ratios are small here");
             share(base, was, of) == value || (times(of, cents) == was && times(base, cents) == value)
         };
         value <= most && self.kept.get(resource).iter().any(is_share)
+    }
+
+    /// The most that was ever asked for.
+    fn most(&self, resource: Resource, base: u64) -> u64 {
+        let ratios = self.ratios(resource);
+        ratios.last().map_or(base, |&cents| times(base, cents))
     }
 
     /// True if a ratio that was asked for makes `value` of `base`.
@@ -247,11 +250,23 @@ impl Oracle {
             stored,
             may_stay,
         } = pods;
-        if may_stay && value == stored {
-            let truths: Vec<u64> = self.bases(resource).collect();
-            let kept = truths.into_iter().map(|truth| (value, truth));
-            self.kept.get_mut(resource).extend(kept);
-            return true;
+        if may_stay {
+            // The marker knows nothing of what was written unheard: of the raw value before it is a share.
+            let past = self.past.get(resource);
+            let is_share = |truth: u64| {
+                value <= self.most(resource, truth)
+                    && past.iter().any(|&of| share(truth, stored, of) == value)
+            };
+            let is_kept = |truth: &u64| value == stored || is_share(*truth);
+            let kept: Vec<(u64, u64)> = self
+                .bases(resource)
+                .filter(is_kept)
+                .map(|truth| (value, truth))
+                .collect();
+            if !kept.is_empty() {
+                self.kept.get_mut(resource).extend(kept);
+                return true;
+            }
         }
         let maxima = self
             .policies
@@ -277,6 +292,12 @@ impl Oracle {
         true
     }
 
+    /// What a forged marker left to pods: on another machine they may hold the same share, as far as they have it.
+    pub(super) fn left_to_pods(&mut self, resource: Resource, value: u64) {
+        let shares: Vec<(u64, u64)> = self.bases(resource).map(|truth| (value, truth)).collect();
+        self.held.get_mut(resource).extend(shares);
+    }
+
     /// What was told, for messages.
     pub(super) fn truths(&self, resource: Resource) -> &BTreeSet<u64> {
         self.truths.get(resource)
@@ -289,10 +310,13 @@ impl Oracle {
             let max = policy.static_max.get(resource).0;
             ratios.extend(self.annotated.iter().map(|&cents| cents.clamp(Cents::ONE.0, max)));
             let bounds: Bounds = *policy.bounds.get(resource);
-            // A hint moves on from whatever was applied last, and without one that stays for a while.
+            // A hint moves on from whatever was applied last, and without one that stays for a while. What somebody lowered and
+            // nobody put right is within the bounds at once.
+            let was_lowered = self.kept.get(resource).iter().any(|(kept, of)| kept < of);
+            let least = bounds.clamp(if was_lowered { Cents(0) } else { Cents::ONE }).0;
             for &cents in self.hinted.iter().chain(&self.annotated) {
                 let cents = bounds.clamp(Cents(cents)).0;
-                ratios.extend(cents.min(Cents::ONE.0)..=cents.max(Cents::ONE.0));
+                ratios.extend(cents.min(least).min(Cents::ONE.0)..=cents.max(Cents::ONE.0));
             }
         }
         ratios

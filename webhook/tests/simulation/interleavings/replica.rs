@@ -116,14 +116,14 @@ impl ModelReplica {
         self.cluster.pods.has_synced()
     }
 
-    /// True if what it says of the node comes from the agent, and not from the Node alone.
-    pub(super) fn hears_agent(&self, node: &str) -> bool {
+    /// True if what it says of the node comes from the agent, and not from the Node alone, which has the report of that number.
+    pub(super) fn hears_agent(&self, node: &str, seq: u64) -> bool {
         let hint = self
             .cluster
             .nodes
             .get(node)
             .and_then(|node| self.cluster.hint(&node.asked()));
-        hint.is_some_and(|hint| matches!(hint.origin, Origin::Stream | Origin::Nudge))
+        hint.is_some_and(|hint| matches!(hint.origin, Origin::Stream | Origin::Nudge) && hint.note.seq >= seq)
     }
 
     /// Takes a report in.

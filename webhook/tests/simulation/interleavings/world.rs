@@ -245,12 +245,15 @@ impl ModelWorld {
 
     /// True if the kubelet finds what we wrote, by what is now the case with its machine. Capacity tells that; but where
     /// somebody else changes allocatable before the kubelet speaks, nothing does, and the node stays lower than it could. So it
-    /// does where somebody sets `edit`, of which a ratio makes the very value that the kubelet finds.
+    /// does where somebody sets `edit`, of which a ratio makes the very value that the kubelet finds; and where nobody heard the
+    /// kubelet, and somebody puts back what we wrote before, until its next sync.
     fn is_mistakable(&self, edit: u64) -> bool {
-        let raw = self.raw.cpu;
-        let is_written = written_by_marker(self.stored(), Resource::Cpu) == Some(raw)
-            && raw_of_marker(self.stored(), Resource::Cpu) != Some(raw);
-        is_written || (edit != raw && self.oracle.makes(Resource::Cpu, raw, edit))
+        let (raw, stored) = (self.raw.cpu, allocatable(self.stored(), Resource::Cpu));
+        let written = written_by_marker(self.stored(), Resource::Cpu);
+        let is_news = raw_of_marker(self.stored(), Resource::Cpu) != Some(raw);
+        let is_written = is_news && written == Some(raw);
+        let is_put_back = is_news && stored == raw && written == Some(edit);
+        is_written || is_put_back || (edit != raw && self.oracle.makes(Resource::Cpu, raw, edit))
     }
 
     fn configure(&mut self, policy: usize, only: Option<usize>) {

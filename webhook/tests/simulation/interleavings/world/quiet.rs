@@ -1,7 +1,5 @@
 //! End of a run of the interleavings: with no more changes, all must follow the rules within one sync of the kubelet.
 
-use std::collections::BTreeMap;
-
 use headroom_domain::{
     names,
     policy::{Floor, Mode, Policy},
@@ -18,7 +16,7 @@ use super::{
 use crate::interleavings::{
     Quiet,
     model_pods::PodChange,
-    node::{allocatable, marker_of, raw_of_marker},
+    node::{allocatable, marker_of, own_cents, raw_of_marker, written_by_marker},
     oracle::{beside, covering, times},
 };
 
@@ -111,10 +109,12 @@ impl ModelWorld {
         })
     }
 
-    /// True if the marker says another raw value than the kubelet does.
+    /// True if the marker says another raw value than the kubelet does, or that another value was written than is stored.
     fn is_forged(&self) -> bool {
         let is_other = |resource| {
             raw_of_marker(self.stored(), resource).is_some_and(|raw| raw != *self.raw.get(resource))
+                || written_by_marker(self.stored(), resource)
+                    .is_some_and(|written| written != allocatable(self.stored(), resource))
         };
         Resource::ALL.into_iter().any(is_other)
     }
@@ -214,15 +214,9 @@ impl ModelWorld {
             mode: mode.unwrap_or(configured.mode),
             ..configured
         };
-        let own = annotations[names::STATIC_RATIO]
-            .as_str()
-            .or(annotations[names::RATIO].as_str());
-        let own: BTreeMap<String, f64> = own
-            .and_then(|own| serde_json::from_str(own).ok())
-            .unwrap_or_default();
         for resource in Resource::ALL {
             let raw = *self.raw.get(resource);
-            let own = own.get(resource.name()).map(|ratio| cents_of(*ratio));
+            let own = own_cents(self.stored(), resource);
             let Some(cents) = wanted(&policy_in_force, resource, own, hinted) else {
                 continue;
             };
@@ -242,8 +236,9 @@ impl ModelWorld {
                 // How much of it is covered depends on what was before.
                 is.clamp(decided.max(highest), decided.max(admitted))
             } else if is == admitted {
-                // Beneath what pods hold a ratio climbs by a step with each heartbeat that is written: nothing is to be nudged.
-                is.max(times(raw, 100))
+                // Beneath what pods hold a ratio climbs from 1.00 by a step with each heartbeat that is written: nothing is to be
+                // nudged. Below 1.00 it is there at once.
+                is.max(decided.min(raw))
             } else {
                 decided.max(admitted)
             };
@@ -279,13 +274,4 @@ fn highest(policy: &Policy, resource: Resource, own: Option<u32>) -> u32 {
         Mode::Static => own.unwrap_or(100).clamp(100, policy.static_max.get(resource).0),
         Mode::Guard | Mode::Auto => policy.bounds.get(resource).max.0.max(100),
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a small positive number"
-)]
-fn cents_of(ratio: f64) -> u32 {
-    (ratio * 100.0).round() as u32
 }

@@ -55,11 +55,11 @@ impl ModelWorld {
         let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
         let is_unheard =
             !hint.is_some_and(|hint| hint.contains(&format!("\"uid\":\"{}\"", uid_of(self.stored()))));
-        // A forged hint is ahead of what the agent has said, and counts as the Node's own.
-        let is_ahead = hint
+        // A hint that is ahead of what the replica was told, by another replica or forged, counts as the Node's own.
+        let seq = hint
             .and_then(|hint| hint.parse::<Note>().ok())
-            .is_some_and(|note| note.seq > self.seq);
-        let hears_agent = !replica.is_up || (replica.hears_agent(NAME) && !is_ahead);
+            .map_or(0, |note| note.seq);
+        let hears_agent = !replica.is_up || replica.hears_agent(NAME, seq);
         let may_stay = !are_known || is_unheard || !hears_agent;
         let is_news = self.truths() != self.told_before;
         for resource in Resource::ALL {
@@ -70,7 +70,11 @@ impl ModelWorld {
             let truth = self.oracle.truths(resource).last().copied().unwrap_or_default();
             let raw = truth.max(self.oracle.believed(resource));
             let is_low = self.oracle.was_forged(resource) && value <= before.max(raw);
-            if is_low || (!is_news && value == before) {
+            if is_low {
+                self.oracle.left_to_pods(resource, value);
+                continue;
+            }
+            if !is_news && value == before {
                 continue;
             }
             let pods = oracle::PodAmounts {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::interleavings::{
     Annotation, Others,
-    node::{allocatable, amount_in, put, put_condition, text},
+    node::{allocatable, amount_in, marker_of, put, put_condition, text},
 };
 
 impl ModelWorld {
@@ -28,6 +28,9 @@ impl ModelWorld {
             ),
         };
         put(&mut node["metadata"]["annotations"], key, value.map(Value::from));
+        if marker_of(&node).is_none() && self.oracle.was_forged(Resource::Cpu) {
+            self.believe_without_marker(&node);
+        }
         self.store(node)
     }
 
