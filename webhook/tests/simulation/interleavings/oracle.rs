@@ -94,6 +94,11 @@ impl Oracle {
         self.truths.get_mut(resource).extend(past);
     }
 
+    /// True if somebody wrote that value and it cannot be raw.
+    pub(super) fn is_shown(&self, resource: Resource, value: u64) -> bool {
+        self.shown.get(resource).contains(&value)
+    }
+
     /// A ratio annotation is there.
     pub(super) fn annotated(&mut self, cents: u32) {
         self.annotated.insert(cents);
@@ -190,7 +195,7 @@ impl Oracle {
             self.kept.get_mut(resource).insert((value, base));
             return true;
         }
-        self.shown.get(resource).contains(&value)
+        self.is_shown(resource, value)
     }
 
     /// True if that is of `base` the share that stayed earlier, and no more than was ever asked for.

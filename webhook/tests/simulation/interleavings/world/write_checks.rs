@@ -35,9 +35,9 @@ impl ModelWorld {
         for resource in Resource::ALL {
             let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
             let admitted = *admitted.get(resource);
-            // What was let in under a forged raw value may be more than the node's maximum.
-            let is_forged = self.oracle.believes(resource);
-            if was >= admitted && is < admitted && !is_forged {
+            // What was let in under a forged raw value, or while the node offered more than it has, may be more than its maximum.
+            let was_too_much = self.oracle.believes(resource) || self.oracle.is_shown(resource, was);
+            if was >= admitted && is < admitted && !was_too_much {
                 return Err(format!(
                     "{resource} went from {was} to {is} with {admitted} set aside; stored is {:#}",
                     self.stored()
