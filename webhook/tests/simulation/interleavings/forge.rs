@@ -90,8 +90,8 @@ impl ModelWorld {
         Some(marker)
     }
 
-    /// Without a marker the raw annotation tells what is raw, and where that cannot be, what is stored. What no ratio of the Node
-    /// makes of it is taken for the kubelet's if a kubelet whose copy is old leaves it alone: no more than the node has.
+    /// Without a marker, raw is what the raw annotation says, and where that cannot be, what is stored. If the stored value is not
+    /// that times the Node's ratio, a kubelet whose copy is old and leaves it alone seems to have sent it.
     pub(super) fn believe_without_marker(&mut self, node: &Value) {
         for resource in Resource::ALL {
             let fits = |raw: &u64| *raw <= amount_in(node, "capacity", resource);
@@ -100,7 +100,8 @@ impl ModelWorld {
                 allocatable(node, resource),
             );
             let ratio = own_cents(node, resource).unwrap_or(100);
-            if raw.is_none_or(|raw| times(raw, ratio) != stored) {
+            let is_unknown = raw.is_none_or(|raw| times(raw, ratio) != stored);
+            if is_unknown && !self.oracle.truths(resource).contains(&stored) {
                 self.oracle.forged(resource, stored);
             }
             if let Some(raw) = raw {

@@ -18,7 +18,8 @@
 //!
 //! Where the marker was forged, its raw value counts, or the stored value if that is not the one that the marker
 //! records as written, because nothing else records the kubelet's last value. Neither is ever more than the node has,
-//! and the kubelet's next write ends it. No other forgery counts at all.
+//! and the kubelet's next write ends it. No other forgery counts at all. For the rest of such a life what is no more than
+//! before, or raw, is not looked at.
 
 use std::{collections::BTreeSet, iter};
 
@@ -47,6 +48,10 @@ pub(super) struct Oracle {
     /// CPU values that were stored while pods held some for themselves, with the truth of that time: no ratio makes them, and
     /// on another machine the same share of it may be kept.
     shares: BTreeSet<(u64, u64)>,
+    /// All of them, in this life of the Node.
+    ever_shown: PerResource<BTreeSet<u64>>,
+    /// The raw value of the marker that the last write found.
+    recorded: PerResource<Option<u64>>,
     /// What can be taken for raw because somebody forged the marker, and those of them that the stored Node says.
     forged: PerResource<BTreeSet<u64>>,
     believed: PerResource<Vec<u64>>,
@@ -66,7 +71,8 @@ pub(super) struct PodAmounts {
     pub(super) fit: u64,
     /// What was stored before the write.
     pub(super) stored: u64,
-    /// True while whoever decides has not heard of them, or of an agent of this Node: then what is stored stays.
+    /// True while whoever decides has not heard of them, or asks for a hint of this Node and has none of the agent: then what
+    /// is stored stays.
     pub(super) may_stay: bool,
 }
 
@@ -90,13 +96,19 @@ impl Oracle {
     /// true before may stand in for it.
     pub(super) fn shown(&mut self, resource: Resource, value: u64) {
         self.shown.get_mut(resource).insert(value);
+        self.ever_shown.get_mut(resource).insert(value);
         let past = self.past.get(resource).clone();
         self.truths.get_mut(resource).extend(past);
     }
 
-    /// True if somebody wrote that value and it cannot be raw.
-    pub(super) fn is_shown(&self, resource: Resource, value: u64) -> bool {
-        self.shown.get(resource).contains(&value)
+    /// True if somebody wrote that value at any time, and it could not be raw.
+    pub(super) fn was_shown(&self, resource: Resource, value: u64) -> bool {
+        self.ever_shown.get(resource).contains(&value)
+    }
+
+    /// A write comes to a Node whose marker has these raw values.
+    pub(super) fn recorded(&mut self, raw: PerResource<Option<u64>>) {
+        self.recorded = raw;
     }
 
     /// A ratio annotation is there.
@@ -169,12 +181,14 @@ impl Oracle {
         self.truths = PerResource::default();
         self.past = PerResource::default();
         self.shown = PerResource::default();
+        self.ever_shown = PerResource::default();
+        self.recorded = PerResource::default();
         self.held = PerResource::default();
         self.kept = PerResource::default();
     }
 
-    /// True if that may be stored.
-    pub(super) fn allows(&mut self, resource: Resource, value: u64) -> bool {
+    /// True if that may be stored where `before` was.
+    pub(super) fn allows(&mut self, resource: Resource, value: u64, before: u64) -> bool {
         let bases: Vec<u64> = self.bases(resource).collect();
         let is_share = |&base: &u64| {
             let is_of = |&(was, of): &(u64, u64)| share(base, was, of) == value;
@@ -190,12 +204,12 @@ impl Oracle {
         }
         let base = self
             .bases(resource)
-            .find(|base| self.is_kept(resource, value, *base));
+            .find(|base| value <= before.max(*base) && self.is_kept(resource, value, *base));
         if let Some(base) = base {
             self.kept.get_mut(resource).insert((value, base));
             return true;
         }
-        self.is_shown(resource, value)
+        self.shown.get(resource).contains(&value)
     }
 
     /// True if that is of `base` the share that stayed earlier, and no more than was ever asked for.
@@ -256,11 +270,11 @@ impl Oracle {
             may_stay,
         } = pods;
         if may_stay {
-            // The marker knows nothing of what was written unheard: of the raw value before it is a share.
-            let past = self.past.get(resource);
+            // Whoever knows no policy takes what was written unheard for a share of the raw value that the marker records.
             let is_share = |truth: u64| {
-                value <= self.most(resource, truth)
-                    && past.iter().any(|&of| share(truth, stored, of) == value)
+                let most = self.most(resource, truth).min(stored.max(truth));
+                let recorded = *self.recorded.get(resource);
+                value <= most && recorded.is_some_and(|of| share(truth, stored, of) == value)
             };
             let is_kept = |truth: &u64| value == stored || is_share(*truth);
             let kept: Vec<(u64, u64)> = self
@@ -297,9 +311,17 @@ impl Oracle {
         true
     }
 
-    /// What a forged marker left to pods: on another machine they may hold the same share, as far as they have it.
-    pub(super) fn left_to_pods(&mut self, resource: Resource, value: u64) {
-        let shares: Vec<(u64, u64)> = self.bases(resource).map(|truth| (value, truth)).collect();
+    /// Pods hold that value under a forged marker: on another machine it may be the same share, as far as they have it.
+    pub(super) fn left_to_pods(&mut self, resource: Resource, value: u64, pods: PodAmounts) {
+        let are_held = |truth: &u64| {
+            let fit = covering(pods.fit, *truth).min(pods.stored);
+            value > *truth && value <= covering(pods.admitted, *truth).max(fit)
+        };
+        let shares: Vec<(u64, u64)> = self
+            .bases(resource)
+            .filter(are_held)
+            .map(|truth| (value, truth))
+            .collect();
         self.held.get_mut(resource).extend(shares);
     }
 
@@ -315,8 +337,8 @@ impl Oracle {
             let max = policy.static_max.get(resource).0;
             ratios.extend(self.annotated.iter().map(|&cents| cents.clamp(Cents::ONE.0, max)));
             let bounds: Bounds = *policy.bounds.get(resource);
-            // A hint moves on from whatever was applied last, and without one that stays for a while. What somebody lowered and
-            // nobody put right is within the bounds at once.
+            // A hint moves on from whatever was applied last, and without one that stays for a while. Where that is less than
+            // raw, it is within the bounds at once.
             let was_lowered = self.kept.get(resource).iter().any(|(kept, of)| kept < of);
             let least = bounds.clamp(if was_lowered { Cents(0) } else { Cents::ONE }).0;
             for &cents in self.hinted.iter().chain(&self.annotated) {

@@ -25,7 +25,7 @@ use self::agent_reports::{hint_of, trust};
 use super::{
     ModelStep, floor,
     model_pods::{ModelPods, PodChange},
-    node::{allocatable, raw_of_annotation, raw_of_marker, text, uid_of, written_by_marker},
+    node::{allocatable, amount_in, raw_of_annotation, raw_of_marker, text, uid_of, written_by_marker},
     oracle::Oracle,
     replica::ModelReplica,
 };
@@ -229,11 +229,12 @@ impl ModelWorld {
     }
 
     /// Only capacity tells such a raw value from what was made of the one before: it has to be known, and what is held
-    /// back of it has to stay the same. It is the marker that knows it.
+    /// back of it has to stay the same. It is the marker that knows it, and a ratio that makes it.
     fn grow(&mut self) {
         let stored = allocatable(self.stored(), Resource::Cpu);
         let is_ours = raw_of_marker(self.stored(), Resource::Cpu) == Some(self.raw.cpu)
-            && written_by_marker(self.stored(), Resource::Cpu) == Some(stored);
+            && written_by_marker(self.stored(), Resource::Cpu) == Some(stored)
+            && self.oracle.makes(Resource::Cpu, stored, self.raw.cpu);
         let is_known = is_ours
             && self.oracle.truths(Resource::Cpu).iter().eq([&self.raw.cpu])
             && self.stored()["status"]["capacity"]["cpu"] == text(Resource::Cpu, self.capacity.cpu).as_str();
@@ -243,10 +244,12 @@ impl ModelWorld {
         }
     }
 
-    /// True if the kubelet finds what we wrote, by what is now the case with its machine. Capacity tells that; but where
-    /// somebody else changes allocatable before the kubelet speaks, nothing does, and the node stays lower than it could. So it
-    /// does where somebody sets `edit`, of which a ratio makes the very value that the kubelet finds; and where nobody heard the
-    /// kubelet, and somebody puts back what we wrote before, until its next sync.
+    /// True if nothing tells what the kubelet finds from what we wrote once somebody sets `edit`. The node stays lower than it
+    /// could, or its raw value stays what it was for one sync:
+    ///
+    /// - The kubelet finds what we wrote. Capacity tells that, but not where somebody changes allocatable before it speaks.
+    /// - A ratio makes of `edit` the very value that the kubelet finds.
+    /// - Nobody heard the kubelet, and `edit` is what we wrote before.
     fn is_mistakable(&self, edit: u64) -> bool {
         let (raw, stored) = (self.raw.cpu, allocatable(self.stored(), Resource::Cpu));
         let written = written_by_marker(self.stored(), Resource::Cpu);
@@ -382,12 +385,16 @@ impl ModelWorld {
     fn write(&mut self, user: &str, node: Value) -> StepResult {
         let old = self.stored().clone();
         let is_told = self.truths() != self.told_before;
-        self.oracle.believe(&PerResource::from_fn(|resource| {
+        let said = PerResource::from_fn(|resource| {
             let stored = allocatable(&old, resource);
-            let is_written = written_by_marker(&old, resource) == Some(stored);
+            let can_be_raw = written_by_marker(&old, resource) != Some(stored)
+                && stored <= amount_in(&node, "capacity", resource);
             let raw = raw_of_marker(&old, resource).or_else(|| raw_of_annotation(&old, resource));
-            [raw, Some(stored).filter(|_| !is_written)]
-        }));
+            [raw, Some(stored).filter(|_| can_be_raw)]
+        });
+        self.oracle.believe(&said);
+        self.oracle
+            .recorded(PerResource::from_fn(|resource| raw_of_marker(&old, resource)));
         let is_kubelet = user == KUBELET;
         let mut node = if is_kubelet && self.has_floor {
             floor::after(&old, node)

@@ -50,7 +50,7 @@ impl ModelWorld {
         }
         self.settle(quiet)?;
         if self.is_forged() {
-            // The kubelet's next word is taken for ours, and the one after it is not.
+            // The kubelet's next value is taken for ours; the one after it is not.
             self.sync(0, false)?;
             self.settle(quiet)?;
         }
@@ -113,10 +113,20 @@ impl ModelWorld {
     fn is_forged(&self) -> bool {
         let is_other = |resource| {
             raw_of_marker(self.stored(), resource).is_some_and(|raw| raw != *self.raw.get(resource))
-                || written_by_marker(self.stored(), resource)
-                    .is_some_and(|written| written != allocatable(self.stored(), resource))
+                || (self.oracle.was_forged(resource)
+                    && written_by_marker(self.stored(), resource)
+                        .is_some_and(|written| written != allocatable(self.stored(), resource)))
         };
         Resource::ALL.into_iter().any(is_other)
+    }
+
+    /// True if a forged raw value and what pods hold of it come to the very value that the kubelet finds: nothing tells that
+    /// from ours, and the node stays at raw for as long as that is so.
+    fn is_kubelets_by_forgery(&self, resource: Resource) -> bool {
+        let raw = Some(*self.raw.get(resource));
+        self.oracle.was_forged(resource)
+            && written_by_marker(self.stored(), resource) == raw
+            && raw_of_marker(self.stored(), resource) != raw
     }
 
     /// Syncs by way of both replicas until neither has more to say: in `guard` a hint may still rise beyond what is
@@ -177,6 +187,15 @@ impl ModelWorld {
         ))
     }
 
+    /// A replica's policy with the mode of the Node.
+    pub(super) fn in_force(&self, configured: Policy) -> Policy {
+        let mode = self.stored()["metadata"]["annotations"][names::MODE].as_str();
+        Policy {
+            mode: mode.and_then(|mode| mode.parse().ok()).unwrap_or(configured.mode),
+            ..configured
+        }
+    }
+
     /// What pods hold for themselves: without reports what the Node says of that goes on counting, while a pod is there that
     /// may.
     fn apart(&self, quiet: Quiet) -> u64 {
@@ -202,18 +221,11 @@ impl ModelWorld {
 
     /// Fails if allocatable is not what the rules say of the kubelet's raw values.
     fn expect(&self, policy: usize, quiet: Quiet) -> StepResult {
-        let annotations = &self.stored()["metadata"]["annotations"];
         let hinted = (quiet.streams > 0).then_some(pick(&HINTED, quiet.cents));
         let apart = self.apart(quiet);
         let is_quarantined = quiet.streams > 0 && quiet.are_lies;
         let configured = self.replicas[0].policy().expect("a policy");
-        let mode = annotations[names::MODE]
-            .as_str()
-            .and_then(|mode| mode.parse().ok());
-        let policy_in_force = Policy {
-            mode: mode.unwrap_or(configured.mode),
-            ..configured
-        };
+        let policy_in_force = self.in_force(configured);
         for resource in Resource::ALL {
             let raw = *self.raw.get(resource);
             let own = own_cents(self.stored(), resource);
@@ -226,6 +238,9 @@ impl ModelWorld {
                 continue;
             }
             let is = allocatable(self.stored(), resource);
+            if is == raw && self.is_kubelets_by_forgery(resource) {
+                continue;
+            }
             let is_apart = resource == Resource::Cpu && policy_in_force.mode != Mode::Off;
             let decided = beside(if is_apart { apart } else { 0 }, raw, cents);
             let admitted = covering(*self.pods.admitted().get(resource), raw);
@@ -235,7 +250,7 @@ impl ModelWorld {
             } else if admitted > highest {
                 // How much of it is covered depends on what was before.
                 is.clamp(decided.max(highest), decided.max(admitted))
-            } else if is == admitted {
+            } else if is == admitted && follows_hint {
                 // Beneath what pods hold a ratio climbs from 1.00 by a step with each heartbeat that is written: nothing is to be
                 // nudged. Below 1.00 it is there at once.
                 is.max(decided.min(raw))
@@ -268,7 +283,7 @@ fn wanted(policy: &Policy, resource: Resource, own: Option<u32>, hinted: Option<
 }
 
 /// The highest ratio of a mode, in cents: up to there pods hold whatever they have.
-fn highest(policy: &Policy, resource: Resource, own: Option<u32>) -> u32 {
+pub(super) fn highest(policy: &Policy, resource: Resource, own: Option<u32>) -> u32 {
     match policy.mode {
         Mode::Off => 100,
         Mode::Static => own.unwrap_or(100).clamp(100, policy.static_max.get(resource).0),

@@ -3,14 +3,14 @@
 use headroom_domain::{
     hint::Note,
     names,
-    policy::Floor,
+    policy::{Floor, Mode},
     resource::{PerResource, Resource},
 };
 use serde_json::Value;
 
-use super::{ModelWorld, NAME, StepResult};
+use super::{ModelWorld, NAME, StepResult, quiet::highest};
 use crate::interleavings::{
-    node::{allocatable, uid_of},
+    node::{allocatable, own_cents, uid_of},
     oracle,
 };
 
@@ -31,13 +31,17 @@ impl ModelWorld {
         if policy.floor == Floor::None || !is_ours {
             return Ok(());
         }
+        let policy = self.in_force(policy);
         let admitted = self.pods.admitted();
         for resource in Resource::ALL {
             let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
             let admitted = *admitted.get(resource);
-            // What was let in under a forged raw value, or while the node offered more than it has, may be more than its maximum.
-            let was_too_much = self.oracle.believes(resource) || self.oracle.is_shown(resource, was);
-            if was >= admitted && is < admitted && !was_too_much {
+            // What was let in under a forged raw value may be more than the node's maximum; and so may what was let in while it
+            // offered more than it has, down to that maximum.
+            let highest = highest(&policy, resource, own_cents(self.stored(), resource));
+            let raw = self.oracle.truths(resource).first().copied().unwrap_or_default();
+            let is_most = self.oracle.was_shown(resource, was) && is >= oracle::times(raw, highest);
+            if was >= admitted && is < admitted && !is_most && !self.oracle.believes(resource) {
                 return Err(format!(
                     "{resource} went from {was} to {is} with {admitted} set aside; stored is {:#}",
                     self.stored()
@@ -60,7 +64,10 @@ impl ModelWorld {
             .and_then(|hint| hint.parse::<Note>().ok())
             .map_or(0, |note| note.seq);
         let hears_agent = !replica.is_up || replica.hears_agent(NAME, seq);
-        let may_stay = !are_known || is_unheard || !hears_agent;
+        let policy = replica.policy().map(|policy| self.in_force(policy));
+        let asks_agent =
+            !replica.is_up || policy.is_none_or(|policy| matches!(policy.mode, Mode::Guard | Mode::Auto));
+        let may_stay = !are_known || (asks_agent && (is_unheard || !hears_agent));
         let is_news = self.truths() != self.told_before;
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
@@ -70,20 +77,22 @@ impl ModelWorld {
             let truth = self.oracle.truths(resource).last().copied().unwrap_or_default();
             let raw = truth.max(self.oracle.believed(resource));
             let is_low = self.oracle.was_forged(resource) && value <= before.max(raw);
-            if is_low {
-                self.oracle.left_to_pods(resource, value);
-                continue;
-            }
-            if !is_news && value == before {
-                continue;
-            }
             let pods = oracle::PodAmounts {
                 admitted: *admitted.get(resource),
                 fit: *fit.get(resource),
                 stored: before,
                 may_stay,
             };
-            if !self.oracle.allows(resource, value) && !self.oracle.allows_for_pods(resource, value, pods) {
+            if is_low {
+                self.oracle.left_to_pods(resource, value, pods);
+                continue;
+            }
+            if !is_news && value == before {
+                continue;
+            }
+            if !self.oracle.allows(resource, value, before)
+                && !self.oracle.allows_for_pods(resource, value, pods)
+            {
                 return Err(format!(
                     "{resource} is {value}, neither raw {:?} nor that times a ratio, nor what pods hold ({pods:?}); stored is {:#}",
                     self.oracle.truths(resource),
