@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{ModelWorld, NAME, StepResult, quiet::highest};
 use crate::interleavings::{
-    node::{allocatable, own_cents, uid_of},
+    node::{allocatable, own_cents, raw_of_marker, uid_of},
     oracle,
 };
 
@@ -34,6 +34,10 @@ impl ModelWorld {
         let policy = self.in_force(policy);
         let admitted = self.pods.admitted();
         for resource in Resource::ALL {
+            if raw_of_marker(self.stored(), resource).is_none() {
+                // Its raw value cannot be told, so whatever somebody writes is left alone.
+                continue;
+            }
             let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
             let admitted = *admitted.get(resource);
             // What was let in under a forged raw value may be more than the node's maximum; and so may what was let in while it
