@@ -76,6 +76,11 @@ const CONFIG_POLL: Duration = Duration::from_secs(30);
 const QUESTIONS: usize = 4;
 /// How long the agent may take to end; the last report has most of it.
 const END_LIMIT: Duration = Duration::from_secs(5);
+/// Nobody is sent to the agent, so there is nobody to wait for.
+const GRACE: Grace = Grace {
+    linger: Duration::ZERO,
+    deadline: END_LIMIT,
+};
 
 /// Where the parts of the agent meet.
 struct Parts {
@@ -237,14 +242,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
     show(&mut supervisor, shown);
     let stopping = supervisor.shutdown().stopping().clone();
     supervisor.spawn("settle", settle(stopping));
-
-    // Nobody is sent to the agent, so there is nobody to wait for.
-    supervisor
-        .run(Grace {
-            linger: Duration::ZERO,
-            deadline: END_LIMIT,
-        })
-        .await?;
+    supervisor.run(GRACE).await?;
     Ok(())
 }
 

@@ -155,12 +155,7 @@ impl Probe {
         };
         check_programs()?;
 
-        // Before Linux 5.11 maps count against this limit; where we may not raise it, creating maps says so.
-        let unlimited = Rlimit {
-            current: None,
-            maximum: None,
-        };
-        let _best_effort = setrlimit(Resource::Memlock, unlimited).is_ok();
+        unlimit_locked_memory();
         let mut loader = loader::new();
         loader.map_max_entries(log::MAP, log::MAP_BYTES);
         for (name, value) in &globals {
@@ -315,6 +310,15 @@ impl Probe {
             .map(|(hook, program)| Ok(Runs::read(hook, &information(program)?)))
             .collect()
     }
+}
+
+/// Before Linux 5.11 maps count against this limit; where we may not raise it, creating maps says so.
+fn unlimit_locked_memory() {
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    let _best_effort = setrlimit(Resource::Memlock, unlimited).is_ok();
 }
 
 /// Has the kernel count runs while the result is open; a refusal costs these figures and nothing else.
