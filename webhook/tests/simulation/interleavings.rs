@@ -163,6 +163,21 @@ struct Quiet {
     are_lies: bool,
 }
 
+impl Quiet {
+    /// Nobody gets a report.
+    const UNHEARD: Self = Self {
+        streams: 0,
+        cents: 0,
+        exclusive: 0,
+        are_lies: false,
+    };
+    /// One replica gets them.
+    const HEARD_BY_ONE: Self = Self {
+        streams: 1,
+        ..Self::UNHEARD
+    };
+}
+
 /// Mostly no CPU is held by a pod for itself.
 fn exclusive() -> impl Strategy<Value = usize> {
     prop_oneof![3 => Just(0_usize), 1 => 1..3_usize]
@@ -313,12 +328,7 @@ fn replicas_that_know_of_other_exclusive_cpus_come_to_rest() {
                 exclusive: 1,
             },
         ],
-        quiet: Quiet {
-            streams: 1,
-            cents: 0,
-            exclusive: 0,
-            are_lies: false,
-        },
+        quiet: Quiet::HEARD_BY_ONE,
     };
     run.check().unwrap();
 }
@@ -337,12 +347,7 @@ fn what_a_pod_held_is_no_ratio_for_a_forged_hint() {
             ModelStep::Forge(Forgery::Hint),
             ModelStep::Others(Others::Edit(3)),
         ],
-        quiet: Quiet {
-            streams: 0,
-            cents: 0,
-            exclusive: 0,
-            are_lies: false,
-        },
+        quiet: Quiet::UNHEARD,
     };
     run.check().unwrap();
 }
@@ -358,12 +363,7 @@ fn what_a_replica_without_policies_kept_is_a_share_of_raw() {
             ModelStep::Restart,
             ModelStep::Others(Others::Edit(0)),
         ],
-        quiet: Quiet {
-            streams: 0,
-            cents: 0,
-            exclusive: 0,
-            are_lies: false,
-        },
+        quiet: Quiet::UNHEARD,
     };
     run.check().unwrap();
 }
@@ -383,12 +383,7 @@ fn a_forged_raw_value_is_no_ratio_for_a_forged_hint() {
             ModelStep::Report { lag: 0 },
             ModelStep::Report { lag: 0 },
         ],
-        quiet: Quiet {
-            streams: 0,
-            cents: 0,
-            exclusive: 0,
-            are_lies: false,
-        },
+        quiet: Quiet::UNHEARD,
     };
     run.check().unwrap();
 }
@@ -409,12 +404,7 @@ fn a_larger_machine_that_nobody_heard_of_is_found_by_the_next_report() {
             ModelStep::RawBecomesStored,
             ModelStep::Sync { lag: 0 },
         ],
-        quiet: Quiet {
-            streams: 1,
-            cents: 0,
-            exclusive: 0,
-            are_lies: false,
-        },
+        quiet: Quiet::HEARD_BY_ONE,
     };
     run.check().unwrap();
 }
