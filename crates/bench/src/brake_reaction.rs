@@ -10,22 +10,25 @@
 //! if other processes contend for the CPUs before it, because it would measure their load.
 
 pub mod cut_off;
-mod quiet_day;
+pub mod quiet_day;
 mod readiness;
 mod run;
+mod series;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::{Args, FromArgMatches as _};
-use headroom_agent::sample::procfs::{CpuTime, Procfs};
 use headroom_domain::estimate::Profile;
 use headroom_testbed::programs::Programs;
 use serde::Serialize;
 use tokio::{runtime::Runtime, task::spawn_blocking};
 use xtask::terminal::{print, span};
 
-use self::run::BrakeTestbed;
+use self::{
+    run::BrakeTestbed,
+    series::{Plan, Series},
+};
 use super::{
     criterion::Criterion,
     declaration::{BenchResult, Row},
@@ -38,8 +41,6 @@ pub const SATURATION_S: f64 = 12.5;
 pub const OOM_S: f64 = 2.0;
 /// Spinning tasks for each CPU.
 const SPINNERS: usize = 16;
-/// Runs that others may disturb, besides as many as there are to be.
-const MOST_DISTURBED: usize = 5;
 /// About how long it takes to start everything, and a run.
 const STARTING: Duration = Duration::from_secs(15);
 const RUN: Duration = Duration::from_secs(22);
@@ -118,28 +119,23 @@ impl BrakeReactionReport {
         ]
     }
 
-    fn new(each: Vec<Run>, disturbed: usize, stolen_pct: f64) -> Self {
-        let sorted = |of: fn(&Run) -> f64| {
-            let mut values: Vec<f64> = each.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values
-        };
-        let saturation = sorted(|run| run.saturation_s);
-        let oom = sorted(|run| run.oom_s);
+    fn new(series: Series<Run>) -> Self {
+        let saturation = series.sorted(|run| run.saturation_s);
+        let oom = series.sorted(|run| run.oom_s);
         Self {
             workload: workload(),
-            runs: each.len(),
-            disturbed_runs: disturbed,
+            runs: series.each.len(),
+            disturbed_runs: series.disturbed,
             saturation_s_p50: percentile(&saturation, 50),
             saturation_s_p99: percentile(&saturation, 99),
             saturation_s_max: percentile(&saturation, 100),
-            saturation_publish_s_max: percentile(&sorted(|run| run.saturation_publish_s), 100),
+            saturation_publish_s_max: percentile(&series.sorted(|run| run.saturation_publish_s), 100),
             oom_s_p50: percentile(&oom, 50),
             oom_s_p99: percentile(&oom, 99),
             oom_s_max: percentile(&oom, 100),
-            oom_publish_s_max: percentile(&sorted(|run| run.oom_publish_s), 100),
-            stolen_pct,
-            each,
+            oom_publish_s_max: percentile(&series.sorted(|run| run.oom_publish_s), 100),
+            stolen_pct: series.stolen_pct,
+            each: series.each,
         }
     }
 }
@@ -163,61 +159,21 @@ impl BrakeReaction {
 /// If a part cannot be had or does not do what it must in time.
 pub async fn measure(programs: Programs, runs: u16) -> Result<BrakeReactionReport> {
     let mut scene = BrakeTestbed::start(programs, &["webhook"]).await?;
-    let stolen = StolenTime::start()?;
-    let (mut each, mut disturbed) = (Vec::new(), 0);
-    for number in 0..runs {
-        // In the middle of each of as many parts of a period as there are runs.
-        let phase = period() * (2 * u32::from(number) + 1) / (2 * u32::from(runs));
-        let run = loop {
-            let name = format!("braked-{number}-{disturbed}");
-            if let Some(run) = scene.run(&name, phase).await? {
-                break run;
-            }
-            disturbed += 1;
-            print("others contended for the CPUs before the load came; once more");
-            ensure!(
-                disturbed <= MOST_DISTURBED + usize::from(runs),
-                "others contend for the CPUs of this machine all the time"
-            );
-        };
-        print(format!(
-            "run {} of {runs}: free CPU halved after {:.2} s, free memory after {:.2} s",
-            number + 1,
-            run.saturation_s,
-            run.oom_s
-        ));
-        each.push(run);
-    }
-    Ok(BrakeReactionReport::new(each, disturbed, stolen.percent()?))
-}
-
-/// What the hypervisor gives to somebody else from a moment on.
-struct StolenTime {
-    began: Instant,
-    before: CpuTime,
-}
-
-impl StolenTime {
-    fn start() -> Result<Self> {
-        Ok(Self {
-            began: Instant::now(),
-            before: cpu_time()?,
-        })
-    }
-
-    /// In percent of all CPUs since then.
-    fn percent(&self) -> Result<f64> {
-        let stolen_ns = cpu_time()?.steal_ns.saturating_sub(self.before.steal_ns);
-        let cpus = Procfs::default().online()?.count();
-        let all = self.began.elapsed().as_secs_f64() * f64::from(cpus);
-        Ok(Duration::from_nanos(stolen_ns).as_secs_f64() * 100.0 / all)
-    }
-}
-
-/// The time of all CPUs since boot.
-fn cpu_time() -> Result<CpuTime> {
-    let files = Procfs::default();
-    Ok(files.stat()?.total(&files.online()?))
+    let plan = Plan {
+        runs,
+        prefix: "braked",
+        disturbance: "others contended for the CPUs before the load came",
+        line: |run: &Run| {
+            format!(
+                "free CPU halved after {:.2} s, free memory after {:.2} s",
+                run.saturation_s, run.oom_s
+            )
+        },
+    };
+    let series = plan
+        .measure(async |name, phase| scene.run(name, phase).await)
+        .await?;
+    Ok(BrakeReactionReport::new(series))
 }
 
 /// How long a period of the brakes is.
@@ -256,7 +212,11 @@ mod tests {
 
     #[test]
     fn the_longest_of_few_runs_decides() {
-        let report = BrakeReactionReport::new(vec![run(9.0, 0.5), run(12.75, 0.25), run(3.0, 0.125)], 0, 1.0);
+        let report = BrakeReactionReport::new(Series {
+            each: vec![run(9.0, 0.5), run(12.75, 0.25), run(3.0, 0.125)],
+            disturbed: 0,
+            stolen_pct: 1.0,
+        });
         assert_eq!(
             (report.saturation_s_p50, report.saturation_s_p99, report.oom_s_max),
             (9.0, 12.75, 0.5)

@@ -18,8 +18,9 @@ use headroom_agent::{
     local::checkpoint::{self, CheckpointFile, Owner, Store},
     sample::clock::Clocks,
 };
+use headroom_bench::brake_reaction::quiet_day::after_a_quiet_day;
 use headroom_domain::{
-    estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
+    estimate::{PodRequest, Profile, View},
     policy::Policy,
     resource::{PerResource, Resource},
 };
@@ -74,14 +75,12 @@ fn machine(uptime: Duration, boot_id: &Path) -> Vec<String> {
 fn save_first_schema(folder: &Path, learnt: Learnt) {
     let timing = Profile::Production.timing();
     let raw = raw();
-    let used = raw.map(|_, raw| raw / 20);
     let policy = Policy::default();
-    let mut estimator = Estimator::new(timing);
     let request = PodRequest {
         requests: raw,
         ..PodRequest::default()
     };
-    estimator.set_view(View {
+    let view = View {
         generation: 1,
         capacity: raw,
         raw,
@@ -89,21 +88,8 @@ fn save_first_schema(folder: &Path, learnt: Learnt) {
         bounds: policy.bounds,
         target_ppm: policy.target_ppm,
         admitted: PerResource::default(),
-    });
-    let frame = UPTIME.as_secs() / timing.frame().as_secs();
-    for index in frame.saturating_sub(timing.ring_frames.into())..frame {
-        let use_of_pod = PodUse {
-            low: used,
-            high: used,
-        };
-        estimator.end_frame(&Frame {
-            index,
-            is_valid: true,
-            peak: used,
-            pods: BTreeMap::from([(POD.to_owned(), use_of_pod)]),
-            ..Frame::default()
-        });
-    }
+    };
+    let estimator = after_a_quiet_day(timing, view, UPTIME);
     let record = CheckpointFile {
         owner: Owner {
             node: "n1".to_owned(),

@@ -23,8 +23,9 @@ use tokio::{runtime::Runtime, task::spawn_blocking, time::sleep};
 use xtask::terminal::{print, span};
 
 use super::{
-    MOST_DISTURBED, RUN, SATURATION_S, STARTING, StolenTime, period,
+    RUN, SATURATION_S, STARTING, period,
     run::{BrakeTestbed, Subject},
+    series::{Plan, Series},
 };
 use crate::{
     criterion::Criterion,
@@ -114,19 +115,14 @@ impl CutOffReport {
         )]
     }
 
-    fn new(each: Vec<CutOffRun>, disturbed: usize, stolen_pct: f64) -> Self {
-        let sorted = |of: fn(&CutOffRun) -> f64| {
-            let mut values: Vec<f64> = each.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values
-        };
-        let saturation = sorted(|run| run.saturation_s);
-        let since_cut = sorted(|run| run.saturation_s - run.cut_s);
-        let publish = sorted(|run| run.publish_s);
+    fn new(series: Series<CutOffRun>) -> Self {
+        let saturation = series.sorted(|run| run.saturation_s);
+        let since_cut = series.sorted(|run| run.saturation_s - run.cut_s);
+        let publish = series.sorted(|run| run.publish_s);
         Self {
             workload: workload(),
-            runs: each.len(),
-            disturbed_runs: disturbed,
+            runs: series.each.len(),
+            disturbed_runs: series.disturbed,
             saturation_s_p50: percentile(&saturation, 50),
             saturation_s_p99: percentile(&saturation, 99),
             saturation_s_max: percentile(&saturation, 100),
@@ -134,8 +130,8 @@ impl CutOffReport {
             since_cut_s_max: percentile(&since_cut, 100),
             publish_s_p50: percentile(&publish, 50),
             publish_s_max: percentile(&publish, 100),
-            stolen_pct,
-            each,
+            stolen_pct: series.stolen_pct,
+            each: series.each,
         }
     }
 }
@@ -159,32 +155,21 @@ impl PrimaryCutOff {
 /// If a part cannot be had or does not do what it must in time.
 pub async fn measure(programs: Programs, runs: u16) -> Result<CutOffReport> {
     let mut scene = BrakeTestbed::start(programs, &REPLICAS).await?;
-    let stolen = StolenTime::start()?;
-    let (mut each, mut disturbed) = (Vec::new(), 0);
-    for number in 0..runs {
-        // In the middle of each of as many parts of a period as there are runs.
-        let phase = period() * (2 * u32::from(number) + 1) / (2 * u32::from(runs));
-        let run = loop {
-            let name = format!("cut-{number}-{disturbed}");
-            if let Some(run) = scene.run_cut_off(&name, phase).await? {
-                break run;
-            }
-            disturbed += 1;
-            print("others contended for the CPUs, or the brake came before the cut; once more");
-            ensure!(
-                disturbed <= MOST_DISTURBED + usize::from(runs),
-                "others contend for the CPUs of this machine all the time"
-            );
-        };
-        print(format!(
-            "run {} of {runs}: primary stopped after {:.2} s, free CPU halved after {:.2} s",
-            number + 1,
-            run.cut_s,
-            run.saturation_s
-        ));
-        each.push(run);
-    }
-    Ok(CutOffReport::new(each, disturbed, stolen.percent()?))
+    let plan = Plan {
+        runs,
+        prefix: "cut",
+        disturbance: "others contended for the CPUs, or the brake came before the cut",
+        line: |run: &CutOffRun| {
+            format!(
+                "primary stopped after {:.2} s, free CPU halved after {:.2} s",
+                run.cut_s, run.saturation_s
+            )
+        },
+    };
+    let series = plan
+        .measure(async |name, phase| scene.run_cut_off(name, phase).await)
+        .await?;
+    Ok(CutOffReport::new(series))
 }
 
 /// Half of what a load that comes so long after a period's beginning has until the end of the first period that counts as
@@ -331,7 +316,11 @@ mod tests {
             publish_s: 0.5,
             was_leader: false,
         };
-        let report = CutOffReport::new(vec![run(4.0, 9.0), run(1.0, 12.75), run(2.0, 6.0)], 1, 0.0);
+        let report = CutOffReport::new(Series {
+            each: vec![run(4.0, 9.0), run(1.0, 12.75), run(2.0, 6.0)],
+            disturbed: 1,
+            stolen_pct: 0.0,
+        });
         assert_eq!(
             (
                 report.saturation_s_p99,

@@ -14,7 +14,7 @@ use headroom_agent::{
     sample::{clock::Clocks, procfs::Procfs},
 };
 use headroom_domain::{
-    estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
+    estimate::{Estimator, Frame, PodRequest, PodUse, Profile, Timing, View},
     hint::{AgentMode, NodeHint, Note, ResourceHint},
     policy::{Bounds, Policy},
     ratio::Cents,
@@ -52,6 +52,29 @@ pub(super) struct Remembered {
     pub(super) raw: PerResource<u64>,
 }
 
+/// An estimator that has a quiet day behind it, so long after boot: on each frame, node and each pod used a twentieth of raw.
+pub fn after_a_quiet_day(timing: Timing, view: View, since_boot: Duration) -> Estimator {
+    let used = view.raw.map(|_, raw| raw * USED_PERCENT / 100);
+    let use_of_pod = PodUse {
+        low: used,
+        high: used,
+    };
+    let pods: BTreeMap<_, _> = view.pods.keys().map(|pod| (pod.clone(), use_of_pod)).collect();
+    let mut estimator = Estimator::new(timing);
+    estimator.set_view(view);
+    let now = since_boot.as_secs() / timing.frame().as_secs();
+    for index in now.saturating_sub(timing.ring_frames.into())..now {
+        estimator.end_frame(&Frame {
+            index,
+            is_valid: true,
+            peak: used,
+            pods: pods.clone(),
+            ..Frame::default()
+        });
+    }
+    estimator
+}
+
 impl Remembered {
     /// Writes the checkpoint into a folder.
     ///
@@ -59,25 +82,9 @@ impl Remembered {
     /// If it cannot be written, or such a day does not lead to those ratios.
     pub(super) fn save(&self, folder: &Path) -> Result<()> {
         let timing = Profile::Production.timing();
-        let used = self.raw.map(|_, raw| raw * USED_PERCENT / 100);
-        let mut estimator = Estimator::new(timing);
-        estimator.set_view(self.view());
         let now = Clocks::read();
         let since_boot = Duration::from_nanos(now.boottime_ns) + EARLIER;
-        let frame = since_boot.as_secs() / timing.frame().as_secs();
-        for index in frame.saturating_sub(timing.ring_frames.into())..frame {
-            let use_of_pod = PodUse {
-                low: used,
-                high: used,
-            };
-            estimator.end_frame(&Frame {
-                index,
-                is_valid: true,
-                peak: used,
-                pods: BTreeMap::from([(self.pod.clone(), use_of_pod)]),
-                ..Frame::default()
-            });
-        }
+        let estimator = after_a_quiet_day(timing, self.view(), since_boot);
         let published = estimator
             .estimates()
             .map(|_, estimate| u64::from(estimate.published.0));
