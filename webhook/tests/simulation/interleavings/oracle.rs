@@ -13,13 +13,14 @@
 //! A replica that has not heard of policies, of pods or of an agent keeps what is stored. On another machine that is worth the
 //! same share, within what was ever asked for.
 //!
-//! Pods hold more beside that: the amount that the kubelet has set aside, up to the next cent of a truth, and of the
-//! stored value as much as bound pods fit into. Their requests are no reason for more.
+//! What pods hold beside that is in `held`.
 //!
 //! Where the marker was forged, its raw value counts, or the stored value if that is not the one that the marker
 //! records as written, because nothing else records the kubelet's last value. Neither is ever more than the node has,
 //! and the kubelet's next write ends it. No other forgery counts at all. For the rest of such a life what is no more than
 //! before, or raw, is not looked at.
+
+mod held;
 
 use std::{collections::BTreeSet, iter};
 
@@ -28,6 +29,8 @@ use headroom_domain::{
     ratio::Cents,
     resource::{PerResource, Resource},
 };
+
+pub(super) use self::held::{PodAmounts, covering};
 
 /// What was told, and which ratios were asked for.
 #[derive(Debug, Default)]
@@ -60,20 +63,6 @@ pub(super) struct Oracle {
     /// Values that stayed because whoever decided knew no better, with the truth of that time: they are worth the same share of
     /// another one, as long as that is not more than anybody asked for.
     kept: PerResource<BTreeSet<(u64, u64)>>,
-}
-
-/// What pods hold of one resource when a write comes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PodAmounts {
-    /// What is set aside.
-    pub(super) admitted: u64,
-    /// That, and what fits beside it into what is stored.
-    pub(super) fit: u64,
-    /// What was stored before the write.
-    pub(super) stored: u64,
-    /// True while whoever decides has not heard of them, or asks for a hint of this Node and has none of the agent: then what
-    /// is stored stays.
-    pub(super) may_stay: bool,
 }
 
 impl Oracle {
@@ -261,70 +250,6 @@ impl Oracle {
         }
     }
 
-    /// True if pods may hold that value; remembers that they do.
-    pub(super) fn allows_for_pods(&mut self, resource: Resource, value: u64, pods: PodAmounts) -> bool {
-        let PodAmounts {
-            admitted,
-            fit,
-            stored,
-            may_stay,
-        } = pods;
-        if may_stay {
-            // Whoever knows no policy takes what was written unheard for a share of the raw value that the marker records.
-            let is_share = |truth: u64| {
-                let most = self.most(resource, truth).min(stored.max(truth));
-                let recorded = *self.recorded.get(resource);
-                value <= most && recorded.is_some_and(|of| share(truth, stored, of) == value)
-            };
-            let is_kept = |truth: &u64| value == stored || is_share(*truth);
-            let kept: Vec<(u64, u64)> = self
-                .bases(resource)
-                .filter(is_kept)
-                .map(|truth| (value, truth))
-                .collect();
-            if !kept.is_empty() {
-                self.kept.get_mut(resource).extend(kept);
-                return true;
-            }
-        }
-        let maxima = self
-            .policies
-            .iter()
-            .map(|policy| policy.bounds.get(resource).max.0);
-        let caps: BTreeSet<u32> = maxima.chain(self.ratios(resource)).chain([1_000]).collect();
-        let was_held = self.held.get(resource);
-        let is_held_of = |truth: u64| {
-            let (needed, fit) = (covering(admitted, truth), covering(fit, truth).min(stored));
-            let is_cap = || {
-                let is_share = |&(held, of): &(u64, u64)| {
-                    share(truth, held, of) == value || share(truth, covering(held, of), of) == value
-                };
-                caps.iter().any(|&cents| times(truth, cents) == value) || was_held.iter().any(is_share)
-            };
-            value == needed || value == fit || (value <= needed.max(fit) && is_cap())
-        };
-        let bases: Vec<u64> = self.bases(resource).collect();
-        let Some(truth) = bases.into_iter().find(|truth| is_held_of(*truth)) else {
-            return false;
-        };
-        self.held.get_mut(resource).insert((value, truth));
-        true
-    }
-
-    /// Pods hold that value under a forged marker: on another machine it may be the same share, as far as they have it.
-    pub(super) fn left_to_pods(&mut self, resource: Resource, value: u64, pods: PodAmounts) {
-        let are_held = |truth: &u64| {
-            let fit = covering(pods.fit, *truth).min(pods.stored);
-            value > *truth && value <= covering(pods.admitted, *truth).max(fit)
-        };
-        let shares: Vec<(u64, u64)> = self
-            .bases(resource)
-            .filter(are_held)
-            .map(|truth| (value, truth))
-            .collect();
-        self.held.get_mut(resource).extend(shares);
-    }
-
     /// What was told, for messages.
     pub(super) fn truths(&self, resource: Resource) -> &BTreeSet<u64> {
         self.truths.get(resource)
@@ -348,13 +273,6 @@ impl Oracle {
         }
         ratios
     }
-}
-
-/// An amount, up to the next cent of a truth.
-pub(super) fn covering(amount: u64, truth: u64) -> u64 {
-    let cents = (u128::from(amount) * 100).div_ceil(u128::from(truth));
-    let value = u128::from(truth) * cents / 100;
-    u64::try_from(value).expect("amounts are small here").max(amount)
 }
 
 /// What is set aside, and the rest of a raw value times a ratio, cut off.

@@ -4,28 +4,24 @@ mod agent_reports;
 mod quiet;
 mod write_checks;
 mod writers;
+mod writes;
 
 use std::time::Duration;
 
-use headroom_domain::{
-    hint::NodeHint,
-    names,
-    resource::{PerResource, Resource},
-};
+use headroom_domain::resource::{PerResource, Resource};
 use headroom_webhook::control::nudge::Nudge;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{
     runtime::{self, Runtime},
     time,
 };
 
 pub(super) use self::agent_reports::{Says, hint};
-use self::agent_reports::{hint_of, trust};
 use super::{
-    ModelStep, floor,
+    ModelStep,
     model_pods::{ModelPods, PodChange},
-    node::{allocatable, amount_in, raw_of_annotation, raw_of_marker, text, uid_of, written_by_marker},
+    node::{allocatable, raw_of_marker, text, written_by_marker},
     oracle::Oracle,
     replica::ModelReplica,
 };
@@ -280,52 +276,6 @@ impl ModelWorld {
             .allowed(self.replicas[replica].policy().expect("a policy"));
     }
 
-    fn report(&mut self, says: Says, only: Option<usize>, is_of_old_life: bool) {
-        self.seq += 1;
-        let exclusive = self.exclusive(says);
-        let uid = if is_of_old_life {
-            format!("u{}", self.lives - 1)
-        } else {
-            for resource in Resource::ALL {
-                self.oracle.hinted(hint_of(resource, says.cents));
-            }
-            self.oracle.apart(exclusive);
-            uid_of(self.stored()).to_owned()
-        };
-        for replica in 0..2 {
-            if only.is_none_or(|only| only == replica) {
-                self.replicas[replica].report(NodeHint {
-                    pods_generation: self.version,
-                    trust: self
-                        .pods
-                        .guaranteed()
-                        .map(|pod| trust(pod, exclusive))
-                        .into_iter()
-                        .collect(),
-                    ..hint(&uid, self.seq, says)
-                });
-            }
-        }
-    }
-
-    /// What a pod holds for itself, as the agent says, where one runs that may.
-    fn exclusive(&self, says: Says) -> u64 {
-        self.pods.guaranteed().map_or(0, |_| says.exclusive)
-    }
-
-    /// The agent speaks of another machine, in one report after the other.
-    fn lie(&mut self, cents: u32, only: Option<usize>) {
-        let says = Says {
-            cents,
-            exclusive: 0,
-            is_lie: true,
-        };
-        for _ in 0..LIES {
-            self.report(says, only, false);
-            self.wait(LIE);
-        }
-    }
-
     fn change(&mut self, change: PodChange) {
         self.version += 1;
         let stored = PerResource::from_fn(|resource| allocatable(self.stored(), resource));
@@ -336,142 +286,8 @@ impl ModelWorld {
             }
         }
     }
-
-    // Who writes the Node.
-
-    /// A nudge, if one is due and the replica is there: true if it was.
-    fn nudge(&mut self, replica: usize) -> Result<bool, String> {
-        let Some(nudge) = self.due_nudge(replica) else {
-            return Ok(false);
-        };
-        self.arrive(&nudge).map(|()| true)
-    }
-
-    /// The nudge that is due, if one is and the replica is there.
-    fn due_nudge(&self, replica: usize) -> Option<Nudge> {
-        let replica = &self.replicas[replica];
-        replica.nudge(NAME).filter(|_| replica.is_up)
-    }
-
-    /// A nudge comes to the API server, which stores it for the revision that it rests on alone.
-    fn arrive(&mut self, nudge: &Nudge) -> StepResult {
-        let is_overtaken =
-            |version: u64| self.stored()["metadata"]["resourceVersion"] != version.to_string().as_str();
-        if nudge.version.is_some_and(is_overtaken) {
-            return Ok(());
-        }
-        let mut node = self.stored().clone();
-        node["metadata"]["annotations"][names::HINT] = nudge.note.clone().into();
-        self.write(&ours(), node)
-    }
-
-    /// A touch by a leader, if anything is amiss and the Node is still the one it looked at: true if it was.
-    fn sweep(&mut self, replica: usize) -> Result<bool, String> {
-        let Some(version) = self.replicas[replica]
-            .sweep(NAME)
-            .filter(|_| self.replicas[replica].is_up)
-        else {
-            return Ok(false);
-        };
-        if self.stored()["metadata"]["resourceVersion"] == version.to_string().as_str() {
-            self.write(&ours(), self.stored().clone())?;
-        }
-        Ok(true)
-    }
-
-    // What the API server makes of it.
-
-    /// A write of the status: policies, the webhook, and then it is stored.
-    fn write(&mut self, user: &str, node: Value) -> StepResult {
-        let old = self.stored().clone();
-        let is_told = self.truths() != self.told_before;
-        let said = PerResource::from_fn(|resource| {
-            let stored = allocatable(&old, resource);
-            let can_be_raw = written_by_marker(&old, resource) != Some(stored)
-                && stored <= amount_in(&node, "capacity", resource);
-            let raw = raw_of_marker(&old, resource).or_else(|| raw_of_annotation(&old, resource));
-            [raw, Some(stored).filter(|_| can_be_raw)]
-        });
-        self.oracle.believe(&said);
-        self.oracle
-            .recorded(PerResource::from_fn(|resource| raw_of_marker(&old, resource)));
-        let is_kubelet = user == KUBELET;
-        let mut node = if is_kubelet && self.has_floor {
-            floor::after(&old, node)
-        } else {
-            node
-        };
-        let replica = &self.replicas[self.route];
-        if replica.is_up {
-            let review = review(user, &node, &old);
-            let patch = replica.review(&review);
-            json_patch::patch(&mut node, &patch).map_err(|error| format!("a patch does not fit: {error}"))?;
-            let mut again = review;
-            again["request"]["object"] = node.clone();
-            let mut second = replica.review(&again);
-            if user == ours() {
-                // A replica that is behind nudges with a hint as it came, not as bounds leave it; the second call, which no API
-                // server makes, reads the latter, and has nothing to complain about.
-                second
-                    .0
-                    .retain(|operation| operation.path().as_str() != "/status/conditions");
-            }
-            if !second.is_empty() {
-                return Err(format!("called again, it changes its own result: {second:?}"));
-            }
-        }
-        self.store(node)?;
-        self.told_before = self.truths();
-        if is_told { Ok(()) } else { self.check_covered(&old) }
-    }
-
-    /// Stores what differs from what is stored.
-    pub(super) fn store(&mut self, mut node: Value) -> StepResult {
-        if node == *self.stored() {
-            return Ok(());
-        }
-        self.version += 1;
-        node["metadata"]["resourceVersion"] = self.version.to_string().into();
-        if uid_of(&node) != uid_of(self.stored()) {
-            self.revisions.clear();
-        }
-        let last = self.revisions.last().unwrap_or(&node);
-        let before = PerResource::from_fn(|resource| allocatable(last, resource));
-        self.revisions.push(node);
-        if self.revisions.len() > KEPT {
-            self.revisions.remove(0);
-        }
-        self.check(&before)
-    }
 }
 
 fn policy_of(policy: usize) -> Value {
     serde_json::from_str(pick(&POLICIES, policy)).expect("a policy")
-}
-
-/// The user of nudges and sweeps.
-fn ours() -> String {
-    format!(
-        "system:serviceaccount:{}:{}",
-        names::NAMESPACE,
-        names::WEBHOOK_SERVICE_ACCOUNT
-    )
-}
-
-fn review(user: &str, object: &Value, old_object: &Value) -> Value {
-    json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "r-1",
-            "kind": {"group": "", "version": "v1", "kind": "Node"},
-            "resource": {"group": "", "version": "v1", "resource": "nodes"},
-            "subResource": "status",
-            "name": NAME,
-            "operation": "UPDATE",
-            "userInfo": {"username": user},
-            "object": object,
-            "oldObject": old_object,
-        },
-    })
 }

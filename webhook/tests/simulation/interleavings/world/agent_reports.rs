@@ -7,8 +7,8 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
-use super::{EXCLUSIVE, HINTED, NAME, OTHER_MACHINE, pick};
-use crate::interleavings::Quiet;
+use super::{EXCLUSIVE, HINTED, LIE, LIES, ModelWorld, NAME, OTHER_MACHINE, pick};
+use crate::interleavings::{Quiet, node::uid_of};
 
 /// What an agent says.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub(super) fn hint_of(resource: Resource, cents: u32) -> u32 {
 }
 
 /// What an agent says of a pod that holds CPUs for itself.
-pub(super) fn trust(pod: &str, exclusive: u64) -> PodTrust {
+fn trust(pod: &str, exclusive: u64) -> PodTrust {
     PodTrust {
         uid: pod.to_owned(),
         cpu_ppm: 0,
@@ -84,5 +84,53 @@ pub(in crate::interleavings) fn hint(uid: &str, seq: u64, says: Says) -> NodeHin
         steal_ppm: 0,
         signals: Vec::new(),
         past: None,
+    }
+}
+
+impl ModelWorld {
+    pub(super) fn report(&mut self, says: Says, only: Option<usize>, is_of_old_life: bool) {
+        self.seq += 1;
+        let exclusive = self.exclusive(says);
+        let uid = if is_of_old_life {
+            format!("u{}", self.lives - 1)
+        } else {
+            for resource in Resource::ALL {
+                self.oracle.hinted(hint_of(resource, says.cents));
+            }
+            self.oracle.apart(exclusive);
+            uid_of(self.stored()).to_owned()
+        };
+        for replica in 0..2 {
+            if only.is_none_or(|only| only == replica) {
+                self.replicas[replica].report(NodeHint {
+                    pods_generation: self.version,
+                    trust: self
+                        .pods
+                        .guaranteed()
+                        .map(|pod| trust(pod, exclusive))
+                        .into_iter()
+                        .collect(),
+                    ..hint(&uid, self.seq, says)
+                });
+            }
+        }
+    }
+
+    /// What a pod holds for itself, as the agent says, where one runs that may.
+    pub(super) fn exclusive(&self, says: Says) -> u64 {
+        self.pods.guaranteed().map_or(0, |_| says.exclusive)
+    }
+
+    /// The agent speaks of another machine, in one report after the other.
+    pub(super) fn lie(&mut self, cents: u32, only: Option<usize>) {
+        let says = Says {
+            cents,
+            exclusive: 0,
+            is_lie: true,
+        };
+        for _ in 0..LIES {
+            self.report(says, only, false);
+            self.wait(LIE);
+        }
     }
 }

@@ -1,0 +1,143 @@
+//! Writes of the model Node: the webhook's own, nudges and touches, and what the API server makes of any of them.
+
+use headroom_domain::{names, resource::PerResource};
+use headroom_webhook::control::nudge::Nudge;
+use serde_json::{Value, json};
+
+use super::{KEPT, KUBELET, ModelWorld, NAME, StepResult};
+use crate::interleavings::{
+    floor,
+    node::{allocatable, amount_in, raw_of_annotation, raw_of_marker, uid_of, written_by_marker},
+};
+
+impl ModelWorld {
+    /// A nudge, if one is due and the replica is there: true if it was.
+    pub(super) fn nudge(&mut self, replica: usize) -> Result<bool, String> {
+        let Some(nudge) = self.due_nudge(replica) else {
+            return Ok(false);
+        };
+        self.arrive(&nudge).map(|()| true)
+    }
+
+    /// The nudge that is due, if one is and the replica is there.
+    pub(super) fn due_nudge(&self, replica: usize) -> Option<Nudge> {
+        let replica = &self.replicas[replica];
+        replica.nudge(NAME).filter(|_| replica.is_up)
+    }
+
+    /// A nudge comes to the API server, which stores it for the revision that it rests on alone.
+    pub(super) fn arrive(&mut self, nudge: &Nudge) -> StepResult {
+        let is_overtaken =
+            |version: u64| self.stored()["metadata"]["resourceVersion"] != version.to_string().as_str();
+        if nudge.version.is_some_and(is_overtaken) {
+            return Ok(());
+        }
+        let mut node = self.stored().clone();
+        node["metadata"]["annotations"][names::HINT] = nudge.note.clone().into();
+        self.write(&ours(), node)
+    }
+
+    /// A touch by a leader, if anything is amiss and the Node is still the one it looked at: true if it was.
+    pub(super) fn sweep(&mut self, replica: usize) -> Result<bool, String> {
+        let Some(version) = self.replicas[replica]
+            .sweep(NAME)
+            .filter(|_| self.replicas[replica].is_up)
+        else {
+            return Ok(false);
+        };
+        if self.stored()["metadata"]["resourceVersion"] == version.to_string().as_str() {
+            self.write(&ours(), self.stored().clone())?;
+        }
+        Ok(true)
+    }
+
+    /// A write of the status: policies, the webhook, and then it is stored.
+    pub(super) fn write(&mut self, user: &str, node: Value) -> StepResult {
+        let old = self.stored().clone();
+        let is_told = self.truths() != self.told_before;
+        let said = PerResource::from_fn(|resource| {
+            let stored = allocatable(&old, resource);
+            let can_be_raw = written_by_marker(&old, resource) != Some(stored)
+                && stored <= amount_in(&node, "capacity", resource);
+            let raw = raw_of_marker(&old, resource).or_else(|| raw_of_annotation(&old, resource));
+            [raw, Some(stored).filter(|_| can_be_raw)]
+        });
+        self.oracle.believe(&said);
+        self.oracle
+            .recorded(PerResource::from_fn(|resource| raw_of_marker(&old, resource)));
+        let is_kubelet = user == KUBELET;
+        let mut node = if is_kubelet && self.has_floor {
+            floor::after(&old, node)
+        } else {
+            node
+        };
+        let replica = &self.replicas[self.route];
+        if replica.is_up {
+            let review = review(user, &node, &old);
+            let patch = replica.review(&review);
+            json_patch::patch(&mut node, &patch).map_err(|error| format!("a patch does not fit: {error}"))?;
+            let mut again = review;
+            again["request"]["object"] = node.clone();
+            let mut second = replica.review(&again);
+            if user == ours() {
+                // A replica that is behind nudges with a hint as it came, not as bounds leave it; the second call, which no API
+                // server makes, reads the latter, and has nothing to complain about.
+                second
+                    .0
+                    .retain(|operation| operation.path().as_str() != "/status/conditions");
+            }
+            if !second.is_empty() {
+                return Err(format!("called again, it changes its own result: {second:?}"));
+            }
+        }
+        self.store(node)?;
+        self.told_before = self.truths();
+        if is_told { Ok(()) } else { self.check_covered(&old) }
+    }
+
+    /// Stores what differs from what is stored.
+    pub(in crate::interleavings) fn store(&mut self, mut node: Value) -> StepResult {
+        if node == *self.stored() {
+            return Ok(());
+        }
+        self.version += 1;
+        node["metadata"]["resourceVersion"] = self.version.to_string().into();
+        if uid_of(&node) != uid_of(self.stored()) {
+            self.revisions.clear();
+        }
+        let last = self.revisions.last().unwrap_or(&node);
+        let before = PerResource::from_fn(|resource| allocatable(last, resource));
+        self.revisions.push(node);
+        if self.revisions.len() > KEPT {
+            self.revisions.remove(0);
+        }
+        self.check(&before)
+    }
+}
+
+/// The user of nudges and sweeps.
+fn ours() -> String {
+    format!(
+        "system:serviceaccount:{}:{}",
+        names::NAMESPACE,
+        names::WEBHOOK_SERVICE_ACCOUNT
+    )
+}
+
+fn review(user: &str, object: &Value, old_object: &Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "r-1",
+            "kind": {"group": "", "version": "v1", "kind": "Node"},
+            "resource": {"group": "", "version": "v1", "resource": "nodes"},
+            "subResource": "status",
+            "name": NAME,
+            "operation": "UPDATE",
+            "userInfo": {"username": user},
+            "object": object,
+            "oldObject": old_object,
+        },
+    })
+}
