@@ -53,8 +53,8 @@ pub(super) struct Oracle {
     shares: BTreeSet<(u64, u64)>,
     /// All of them, in this life of the Node.
     ever_shown: PerResource<BTreeSet<u64>>,
-    /// The raw value of the marker that the last write found.
-    recorded: PerResource<Option<u64>>,
+    /// What the marker says that the last write found.
+    recorded: PerResource<Option<Recorded>>,
     /// What can be taken for raw because somebody forged the marker, and those of them that the stored Node says.
     forged: PerResource<BTreeSet<u64>>,
     believed: PerResource<Vec<u64>>,
@@ -63,6 +63,15 @@ pub(super) struct Oracle {
     /// Values that stayed because whoever decided knew no better, with the truth of that time: they are worth the same share of
     /// another one, as long as that is not more than anybody asked for.
     kept: PerResource<BTreeSet<(u64, u64)>>,
+}
+
+/// What a marker says of one resource.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recorded {
+    /// The raw value.
+    pub(super) raw: u64,
+    /// What was made of it.
+    pub(super) written: u64,
 }
 
 impl Oracle {
@@ -95,9 +104,9 @@ impl Oracle {
         self.ever_shown.get(resource).contains(&value)
     }
 
-    /// A write comes to a Node whose marker has these raw values.
-    pub(super) fn recorded(&mut self, raw: PerResource<Option<u64>>) {
-        self.recorded = raw;
+    /// A write comes to a Node whose marker says that.
+    pub(super) fn recorded(&mut self, marker: PerResource<Option<Recorded>>) {
+        self.recorded = marker;
     }
 
     /// A ratio annotation is there.

@@ -40,7 +40,7 @@ impl Oracle {
             let is_share = |truth: u64| {
                 let most = self.most(resource, truth).min(stored.max(truth));
                 let recorded = *self.recorded.get(resource);
-                value <= most && recorded.is_some_and(|of| share(truth, stored, of) == value)
+                value <= most && recorded.is_some_and(|marker| share(truth, stored, marker.raw) == value)
             };
             let is_kept = |truth: &u64| value == stored || is_share(*truth);
             let kept: Vec<(u64, u64)> = self
@@ -59,13 +59,18 @@ impl Oracle {
             .map(|policy| policy.bounds.get(resource).max.0);
         let caps: BTreeSet<u32> = maxima.chain(self.ratios(resource)).chain([1_000]).collect();
         let was_held = self.held.get(resource);
+        // What the marker says was written counts for what pods hold, of whatever it says was raw.
+        let recorded = *self.recorded.get(resource);
+        let forged = recorded.filter(|marker| self.forged.get(resource).contains(&marker.raw));
         let is_held_of = |truth: u64| {
             let (needed, fit) = (covering(admitted, truth), covering(fit, truth).min(stored));
             let is_cap = || {
                 let is_share = |&(held, of): &(u64, u64)| {
                     share(truth, held, of) == value || share(truth, covering(held, of), of) == value
                 };
-                caps.iter().any(|&cents| times(truth, cents) == value) || was_held.iter().any(is_share)
+                caps.iter().any(|&cents| times(truth, cents) == value)
+                    || was_held.iter().any(is_share)
+                    || forged.is_some_and(|marker| share(truth, marker.written, marker.raw) == value)
             };
             value == needed || value == fit || (value <= needed.max(fit) && is_cap())
         };

@@ -8,6 +8,7 @@ use super::{KEPT, KUBELET, ModelWorld, NAME, StepResult};
 use crate::interleavings::{
     floor,
     node::{allocatable, amount_in, raw_of_annotation, raw_of_marker, uid_of, written_by_marker},
+    oracle::Recorded,
 };
 
 impl ModelWorld {
@@ -63,8 +64,11 @@ impl ModelWorld {
             [raw, Some(stored).filter(|_| can_be_raw)]
         });
         self.oracle.believe(&said);
-        self.oracle
-            .recorded(PerResource::from_fn(|resource| raw_of_marker(&old, resource)));
+        self.oracle.recorded(PerResource::from_fn(|resource| {
+            let raw = raw_of_marker(&old, resource)?;
+            let written = written_by_marker(&old, resource).unwrap_or(raw);
+            Some(Recorded { raw, written })
+        }));
         let is_kubelet = user == KUBELET;
         let mut node = if is_kubelet && self.has_floor {
             floor::after(&old, node)

@@ -1,0 +1,127 @@
+//! Runs that once failed, each for a rule of its own.
+
+use super::{Annotation, Forgery, ModelRun, ModelStep, Others, Quiet, model_pods::PodChange};
+
+#[test]
+fn replicas_that_know_of_other_exclusive_cpus_come_to_rest() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Pods(PodChange::Bind(1)),
+            ModelStep::Pods(PodChange::Admit),
+            ModelStep::Hint {
+                cents: 0,
+                replica: None,
+                is_of_old_life: false,
+                exclusive: 1,
+            },
+        ],
+        quiet: Quiet::HEARD_BY_ONE,
+    };
+    run.check().unwrap();
+}
+
+/// A pod holds more than raw, somebody writes a hint while no agent is connected, and the machine grows.
+#[test]
+fn what_a_pod_held_is_no_ratio_for_a_forged_hint() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Policy {
+                policy: 1,
+                replica: None,
+            },
+            ModelStep::Pods(PodChange::Bind(5)),
+            ModelStep::Others(Others::Edit(2)),
+            ModelStep::Forge(Forgery::Hint),
+            ModelStep::Others(Others::Edit(3)),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
+
+/// A replica that has heard of no policy keeps what is stored while raw grows and shrinks again.
+#[test]
+fn what_a_replica_without_policies_kept_is_a_share_of_raw() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(1))),
+            ModelStep::Others(Others::Edit(3)),
+            ModelStep::StartBlind(0),
+            ModelStep::Restart,
+            ModelStep::Others(Others::Edit(0)),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
+
+/// Somebody writes that what is published was made of a quarter of raw, and a hint of far more, and no agent is connected.
+#[test]
+fn a_forged_raw_value_is_no_ratio_for_a_forged_hint() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Policy {
+                policy: 1,
+                replica: None,
+            },
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Forge(Forgery::Quarter),
+            ModelStep::Forge(Forgery::Hint),
+            ModelStep::Report { lag: 0 },
+            ModelStep::Report { lag: 0 },
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
+
+/// While no webhook answers, the kubelet tells of a larger machine whose raw value is the very one that is published, and the
+/// floor policy keeps its next heartbeats quiet.
+#[test]
+fn a_larger_machine_that_nobody_heard_of_is_found_by_the_next_report() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Floor(true),
+            ModelStep::Outage {
+                replica: 0,
+                is_over: false,
+            },
+            ModelStep::RawBecomesStored,
+            ModelStep::Sync { lag: 0 },
+        ],
+        quiet: Quiet::HEARD_BY_ONE,
+    };
+    run.check().unwrap();
+}
+
+/// A pod holds more than raw, the kubelet speaks while nobody answers, and somebody writes that what the pod holds was made of
+/// all of the machine.
+#[test]
+fn a_forged_raw_value_lessens_what_pods_hold() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(2))),
+            ModelStep::Route(1),
+            ModelStep::Pods(PodChange::Bind(2)),
+            ModelStep::Report { lag: 0 },
+            ModelStep::Policy {
+                policy: 2,
+                replica: Some(1),
+            },
+            ModelStep::Pods(PodChange::Admit),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Outage {
+                replica: 1,
+                is_over: false,
+            },
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Forge(Forgery::Origin),
+            ModelStep::Annotate(Annotation::Ratio(None)),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
