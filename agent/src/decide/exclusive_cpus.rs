@@ -210,6 +210,19 @@ mod tests {
     }
 
     #[test]
+    fn only_other_cpus_of_pods_are_a_change() {
+        let at = Clocks::default();
+        let listed = listed(3000, true);
+        let mut exclusive = ExclusiveCpus::default();
+        let mut is_other = |found: &[PinnedUse]| exclusive.record(found, Some(&listed), at).is_other;
+        assert!(!is_other(&[]), "nobody holds any");
+        assert!(is_other(&pinned(&[2], 0)));
+        assert!(!is_other(&pinned(&[2], SECOND)), "the same CPUs, more used");
+        assert!(is_other(&pinned(&[3], 0)));
+        assert!(is_other(&[]), "the pod has gone");
+    }
+
+    #[test]
     fn only_listed_guaranteed_pods_hold_cpus() {
         assert!(exclusive_milli(&pinned(&[2], 0), &listed(2000, false)).is_empty());
         assert!(exclusive_milli(&pinned(&[2], 0), &BTreeMap::new()).is_empty());

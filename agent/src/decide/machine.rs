@@ -50,3 +50,26 @@ impl Machine {
         u64::from(self.online.saturating_sub(self.cpus)) * 1000
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_amount_is_another_memory() {
+        let mut machine = Machine::default();
+        let mut is_other = |total, hugetlb, available| {
+            machine.has_other_memory(Meminfo {
+                total,
+                available,
+                hugetlb,
+                ..Meminfo::default()
+            })
+        };
+        assert!(is_other(8, 0, 4), "none was known");
+        assert!(!is_other(8, 0, 3), "more of it is used");
+        assert!(is_other(9, 0, 3));
+        assert!(is_other(9, 1, 3), "less of it is for pods");
+        assert!(!is_other(9, 1, 3));
+    }
+}

@@ -152,4 +152,15 @@ mod tests {
             [line(Some(AgentMode::Proc), true, "CPU use comes")]
         );
     }
+
+    #[test]
+    fn a_recovery_that_changes_what_is_seen_is_one_line() {
+        let mut log = ModeLog::default();
+        let full = cpu_source(Origin::Ebpf, Shed::Nothing);
+        log.news(&full, Some(&BlindReason::NoDirective));
+        assert_eq!(
+            logged(&mut log, &cpu_source(Origin::Procfs, Shed::Nothing), None),
+            [line(Some(AgentMode::Proc), true, "CPU use comes")]
+        );
+    }
 }

@@ -300,6 +300,24 @@ mod tests {
     }
 
     #[test]
+    fn no_pressure_is_seen_and_a_counter_that_went_back_is_not() {
+        let judged_after = |some_us: u64| {
+            let mut period = period();
+            let with = |quarter, some_us| Sample {
+                cpu_pressure: Some(Psi { some_us, full_us: 0 }),
+                ..sample(quarter, 100)
+            };
+            period.observe(&with(4, 1_000), Hearing::Every);
+            let judged = period.observe(&with(8, some_us), Hearing::Every).unwrap();
+            let is_seen = judged.pressure.visibility.cpu_pressure;
+            is_seen.then_some(judged.pressure.cpu.some_ppm)
+        };
+        assert_eq!(judged_after(1_000), Some(0));
+        assert_eq!(judged_after(101_000), Some(100_000));
+        assert_eq!(judged_after(999), None);
+    }
+
+    #[test]
     fn waits_count_for_what_they_stand_for_when_sampling_is_shed_within_a_period() {
         let mut period = period();
         // A thousand waits of 100 us, sampled one in 8, and then one of 900 us, sampled one in 512.

@@ -224,6 +224,27 @@ fn the_p99_of_a_production_frame_leaves_three_seconds_out() {
     assert_eq!(ended[1].mean.busy_milli(), 1000);
 }
 
+#[test]
+fn a_poll_of_more_than_two_seconds_voids_its_frame() {
+    let is_valid_with = |more_ns: u64| {
+        let mut frames = Frames::new(Profile::Production.timing(), POLL);
+        let long = 8;
+        let polls = (1200..3000).chain(3000 + long - 1..=3600);
+        let ended = polls.filter_map(|quarter| {
+            let mut poll = poll(quarter, 1000);
+            if quarter == 3000 + long - 1 {
+                poll.counts.from_ns -= (long - 1) * QUARTER + more_ns;
+                poll.counts.busy_ns *= long;
+            }
+            frames.record_memory(5);
+            frames.observe(&poll)
+        });
+        ended.last().unwrap().frame.is_valid
+    };
+    assert!(is_valid_with(0));
+    assert!(!is_valid_with(1));
+}
+
 /// A machine so starved that a poll comes every three seconds: what was seen of the frame is a bound.
 #[test]
 fn a_frame_that_starvation_spoiled_tells_what_its_peak_was_at_least() {
