@@ -93,3 +93,81 @@ impl SampleMetrics {
             .increment(bytes(swapped_out.saturating_sub(before.swapped_out)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use headroom_kit::metric::Catalogue;
+
+    use super::*;
+    use crate::{
+        decide::fixtures::sample,
+        sample::{memory::MemoryCounters, psi::Psi},
+    };
+
+    /// Samples with so many OOM kills since boot, and lost windows since the sample before.
+    fn counted(oom_kills: u64, lost_windows: u64) -> Sample {
+        let mut sample = sample(4, 100);
+        sample.poll.as_mut().unwrap().counts.lost_windows = lost_windows;
+        sample.memory_pressure = Some(MemoryCounters {
+            vm: Vmstat {
+                oom_kills,
+                ..Vmstat::default()
+            },
+            ..MemoryCounters::default()
+        });
+        sample
+    }
+
+    #[test]
+    fn counters_since_boot_count_from_the_first_sample_on() {
+        let listed = [LOST_WINDOWS.metric(), SWITCHES.metric(), OOM_KILLS.metric()];
+        let catalogue = Catalogue::new(&[&listed]).unwrap();
+        let (recorder, exporter) = catalogue.recorder().unwrap();
+        let text = ::metrics::with_local_recorder(&recorder, || {
+            let mut metrics = SampleMetrics::default();
+            for sample in [counted(7, 3), counted(9, 1), counted(8, 0)] {
+                metrics.record(&sample);
+            }
+            exporter.render()
+        });
+        let value = |metric: &headroom_kit::metric::Metric| {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(metric.name)?.strip_prefix(' '));
+            line.map(str::to_owned)
+        };
+        // Three samples with 250 switches each.
+        assert_eq!(
+            listed.map(value),
+            ["4", "750", "2"].map(|value| Some(value.to_owned())),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_a_machine_lacks_is_what_the_last_sample_lacked() {
+        let mut metrics = SampleMetrics::default();
+        metrics.record(&Sample {
+            cpu_pressure: None,
+            has_kubepods: false,
+            failing: [GatheredSignal::Pods].into(),
+            ..sample(4, 100)
+        });
+        let of_memory = [Need::MemoryPressure, Need::KubepodsPressure, Need::LimitEvents];
+        let all = [Need::CpuPressure, Need::Kubepods].into_iter().chain(of_memory);
+        assert_eq!(metrics.lacking, all.collect());
+        assert_eq!(metrics.failing, [GatheredSignal::Pods].into());
+        metrics.record(&Sample {
+            memory_pressure: Some(MemoryCounters {
+                node: Some(Psi::default()),
+                ..MemoryCounters::default()
+            }),
+            ..sample(5, 100)
+        });
+        assert_eq!(
+            metrics.lacking,
+            [Need::KubepodsPressure, Need::LimitEvents].into()
+        );
+        assert!(metrics.failing.is_empty());
+    }
+}
