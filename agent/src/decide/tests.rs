@@ -501,6 +501,20 @@ fn a_report_has_every_signal_of_the_table_that_has_a_value() {
     assert!(reported.len() > 15, "{reported:?}");
 }
 
+#[test]
+fn what_pods_use_together_is_a_signal_once_any_is_measured() {
+    let mut decider = decider_with_view();
+    decider.observe(sample(41, 600));
+    let shown = |decider: &Decider| {
+        let signals = decider.status().signals.into_iter();
+        let of_pods = signals.filter(|signal| signal.name.starts_with("pod-"));
+        of_pods.map(|signal| signal.value).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&decider), [None, None]);
+    run(&mut decider, 10..11, 600);
+    assert_eq!(shown(&decider), [Some(600), Some(3 * (GIB / 2))]);
+}
+
 /// Counters after an OOM kill of the machine's own.
 fn node_oom() -> MemoryCounters {
     MemoryCounters {
