@@ -221,6 +221,20 @@ mod tests {
     }
 
     #[test]
+    fn half_of_the_windows_without_an_idle_cpu_are_saturation() {
+        let mask_with = |full: usize| {
+            let mut counts = counts(true, 1000);
+            for window in &mut counts.windows.windows[full..] {
+                window.shared_busy_ns = WINDOW_NS;
+            }
+            let mut sampling = Sampling::new(3, START_NS);
+            sampling.judge(&counts, 2, START_NS);
+            sampling.turn_over(START_NS).mask
+        };
+        assert_eq!([0, 14, 15, 30].map(mask_with), [7, 7, 0, 0]);
+    }
+
+    #[test]
     fn where_cpus_switch_often_the_same_tasks_stay_sampled() {
         let configs = configs([(true, 50_000); 160]);
         assert!(configs.iter().all(|config| config.mask == 7));
