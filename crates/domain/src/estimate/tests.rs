@@ -123,6 +123,7 @@ fn the_whole_estimator_reaches_example_one() {
         (cpu.target, cpu.published, cpu.coverage_ppm),
         (Cents(131), Cents(130), 1_000_000)
     );
+    assert_eq!((cpu.capacity, cpu.raw), (32_000, 31_500));
 }
 
 #[test]

@@ -633,3 +633,30 @@ fn a_memory_stop_holds_the_cpu() {
     );
     assert_eq!(brakes.reason(Resource::Cpu), Some(Reason::Oom));
 }
+
+#[test]
+fn the_last_signal_behind_the_level_in_force_is_its_reason() {
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    let mut reason_after = |at_s: u64, memory: MemoryPressure| {
+        brakes.end_period(&scarce(memory), Duration::from_secs(at_s));
+        brakes.reason(Resource::Memory)
+    };
+    let none = MemoryPressure::default();
+    let oom = MemoryPressure { node_ooms: 1, ..none };
+    let kubepods_oom = MemoryPressure {
+        limit_ooms: 1,
+        ..none
+    };
+    let limit = MemoryPressure {
+        limit_hits: 1,
+        ..none
+    };
+    assert_eq!(reason_after(1, oom), Some(Reason::Oom));
+    assert_eq!(reason_after(2, kubepods_oom), Some(Reason::KubepodsOom));
+    assert_eq!(
+        reason_after(3, limit),
+        Some(Reason::KubepodsOom),
+        "a lower level is not in force"
+    );
+    assert_eq!(reason_after(4, none), Some(Reason::KubepodsOom));
+}
