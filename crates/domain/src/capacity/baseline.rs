@@ -39,7 +39,9 @@ pub(super) fn baseline(
         // this request has dropped that from the marker of the write, and what is stored still says it.
         (_, None) if is_marked(resource, now, given) => return Err(Why::AboveCapacity),
         _ if is_above_capacity(resource, now, write.new) => {
-            (saved.ok_or(Why::AboveCapacity)?, Some(Why::AboveCapacity))
+            let unheard = unheard(resource, write, given).filter(|_| !write.is_sync());
+            let raw = unheard.or(saved).ok_or(Why::AboveCapacity)?;
+            (raw, Some(Why::AboveCapacity))
         }
         _ if write.is_sync() => (now, None),
         _ if stored != Some(now) => (now, Some(Why::ForeignWriter)),
@@ -68,6 +70,14 @@ fn is_above_capacity(resource: Resource, now: u64, state: &NodeState) -> bool {
     capacity
         .and_then(|capacity| amount(resource, capacity))
         .is_some_and(|capacity| now > capacity)
+}
+
+/// What is stored, if it is not what the marker says we wrote: told while we were away, and hidden by a value that says
+/// nothing.
+fn unheard(resource: Resource, write: &Write<'_>, given: &Given<'_>) -> Option<u64> {
+    let written = given.marker?.value(resource)?;
+    let stored = write.old.amount(resource)?;
+    (stored != written && !is_above_capacity(resource, stored, write.new)).then_some(stored)
 }
 
 /// True if the floor policy put another value in the place of the one that the kubelet sent.

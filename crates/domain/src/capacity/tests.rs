@@ -444,6 +444,21 @@ fn what_exceeds_capacity_is_not_raw_whoever_carries_it(#[case] writer: Writer) {
     assert!(decision.outcomes.cpu.why.contains(&Why::AboveCapacity));
 }
 
+/// The kubelet told of 3 CPUs while we were away, and then somebody sets 12 on a node of 4. A kubelet's own sync above capacity
+/// is another webhook's work, and so may be what is stored.
+#[rstest]
+#[case::others(Writer::Other, 3000)]
+#[case::kubelet(Writer::Kubelet, 4000)]
+fn what_exceeds_capacity_hides_nothing_that_was_told_unheard(#[case] writer: Writer, #[case] raw: u64) {
+    let mut old = amplified();
+    old.allocatable.cpu = Some("3".parse().unwrap());
+    let new = synced(old.clone(), "12");
+    let hint = found(150, Freshness::Fresh);
+    let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
+    assert_eq!(decision.outcomes.cpu.raw, Some(raw));
+    assert!(decision.outcomes.cpu.why.contains(&Why::AboveCapacity));
+}
+
 #[test]
 fn what_exceeds_capacity_and_was_never_raw_here_is_left_alone() {
     let mut node = with_ratio(state("6", "8Gi"), r#"{"cpu":1.5}"#);

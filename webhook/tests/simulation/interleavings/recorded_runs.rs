@@ -125,3 +125,27 @@ fn a_forged_raw_value_lessens_what_pods_hold() {
     };
     run.check().unwrap();
 }
+
+/// The kubelet tells of less while nobody answers, and somebody sets more than the node has before a replica without policies.
+#[test]
+fn a_value_above_capacity_hides_nothing_that_the_kubelet_told_unheard() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Outage {
+                replica: 1,
+                is_over: false,
+            },
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Route(1),
+            ModelStep::Machine(2),
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Route(0),
+            ModelStep::StartBlind(0),
+            ModelStep::Others(Others::Edit(4)),
+            ModelStep::Sync { lag: 2 },
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
