@@ -179,17 +179,18 @@ pub(super) fn behind_value(mut text: &[u8]) -> &[u8] {
 }
 
 /// How far it is to the next quote, backslash or control character, eight bytes at a time.
-fn plain(text: &[u8]) -> usize {
+pub(super) fn plain(text: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
-    // The highest bit of each byte that was zero, and perhaps of bytes above the lowest such.
-    let zeros = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes;
+    // With this bit turned round, a quote comes right behind the control characters, which stay among themselves.
+    const TURNED: u8 = b'"' ^ 0x20;
+    // The highest bit of each byte that is below that limit, and perhaps of bytes above the lowest such.
+    let below = |bytes: u64, limit: u8| bytes.wrapping_sub(ONES * u64::from(limit)) & !bytes;
     let (blocks, tail) = text.as_chunks::<8>();
     for (index, block) in blocks.iter().enumerate() {
         let block = u64::from_le_bytes(*block);
-        let controls = block.wrapping_sub(ONES * 0x20) & !block;
-        let quotes = zeros(block ^ (ONES * u64::from(b'"')));
-        let escapes = zeros(block ^ (ONES * u64::from(b'\\')));
-        let marks = (controls | quotes | escapes) & (ONES << 7);
+        let quotes_and_controls = below(block ^ (ONES * u64::from(TURNED)), 0x21);
+        let escapes = below(block ^ (ONES * u64::from(b'\\')), 1);
+        let marks = (quotes_and_controls | escapes) & (ONES << 7);
         if marks != 0 {
             return index * 8 + marks.trailing_zeros() as usize / 8;
         }

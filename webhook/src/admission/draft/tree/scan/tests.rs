@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 use serde::de::IgnoredAny;
 
-use super::*;
+use super::{lexical::plain, *};
 use crate::admission::draft::Fields as _;
 
 /// What the library says about the same text.
@@ -185,6 +185,24 @@ fn any_text() -> impl Strategy<Value = String> {
         "{}",
     ]);
     proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+#[test]
+fn every_byte_is_plain_or_not_at_every_place_of_a_block() {
+    for byte in 0..=u8::MAX {
+        let is_plain = byte >= 0x20 && byte != b'"' && byte != b'\\';
+        for at in 0..17 {
+            for others in [b' ', b'!', b'a', 0x7f, 0x80, 0xff] {
+                let mut text = [others; 17];
+                text[at] = byte;
+                assert_eq!(
+                    plain(&text),
+                    if is_plain { 17 } else { at },
+                    "{byte:#x} among {others:#x}"
+                );
+            }
+        }
+    }
 }
 
 proptest! {
