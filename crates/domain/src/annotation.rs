@@ -27,10 +27,10 @@ impl<T: FromStr> Annotation<T> {
     }
 
     /// The same, but for the parsing where `known` has that text.
-    pub fn parse_unless(text: String, known: Option<&Self>) -> Self {
-        match known.filter(|known| known.text() == text) {
+    pub fn parse_unless(text: impl AsRef<str> + Into<String>, known: Option<&Self>) -> Self {
+        match known.filter(|known| known.text() == text.as_ref()) {
             Some(known) => known.clone(),
-            None => Self::parse(text),
+            None => Self::parse(text.into()),
         }
     }
 }

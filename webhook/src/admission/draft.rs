@@ -17,7 +17,7 @@ mod rewrite_each;
 mod tree;
 mod written;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use headroom_rules::explain::{Explanation, Mark};
 use serde::de::DeserializeOwned;
@@ -48,6 +48,10 @@ pub trait Fields {
     /// If the value has another shape than `T`, or holds a number that no float can represent or an escape that stands
     /// for no character.
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error>;
+
+    /// The text at `path`, borrowed where it has no escapes; `None` where something else is, or an escape that stands for no
+    /// character.
+    fn read_text(&self, path: &[&str]) -> Option<Cow<'_, str>>;
 
     /// The names of the members of the object at `path`; nothing for other values.
     fn names(&self, path: &[&str]) -> Vec<&str>;
@@ -264,6 +268,14 @@ impl<'a> Draft<'a> {
 impl Fields for Draft<'_> {
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
         self.find(path).read()
+    }
+
+    fn read_text(&self, path: &[&str]) -> Option<Cow<'_, str>> {
+        match self.find(path) {
+            PathValue::Written(value, _) => value.as_str().map(Cow::Borrowed),
+            PathValue::Stored(tree) => tree.read_text(&[]),
+            PathValue::Nothing | PathValue::Edited(..) | PathValue::EditedElements(..) => None,
+        }
     }
 
     fn names(&self, path: &[&str]) -> Vec<&str> {

@@ -24,7 +24,10 @@ pub struct Annotations {
 
 impl Annotations {
     /// Those whose texts `get` returns by name. What `known` has with the same text is not parsed again.
-    pub fn read(mut get: impl FnMut(&'static str) -> Option<String>, known: &Self) -> Self {
+    pub fn read<S: AsRef<str> + Into<String>>(
+        mut get: impl FnMut(&'static str) -> Option<S>,
+        known: &Self,
+    ) -> Self {
         let Self {
             ratio,
             raw,
@@ -75,7 +78,10 @@ impl Annotations {
     }
 }
 
-fn read<T: FromStr>(text: Option<String>, known: Option<&Annotation<T>>) -> Option<Annotation<T>> {
+fn read<T: FromStr>(
+    text: Option<impl AsRef<str> + Into<String>>,
+    known: Option<&Annotation<T>>,
+) -> Option<Annotation<T>> {
     text.map(|text| Annotation::parse_unless(text, known))
 }
 

@@ -184,6 +184,20 @@ impl<'a> Tree<'a> {
         serde_json::from_str(self.text).map_err(shortened)
     }
 
+    /// The text that it is; `None` if it is something else.
+    fn string(&self) -> Option<Cow<'a, str>> {
+        let Some(quoted) = self.text.strip_prefix('"') else {
+            // What is too wide to be read is found out, whatever it was to be read as.
+            self.readable().ok()?;
+            return None;
+        };
+        scan::passed(self.text.len());
+        if quoted.contains('\\') {
+            return serde_json::from_str(self.text).ok().map(Cow::Owned);
+        }
+        quoted.strip_suffix('"').map(Cow::Borrowed)
+    }
+
     /// Told of each reading of all of it.
     pub(super) fn readable(&self) -> Result<(), serde_json::Error> {
         if scan::is_wide(self.text) {
@@ -254,6 +268,10 @@ impl<'a> Members<'a> {
 impl Fields for Tree<'_> {
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
         self.get(path).map_or(Ok(None), Tree::parsed)
+    }
+
+    fn read_text(&self, path: &[&str]) -> Option<Cow<'_, str>> {
+        self.get(path)?.string()
     }
 
     fn names(&self, path: &[&str]) -> Vec<&str> {

@@ -1,5 +1,7 @@
 //! Reads fields of a Node for the node endpoints, from an object as it came or from a draft with writes on top.
 
+use std::borrow::Cow;
+
 use headroom_domain::{
     capacity::{Annotations, NodeState},
     hint::Machine,
@@ -8,7 +10,7 @@ use headroom_domain::{
     quantity::Quantity,
     resource::{PerResource, Resource},
 };
-use serde_json::Value;
+use serde_json::Number;
 
 use crate::{
     admission::{
@@ -44,17 +46,14 @@ pub(super) fn annotation_field(key: &str) -> String {
 }
 
 /// An annotation's value; anything but text is not one.
-pub(super) fn annotation(fields: &impl Fields, key: &str) -> Option<String> {
-    fields.read(&annotation_path(key)).ok().flatten()
+pub(super) fn annotation<'f>(fields: &'f impl Fields, key: &str) -> Option<Cow<'f, str>> {
+    fields.read_text(&annotation_path(key))
 }
 
 /// The Node's UID, empty if it has none yet.
 pub(super) fn uid(fields: &impl Fields) -> String {
-    fields
-        .read(&["metadata", "uid"])
-        .ok()
-        .flatten()
-        .unwrap_or_default()
+    let uid = fields.read_text(&["metadata", "uid"]);
+    uid.unwrap_or_default().into_owned()
 }
 
 /// The Node's labels; what cannot be read counts as none.
@@ -68,7 +67,7 @@ pub(super) fn labels(fields: &impl Fields) -> Labels {
 
 /// The resource version of an object as it is stored; 0 where it has none.
 pub(super) fn version(fields: &impl Fields) -> u64 {
-    let version: Option<String> = fields.read(&["metadata", "resourceVersion"]).ok().flatten();
+    let version = fields.read_text(&["metadata", "resourceVersion"]);
     version
         .and_then(|version| version.parse().ok())
         .unwrap_or_default()
@@ -82,10 +81,7 @@ pub(super) fn guarded_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
 
 /// True if the Node's kubelet tells in a pod's status what it has set aside.
 pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
-    let version: Option<String> = fields
-        .read(&["status", "nodeInfo", "kubeletVersion"])
-        .ok()
-        .flatten();
+    let version = fields.read_text(&["status", "nodeInfo", "kubeletVersion"]);
     object::tells_allocated(&version.unwrap_or_default())
 }
 
@@ -104,9 +100,8 @@ pub(super) fn state(fields: &impl Fields, known: &Annotations) -> NodeState {
 /// What an object in that state says of its machine.
 pub(super) fn machine(fields: &impl Fields, state: &NodeState) -> Machine {
     let is_pressed = |condition: &Tree<'_>| {
-        let text = |name: &str| condition.read::<String>(&[name]).ok().flatten();
-        text("type").is_some_and(|kind| kind == "MemoryPressure")
-            && text("status").is_some_and(|status| status == "True")
+        let has_text = |name, text| condition.read_text(&[name]).is_some_and(|own| own == text);
+        has_text("type", "MemoryPressure") && has_text("status", "True")
     };
     let has_memory_pressure =
         fields.with_elements(&CONDITIONS, |conditions| conditions.iter().any(is_pressed));
@@ -133,20 +128,19 @@ pub(super) fn policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<(Policy,
 
 /// A quantity: text, or a number as people write it.
 pub(super) fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> Option<Quantity> {
-    match fields.read(&["status", list, resource.name()]).ok()?? {
-        Value::String(text) => text.trim().parse().ok(),
-        Value::Number(number) => number.to_string().parse().ok(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    let path = ["status", list, resource.name()];
+    if let Some(text) = fields.read_text(&path) {
+        return text.trim().parse().ok();
     }
+    let number: Number = fields.read(&path).ok()??;
+    number.to_string().parse().ok()
 }
 
 /// `lastHeartbeatTime` of the Ready condition, as written.
 pub(super) fn ready_heartbeat(fields: &impl Fields) -> Option<String> {
-    let is_ready = |condition: &&Tree<'_>| {
-        let kind: Option<String> = condition.read(&["type"]).ok().flatten();
-        kind.is_some_and(|kind| kind == "Ready")
-    };
+    let is_ready = |condition: &&Tree<'_>| condition.read_text(&["type"]).is_some_and(|kind| kind == "Ready");
     fields.with_elements(&CONDITIONS, |conditions| {
-        conditions.iter().find(is_ready)?.read(&[HEARTBEAT]).ok()?
+        let heartbeat = conditions.iter().find(is_ready)?.read_text(&[HEARTBEAT])?;
+        Some(heartbeat.into_owned())
     })
 }

@@ -71,5 +71,6 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
 /// The annotation's new value, if the request sets or changes it.
 fn written(draft: &Draft<'_>, key: &str) -> Option<String> {
     let stored = draft.old().and_then(|old| node_fields::annotation(old, key));
-    node_fields::annotation(draft, key).filter(|value| stored.as_ref() != Some(value))
+    let value = node_fields::annotation(draft, key).filter(|value| stored.as_ref() != Some(value))?;
+    Some(value.into_owned())
 }

@@ -104,8 +104,8 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
 /// True if the object has a condition of ours, or none, or one that does not say what it is.
 fn may_have_ours(draft: &Draft<'_>) -> bool {
     let is_others = |condition: &Tree<'_>| {
-        let kind = condition.read::<String>(&["type"]).ok().flatten();
-        kind.is_some_and(|kind| !OURS.contains(&kind.as_str()))
+        let kind = condition.read_text(&["type"]);
+        kind.is_some_and(|kind| !OURS.contains(&kind.as_ref()))
     };
     draft.with_elements(&CONDITIONS, |conditions| {
         conditions.is_empty() || !conditions.iter().all(is_others)

@@ -79,7 +79,7 @@ fn above_hint(ctx: &NodeCtx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<
     let stored = draft
         .old()
         .and_then(|old| node_fields::annotation(old, names::HINT));
-    let stored = stored.map(Annotation::parse);
+    let stored = stored.map(|text| Annotation::parse(text.into_owned()));
     let hint = ctx.store.hint(&HintQuery {
         node: &ctx.request.name,
         uid: &node_fields::uid(draft),
