@@ -146,6 +146,9 @@ impl<'a> Tree<'a> {
 
     /// True if it is this value; also false if it cannot be read.
     pub fn is_value(&self, value: &Value) -> bool {
+        if let Value::String(text) = value {
+            return self.string().is_some_and(|own| own == *text);
+        }
         if !equal::is_comparable(value) {
             return self.to_value().is_ok_and(|own| own == *value);
         }
@@ -192,10 +195,12 @@ impl<'a> Tree<'a> {
             return None;
         };
         scan::passed(self.text.len());
-        if quoted.contains('\\') {
-            return serde_json::from_str(self.text).ok().map(Cow::Owned);
+        let quoted = quoted.strip_suffix('"')?;
+        if !quoted.contains('\\') {
+            return Some(Cow::Borrowed(quoted));
         }
-        quoted.strip_suffix('"').map(Cow::Borrowed)
+        let text = unescaped(quoted).or_else(|| serde_json::from_str(self.text).ok());
+        text.map(Cow::Owned)
     }
 
     /// Told of each reading of all of it.
@@ -210,6 +215,20 @@ impl<'a> Tree<'a> {
         scan::passed(self.text.len());
         Ok(())
     }
+}
+
+/// A text without the backslashes before quotes and backslashes, as in JSON that is an annotation; `None` where it has other
+/// escapes.
+fn unescaped(quoted: &str) -> Option<String> {
+    let mut text = Vec::with_capacity(quoted.len());
+    let mut bytes = quoted.bytes();
+    while let Some(byte) = bytes.next() {
+        text.push(match byte {
+            b'\\' => bytes.next().filter(|escaped| matches!(escaped, b'"' | b'\\'))?,
+            _ => byte,
+        });
+    }
+    String::from_utf8(text).ok()
 }
 
 /// The error in not too many words.

@@ -25,6 +25,36 @@ fn a_value_is_found_by_its_path_on_every_level() {
 }
 
 #[test]
+fn text_is_read_and_compared_whatever_is_escaped_in_it() {
+    for text in [
+        r#""""#,
+        r#""plain""#,
+        r#""{\"cpu\":1}""#,
+        r#""\\\"\\""#,
+        r#""\n\u0041é\"""#,
+        r#""\ud83d\ude00""#,
+        r#""\ud83d""#,
+    ] {
+        let expected = serde_json::from_str::<String>(text).ok();
+        let tree = tree(text);
+        assert_eq!(tree.read_text(&[]).as_deref(), expected.as_deref(), "{text}");
+        let is_value = |text: &str| tree.is_value(&text.into());
+        assert_eq!(
+            is_value(expected.as_deref().unwrap_or_default()),
+            expected.is_some()
+        );
+        assert!(!is_value(text) && !tree.is_value(&json!(0)));
+    }
+    for text in ["1", "null", "{}", r#"["a"]"#] {
+        assert!(tree(text).read_text(&[]).is_none() && !tree(text).is_value(&text.into()));
+    }
+    assert_eq!(
+        tree(r#"{"a":{"b":"c"}}"#).read_text(&["a", "b"]).as_deref(),
+        Some("c")
+    );
+}
+
+#[test]
 fn the_elements_of_an_array_are_found_in_order() {
     let array = tree(r#"[ {"a":[1]} , "x", null,[],{} ]"#);
     let values: Vec<Value> = array
