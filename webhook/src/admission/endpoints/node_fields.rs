@@ -14,7 +14,7 @@ use serde_json::Number;
 
 use crate::{
     admission::{
-        draft::{Fields, Tree},
+        draft::{Draft, Fields, Tree},
         endpoint::{Ctx, Endpoint, Step},
     },
     store::{
@@ -88,12 +88,29 @@ pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
 /// What the capacity rules read. What cannot be read counts as missing, never as an error. Annotations that `known` has
 /// with the same text are not parsed again.
 pub(super) fn state(fields: &impl Fields, known: &Annotations) -> NodeState {
+    let annotations = Annotations::read(|key| annotation(fields, key), known);
+    state_with(fields, annotations)
+}
+
+/// The same of the stored object and of a draft that replaces it. Annotations that are the stored ones are read once.
+pub(super) fn states(old: &Tree<'_>, draft: &Draft<'_>, known: &Annotations) -> (NodeState, NodeState) {
+    let new = state(draft, known);
+    let old = if draft.is_as_stored(&["metadata", "annotations"]) {
+        state_with(old, new.annotations.clone())
+    } else {
+        state(old, known)
+    };
+    (old, new)
+}
+
+/// The state of an object that has these annotations.
+fn state_with(fields: &impl Fields, annotations: Annotations) -> NodeState {
     let quantities = |list: &str| PerResource::from_fn(|resource| quantity(fields, list, resource));
     NodeState {
         allocatable: quantities("allocatable"),
         capacity: quantities("capacity"),
         ready_heartbeat: ready_heartbeat(fields),
-        annotations: Annotations::read(|key| annotation(fields, key), known),
+        annotations,
     }
 }
 

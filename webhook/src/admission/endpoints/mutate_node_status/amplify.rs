@@ -38,8 +38,7 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     // What the watch brought is parsed, and mostly what this write is based on.
     let (stored, none) = (ctx.store.stored(name), Annotations::default());
     let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
-    let old = node_fields::state(old, known);
-    let new = node_fields::state(draft, &old.annotations);
+    let (old, new) = node_fields::states(old, draft, known);
     let uid = node_fields::uid(draft);
     let writer = match names::node_of_user(&ctx.request.user.name) {
         Some(own) if own == name => Writer::Kubelet,
