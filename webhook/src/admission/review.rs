@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use headroom_domain::field::Cause;
-use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 
 use crate::admission::{
     draft::{Fields as _, Notes, Tree},
@@ -244,7 +245,7 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<ResponseStatus<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<ByteString>,
+    patch: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
     #[serde(skip_serializing_if = "is_empty")]
@@ -298,7 +299,7 @@ pub fn encode(
 ) -> Result<Vec<u8>, AdmissionError> {
     let (status, patch) = match verdict {
         ReviewVerdict::Allowed(patch) if patch.0.is_empty() => (None, None),
-        ReviewVerdict::Allowed(patch) => (None, Some(ByteString(json(patch, USUAL_ANSWER)?))),
+        ReviewVerdict::Allowed(patch) => (None, Some(in_base64(&json(patch, USUAL_ANSWER)?)?)),
         ReviewVerdict::Denied(refusal) => {
             let DenialStyle { code, reason } = refusal.style();
             let status = ResponseStatus {
@@ -323,9 +324,21 @@ pub fn encode(
             warnings: &notes.warnings,
         },
     };
-    let patch = answer.response.patch.as_ref().map_or(0, |patch| patch.0.len());
-    // Base64 makes four bytes of three.
-    json(&answer, USUAL_ANSWER + patch / 3 * 4)
+    let patch = answer
+        .response
+        .patch
+        .as_ref()
+        .map_or(0, |patch| patch.get().len());
+    json(&answer, USUAL_ANSWER + patch)
+}
+
+/// Bytes as text in base64. Nothing in it has to be escaped, so the text is JSON as it is.
+fn in_base64(bytes: &[u8]) -> Result<Box<RawValue>, AdmissionError> {
+    let mut quoted = String::with_capacity(bytes.len().div_ceil(3) * 4 + 2);
+    quoted.push('"');
+    BASE64_STANDARD.encode_string(bytes, &mut quoted);
+    quoted.push('"');
+    RawValue::from_string(quoted).map_err(AdmissionError::Encode)
 }
 
 /// The JSON of a value that is expected to have about that many bytes.
@@ -350,6 +363,7 @@ fn details<'a>(request: &'a Request, refusal: &Refusal) -> Option<StatusDetails<
 mod tests {
     use headroom_domain::field;
     use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
+    use k8s_openapi::ByteString;
     use proptest::prelude::*;
     use rstest::rstest;
     use serde_json::{Value, json};
