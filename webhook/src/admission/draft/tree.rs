@@ -152,7 +152,7 @@ impl<'a> Tree<'a> {
         if !equal::is_comparable(value) {
             return self.to_value().is_ok_and(|own| own == *value);
         }
-        self.readable().is_ok() && equal::is_equal(self.text, value).unwrap_or_default()
+        self.readable().is_ok() && equal::is_equal(self.text, value)
     }
 
     fn member(&self, name: &str) -> Option<&Self> {
