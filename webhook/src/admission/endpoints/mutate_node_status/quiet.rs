@@ -198,3 +198,35 @@ fn is_same_hint(was: &str, is: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const MARKER: &str = r#"{"at":"t0","cpu":"6","from":{},"uid":"u"}"#;
+
+    #[rstest]
+    #[case::the_same(MARKER, true)]
+    #[case::another_heartbeat(r#"{"at":"t1","cpu":"6","from":{},"uid":"u"}"#, true)]
+    #[case::no_heartbeat(r#"{"cpu":"6","from":{},"uid":"u"}"#, true)]
+    #[case::in_other_words(r#"{"uid":"u", "cpu":"\u0036","from":{},"at":7}"#, true)]
+    #[case::another_value(r#"{"at":"t1","cpu":"7","from":{},"uid":"u"}"#, false)]
+    #[case::a_member_more(r#"{"at":"t1","cpu":"6","from":{},"uid":"u","x":0}"#, false)]
+    #[case::an_escaped_quote(r#"{"at":"t1\","cpu":"6","from":{},"uid":"u"}"#, false)]
+    #[case::a_line_break("{\"at\":\"t\n1\",\"cpu\":\"6\",\"from\":{},\"uid\":\"u\"}", false)]
+    #[case::no_marker(r#"{"at":"t1""#, false)]
+    fn a_marker_is_the_same_whatever_heartbeat_it_has(#[case] other: &str, #[case] is_same: bool) {
+        assert_eq!(is_same_marker(MARKER, other), is_same);
+        assert_eq!(is_same_marker(other, MARKER), is_same);
+    }
+
+    #[test]
+    fn markers_that_cannot_be_read_are_not_the_same() {
+        let cut = |at: &str| format!(r#"{{"at":"{at}","cpu":"6""#);
+        assert!(!is_same_marker(&cut("t0"), &cut("t1")));
+        let long = |at: &str| MARKER.replace("t0", at) + &" ".repeat(annotation::LONGEST);
+        assert!(!is_same_marker(&long("t0"), &long("t1")));
+    }
+}
