@@ -27,7 +27,7 @@ use xtask::terminal::{print, span};
 
 use self::{
     run::BrakeTestbed,
-    series::{Plan, Series},
+    series::{Series, SeriesPlan},
 };
 use super::{
     criterion::Criterion,
@@ -159,7 +159,7 @@ impl BrakeReaction {
 /// If a part cannot be had or does not do what it must in time.
 pub async fn measure(programs: Programs, runs: u16) -> Result<BrakeReactionReport> {
     let mut scene = BrakeTestbed::start(programs, &["webhook"]).await?;
-    let plan = Plan {
+    let plan = SeriesPlan {
         runs,
         prefix: "braked",
         disturbance: "others contended for the CPUs before the load came",

@@ -25,7 +25,7 @@ use xtask::terminal::{print, span};
 use super::{
     RUN, SATURATION_S, STARTING, period,
     run::{BrakeTestbed, Subject},
-    series::{Plan, Series},
+    series::{Series, SeriesPlan},
 };
 use crate::{
     criterion::Criterion,
@@ -155,7 +155,7 @@ impl PrimaryCutOff {
 /// If a part cannot be had or does not do what it must in time.
 pub async fn measure(programs: Programs, runs: u16) -> Result<CutOffReport> {
     let mut scene = BrakeTestbed::start(programs, &REPLICAS).await?;
-    let plan = Plan {
+    let plan = SeriesPlan {
         runs,
         prefix: "cut",
         disturbance: "others contended for the CPUs, or the brake came before the cut",

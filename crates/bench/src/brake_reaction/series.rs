@@ -25,7 +25,7 @@ pub(super) struct Series<R> {
 
 /// A series that is to be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan<R> {
+pub(super) struct SeriesPlan<R> {
     /// How many runs.
     pub(super) runs: u16,
     /// What the names of its nodes begin with.
@@ -36,7 +36,7 @@ pub(super) struct Plan<R> {
     pub(super) line: fn(&R) -> String,
 }
 
-impl<R> Plan<R> {
+impl<R> SeriesPlan<R> {
     /// Measures. A run gets the name of its node and when the load is to come in a period; it gives `None` if it was disturbed.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ fn cpu_time() -> Result<CpuTime> {
 mod tests {
     use super::*;
 
-    fn plan(runs: u16) -> Plan<f64> {
-        Plan {
+    fn plan(runs: u16) -> SeriesPlan<f64> {
+        SeriesPlan {
             runs,
             prefix: "n",
             disturbance: "others contended",

@@ -272,6 +272,22 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_spans_no_more_frames_than_it_has() {
+        let from = |first: u64| {
+            let mut history = History::new(3);
+            for index in [100, 101, 102] {
+                history.push(index, 1, true);
+            }
+            history.slots[0].index = first;
+            history
+        };
+        assert!(from(100).is_sound(3, 102));
+        assert!(!from(99).is_sound(3, 102));
+        assert!(!from(100).is_sound(3, 101), "a frame that is yet to come");
+        assert!(!from(100).is_sound(4, 102), "another ring");
+    }
+
+    #[test]
     fn a_climb_over_more_frames_than_given_does_not_count() {
         let mut peaks = vec![10_u64];
         peaks.extend([20; 7]);

@@ -42,6 +42,14 @@ fn a_large_reservation_gives_an_empty_node_nothing() {
     );
 }
 
+#[test]
+fn a_history_that_is_not_whole_yet_is_a_reason() {
+    let slack = cpu(1000, 20_000, 20_000);
+    let reasons = |valid_frames| target(&slack, valid_frames, 288, BOUNDS, false).reasons;
+    assert_eq!(reasons(288), [Reason::Slack]);
+    assert_eq!(reasons(287), [Reason::Slack, Reason::Coverage]);
+}
+
 fn view(requests: &[(&str, u64, bool)]) -> View {
     let pod = |&(uid, cpu, is_deleting): &(&str, u64, bool)| {
         (
