@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        decide::fixtures::{POLL, sample},
+        decide::fixtures::{POLL, QUARTER, sample},
         sample::memory::Kills,
     };
 
@@ -208,6 +208,19 @@ mod tests {
             .filter(|quarter| period.observe(&sample(*quarter, 100), Hearing::Every).is_some())
             .collect();
         assert_eq!(ended, [8, 12]);
+    }
+
+    #[test]
+    fn a_sample_that_is_half_a_poll_early_ends_a_period() {
+        let ends_after = |elapsed_ns: u64| {
+            let mut period = period();
+            period.observe(&sample(4, 100), Hearing::Every);
+            let mut early = sample(8, 100);
+            early.at.monotonic_ns = 4 * QUARTER + elapsed_ns;
+            period.observe(&early, Hearing::Every).is_some()
+        };
+        assert!(ends_after(875_000_000));
+        assert!(!ends_after(874_999_999));
     }
 
     #[test]
