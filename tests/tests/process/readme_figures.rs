@@ -19,6 +19,7 @@ struct Origin {
 
 const TRACES: &str = "2026-11-22-estimator-traces";
 const REACTION: &str = "2026-11-22-brake-reaction-calm";
+const STOPPED: &str = "2026-11-27-a-stopped-primary-on-a-calm-machine";
 const WAKE_UPS: &str = "2026-11-24-wake-ups-on-need";
 const MEMORY: &str = "2026-11-27-memory-of-the-agent";
 const FLEET: &str = "2026-11-23-fleet-on-a-quiet-machine";
@@ -53,6 +54,8 @@ static FIGURES: &[Origin] = &[
         "at most 12.5 s",
     ),
     origin("20 runs", REACTION, "20 runs", "20 runs"),
+    origin("10.81 s", STOPPED, "| primary stopped half-way", "**10.81 s**"),
+    origin("12.5 s", STOPPED, "| primary stopped half-way", "at most 12.5 s"),
     origin(
         "1.19 %",
         WAKE_UPS,

@@ -149,3 +149,21 @@ fn a_value_above_capacity_hides_nothing_that_the_kubelet_told_unheard() {
     };
     run.check().unwrap();
 }
+
+/// A pod holds more than a smaller machine may offer, and somebody writes that more was written than is stored.
+#[test]
+fn a_forged_written_value_counts_for_what_pods_hold() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(2))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Pods(PodChange::Bind(6)),
+            ModelStep::Pods(PodChange::Admit),
+            ModelStep::Machine(3),
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Forge(Forgery::Written),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}

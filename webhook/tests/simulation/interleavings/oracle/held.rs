@@ -59,9 +59,8 @@ impl Oracle {
             .map(|policy| policy.bounds.get(resource).max.0);
         let caps: BTreeSet<u32> = maxima.chain(self.ratios(resource)).chain([1_000]).collect();
         let was_held = self.held.get(resource);
-        // What the marker says was written counts for what pods hold, of whatever it says was raw.
-        let recorded = *self.recorded.get(resource);
-        let forged = recorded.filter(|marker| self.forged.get(resource).contains(&marker.raw));
+        // What a forged marker says was written counts for what pods hold, of whatever it says was raw.
+        let forged = self.recorded.get(resource).filter(|_| self.was_forged(resource));
         let is_held_of = |truth: u64| {
             let (needed, fit) = (covering(admitted, truth), covering(fit, truth).min(stored));
             let is_cap = || {
