@@ -95,16 +95,15 @@ impl ModelWorld {
     pub(super) fn believe_without_marker(&mut self, node: &Value) {
         for resource in Resource::ALL {
             let fits = |raw: &u64| *raw <= amount_in(node, "capacity", resource);
-            let (raw, stored) = (
-                raw_of_annotation(node, resource).filter(fits),
-                allocatable(node, resource),
-            );
+            let annotated = raw_of_annotation(node, resource);
+            let (raw, stored) = (annotated.filter(fits), allocatable(node, resource));
             let ratio = own_cents(node, resource).unwrap_or(100);
             let is_unknown = raw.is_none_or(|raw| times(raw, ratio) != stored);
             if is_unknown && !self.oracle.truths(resource).contains(&stored) {
                 self.oracle.forged(resource, stored);
             }
-            if let Some(raw) = raw {
+            // On a larger machine it may be what that one has.
+            if let Some(raw) = annotated {
                 self.oracle.forged(resource, raw);
             }
         }

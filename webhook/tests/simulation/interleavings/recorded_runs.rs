@@ -167,3 +167,34 @@ fn a_forged_written_value_counts_for_what_pods_hold() {
     };
     run.check().unwrap();
 }
+
+/// Somebody takes the marker away from a machine that has less than its raw annotation says, and the next one has more.
+#[test]
+fn a_raw_annotation_without_a_marker_counts_on_a_machine_that_has_as_much() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Policy {
+                policy: 1,
+                replica: None,
+            },
+            ModelStep::Machine(3),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Outage {
+                replica: 0,
+                is_over: false,
+            },
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Hint {
+                cents: 0,
+                replica: None,
+                is_of_old_life: false,
+                exclusive: 0,
+            },
+            ModelStep::Forge(Forgery::Nothing),
+            ModelStep::Machine(5),
+            ModelStep::Sync { lag: 0 },
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
