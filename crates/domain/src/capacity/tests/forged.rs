@@ -50,6 +50,28 @@ fn no_saved_raw_value_above_capacity_is_used() {
     assert_eq!(recorded_raw(&node, "u1").cpu, None);
 }
 
+/// Whoever may patch nodes and write their status gains nothing by both: a value above capacity leaves as raw what a write that
+/// changes nothing does.
+#[rstest]
+#[case::stored_is_above_capacity("4", 4000)]
+#[case::stored_is_not("8", 6000)]
+fn a_forged_marker_gains_nothing_by_a_value_above_capacity(#[case] capacity: &str, #[case] raw: u64) {
+    let mut old = amplified();
+    old.capacity.cpu = Some(capacity.parse().unwrap());
+    let marker = old
+        .annotations
+        .marker
+        .unwrap()
+        .text()
+        .replace(r#""cpu":"6""#, r#""cpu":"5""#);
+    old.annotations.marker = Some(marker.into());
+    let hint = found(150, Freshness::Fresh);
+    for new in [old.clone(), synced(old.clone(), "12")] {
+        let decision = decided(&policy(Mode::Auto), Some(&hint), Writer::Other, &old, &new);
+        assert_eq!(decision.outcomes.cpu.raw, Some(raw), "{new:?}");
+    }
+}
+
 #[test]
 fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
     let mut forged = found(200, Freshness::Hold);
