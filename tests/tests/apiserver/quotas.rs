@@ -338,3 +338,29 @@ async fn hostile_quotas_are_refused_with_field_and_value() {
     let (status, answer) = replicas.send_text(Method::POST, "", keys.to_owned()).await;
     assert_eq!(status, 422, "the last of two members counts: {answer}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quotas_that_kubernetes_would_not_store_are_refused_before_they_are_read() {
+    let replicas = QuotaStand::start().await;
+    let mut many = quota("many", None, &amounts(1, 9), &[("parent", ROOT)]);
+    many["metadata"]["annotations"] = json!({format!("{DOMAIN}/namespaces"): "n".repeat(256 << 10)});
+    let above = "p".repeat(64);
+    let long = quota("long", Some(&above), &amounts(1, 9), &[]);
+    for (object, field, reason) in [
+        (
+            many,
+            format!("metadata.annotations[{DOMAIN}/namespaces]"),
+            "all annotations together may not be more than 262144 bytes",
+        ),
+        (
+            long,
+            format!("metadata.labels[{DOMAIN}/parent]"),
+            "must be no more than 63 bytes",
+        ),
+    ] {
+        let (status, answer) = replicas.send(Method::POST, "", &object).await;
+        let message = answer["message"].as_str().unwrap_or_default();
+        let is_told = message.contains(&format!("{field}: invalid value ")) && message.ends_with(reason);
+        assert_eq!((status, is_told), (400, true), "{message}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What the endpoints of ElasticQuotas read of a request, and how they refuse.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use headroom_kit::gate::{Gate, GateSet};
 use headroom_rules::{
@@ -38,6 +38,13 @@ pub(super) type QuotaCtx<'a> = Ctx<'a, dyn QuotaLookup>;
 /// How long a quota waits for the parent that it names, or its removal for the parts that go: they stand in one file, and
 /// other replicas may have answered for them. The API server gives either of the two calls for a quota five seconds.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The most bytes of all annotations of an object together. Kubernetes stores no more
+/// (`TotalAnnotationSizeLimitB` of `k8s.io/apimachinery/pkg/api/validation`), and says so after admission.
+const MOST_ANNOTATIONS: usize = 256 << 10;
+/// The most bytes of a label's value. Kubernetes stores no more (`LabelValueMaxLength` of
+/// `k8s.io/apimachinery/pkg/util/validation`).
+const LONGEST_LABEL: usize = 63;
 
 /// A part of a quota may name fewer resources than its parent.
 pub(super) static FEWER_KEYS: Gate = Gate::alpha(
@@ -90,11 +97,14 @@ pub(super) fn parts(request: &Request, object: &impl Fields) -> Result<QuotaPart
     let metadata = |name| read(object, &["metadata", name]);
     let name: Option<String> = read(object, &["metadata", "name"])?;
     let mark: Option<Value> = read(object, &["metadata", "deletionTimestamp"])?;
+    let (labels, annotations) = (metadata("labels")?, metadata("annotations")?);
+    let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
+    check_lengths(&labels, &annotations)?;
     Ok(QuotaParts {
         namespace: request.namespace.clone(),
         name: name.unwrap_or_else(|| request.name.clone()),
-        labels: metadata("labels")?.unwrap_or_default(),
-        annotations: metadata("annotations")?.unwrap_or_default(),
+        labels,
+        annotations,
         spec: QuotaSpec {
             min: amounts(object, &["spec", "min"])?,
             max: amounts(object, &["spec", "max"])?,
@@ -104,6 +114,38 @@ pub(super) fn parts(request: &Request, object: &impl Fields) -> Result<QuotaPart
         },
         is_going: mark.is_some(),
     })
+}
+
+/// Refuses what Kubernetes does not store, before anything is read of it or said about it: texts in annotations cost many times
+/// their length.
+fn check_lengths(
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+) -> Result<(), Stop> {
+    let denial = |field: String, value: &str, reason: String| {
+        let value = shortened(value);
+        Err(Stop::Denied(Denial::Value { field, value, reason }))
+    };
+    if let Some((key, value)) = labels.iter().find(|(_, value)| value.len() > LONGEST_LABEL) {
+        let field = format!("metadata.labels[{}]", shortened(key));
+        return denial(
+            field,
+            value,
+            format!("must be no more than {LONGEST_LABEL} bytes"),
+        );
+    }
+    let length = |(key, value): (&String, &String)| key.len() + value.len();
+    if annotations.iter().map(length).sum::<usize>() > MOST_ANNOTATIONS {
+        let longest = annotations.iter().max_by_key(|pair| length(*pair));
+        let (key, value) = longest.map_or_else(Default::default, |(key, value)| (shortened(key), &**value));
+        let field = format!("metadata.annotations[{key}]");
+        return denial(
+            field,
+            value,
+            format!("all annotations together may not be more than {MOST_ANNOTATIONS} bytes"),
+        );
+    }
+    Ok(())
 }
 
 fn read<T: DeserializeOwned>(object: &impl Fields, path: &[&str]) -> Result<Option<T>, StepError> {

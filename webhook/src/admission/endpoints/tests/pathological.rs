@@ -15,7 +15,7 @@ use headroom_rules::{
 };
 use tokio::sync::watch;
 
-use self::shapes::{BodyShape, Subject, own_shapes, pod_shapes, shapes, slo_shapes};
+use self::shapes::{BodyShape, Subject, own_shapes, pod_shapes, quota_shapes, shapes, slo_shapes};
 use super::*;
 use crate::{
     admission::{draft::take_passed, endpoint::Colocation},
@@ -45,6 +45,8 @@ const MOST_OF_PODS: Cost = Cost {
     allocations: 65_000,
     ..MOST
 };
+/// Bytes and allocations for a byte of a small quota: one of many resources is refused for each of them.
+const OF_A_QUOTA: (u64, u64) = (48, 2);
 /// Bytes and allocations for a byte of a document under a key of Koordinator's ConfigMap. Empty entries cost the most.
 const OF_A_TEXT: (u64, u64) = (110, 4);
 
@@ -118,6 +120,33 @@ fn pods_reservations_and_bindings_cost_little_more() {
     assert_eq!(found, Vec::<String>::new());
 }
 
+#[test]
+fn quotas_cost_no_more_than_nodes() {
+    let gates = GateSet::parse(gates(), "ElasticQuotaGuaranteeUsage=true").unwrap();
+    let router = Router::new(Options {
+        features: Features::with_gates(gates).shared(),
+        stores: Stores {
+            known: all_known(),
+            ..Stores::default()
+        },
+        ..options(FixtureCluster::default())
+    });
+    let mut found = Vec::new();
+    for path in [
+        "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+        "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+    ] {
+        for shape in quota_shapes() {
+            // Annotations are read up to the length that Kubernetes stores.
+            found.extend(excess(&router, path, &shape, BODY, &MOST));
+            for bytes in [20_000, 100_000, 260_000] {
+                found.extend(excess(&router, path, &shape, bytes, &within(OF_A_QUOTA, bytes)));
+            }
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
 /// The endpoints of pods and Reservations with all of their steps, and every source known.
 fn router_of_pods() -> Router {
     let gates = GateSet::parse(
@@ -128,10 +157,6 @@ fn router_of_pods() -> Router {
         switches: Switches::parse(SWITCHES, Compat::Headroom, "DeviceNamesContainers=true").unwrap(),
         ..Features::with_gates(gates.unwrap())
     };
-    let known = KnownSources::default();
-    for source in sources::ALL {
-        known.record(source, watch::channel(true).1);
-    }
     let lists = Lists {
         users: "nobody",
         namespaces: "*",
@@ -146,11 +171,19 @@ fn router_of_pods() -> Router {
                 profiles: Arc::new(one_profile()),
                 ..stores.colocation
             },
-            known,
+            known: all_known(),
             ..stores
         },
         ..options(FixtureCluster::default())
     })
+}
+
+fn all_known() -> KnownSources {
+    let known = KnownSources::default();
+    for source in sources::ALL {
+        known.record(source, watch::channel(true).1);
+    }
+    known
 }
 
 /// A profile that is for every object, and writes into all parts of it.
@@ -183,16 +216,20 @@ fn texts_of_koordinators_config_map_cost_in_proportion_to_their_length() {
         // What is longer than Kubernetes stores is not read.
         found.extend(excess(&router, "/validate-configmap", &shape, BODY, &MOST));
         for bytes in [100_000, 1_000_000] {
-            let (memory, allocations) = OF_A_TEXT;
-            let most = Cost {
-                bytes: memory * bytes as u64,
-                allocations: allocations * bytes as u64,
-                ..MOST
-            };
+            let most = within(OF_A_TEXT, bytes);
             found.extend(excess(&router, "/validate-configmap", &shape, bytes, &most));
         }
     }
     assert_eq!(found, Vec::<String>::new());
+}
+
+/// What so many bytes may take, of which each may take so many bytes and allocations.
+fn within((memory, allocations): (u64, u64), bytes: usize) -> Cost {
+    Cost {
+        bytes: memory * bytes as u64,
+        allocations: allocations * bytes as u64,
+        ..MOST
+    }
 }
 
 /// Posts a body of that many bytes, and says what answering it takes if that is beyond a bound.
