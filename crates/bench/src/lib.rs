@@ -8,6 +8,7 @@ pub mod brake_reaction;
 mod configmap;
 mod cost;
 pub mod criterion;
+mod dear_bodies;
 pub mod declaration;
 mod estimator;
 pub mod fleet;
@@ -30,6 +31,7 @@ use self::{declaration::Row, served::Served};
 /// All benches. A new one is a file and a line here.
 pub static BENCHES: &[&Row] = &[
     &node_status::ROW,
+    &dear_bodies::ROW,
     &agent_overhead::ROW,
     &estimator::ROW,
     &node_storm::ROW,

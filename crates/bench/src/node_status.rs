@@ -11,7 +11,6 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use headroom_kit::gate::GateSet;
-use headroom_testbed::pathological;
 use headroom_webhook::{
     admission::{
         draft::Tree,
@@ -38,7 +37,7 @@ use super::{
 /// The bench.
 pub static ROW: Row = Row {
     name: "node-status",
-    about: "The webhook on an 80 kB nodes/status review that is left alone, amplified or quieted: CPU per review in memory and at the TLS socket, and latency beside bodies that are withheld or made to be dear.",
+    about: "The webhook on an 80 kB nodes/status review that is left alone, amplified or quieted: CPU per review in memory and at the TLS socket, and latency beside bodies that are withheld.",
     flags: no_flags,
     run: |_| {
         let report = run()?;
@@ -105,8 +104,6 @@ pub struct NodeStatusReport {
     pub withheld_p99_ms: f64,
     /// Good reviews that got no verdict.
     pub withheld_refused: usize,
-    /// CPU time of the dearest of the bodies of 3 MB and of 7 MiB that are made to be dear.
-    pub dearest_cpu_ms: f64,
 }
 
 /// The figures of one kind of reviews.
@@ -147,7 +144,6 @@ pub fn run() -> Result<NodeStatusReport> {
     let reviews = review::kubelet_syncs(Kind::Amplified, 1);
     let first = reviews.first().context("there are reviews")?;
     let router = router(Kind::Amplified)?;
-    let dearest_cpu_ms = dearest_ms(&router)?;
     let beside = runtime.block_on(withheld::run(router, PATH, first.body.clone().into(), CROWD))?;
     ensure!(
         beside.crowded_ms.len() >= 100,
@@ -173,7 +169,6 @@ pub fn run() -> Result<NodeStatusReport> {
         withheld_p50_ms: percentile(&beside.crowded_ms, 50),
         withheld_p99_ms: percentile(&beside.crowded_ms, 99),
         withheld_refused: beside.refused,
-        dearest_cpu_ms,
     })
 }
 
@@ -202,7 +197,7 @@ fn of_kind(kind: Kind, runtime: &Runtime) -> Result<(OfKind, InMemory)> {
 }
 
 impl NodeStatusReport {
-    /// Who withholds a body may at most double the time of others, and no body may be dear.
+    /// Who withholds a body may at most double the time of others.
     fn criteria(&self) -> Vec<Criterion> {
         vec![
             Criterion::at_most(
@@ -212,24 +207,8 @@ impl NodeStatusReport {
             ),
             #[expect(clippy::cast_precision_loss, reason = "a few hundred at most")]
             Criterion::at_most("withheld_refused", self.withheld_refused as f64, 0.0),
-            Criterion::at_most("dearest_cpu_ms", self.dearest_cpu_ms, 50.0),
         ]
     }
-}
-
-/// CPU time of the dearest body, in milliseconds.
-fn dearest_ms(router: &Router) -> Result<f64> {
-    let endpoint = router.endpoint(PATH)?;
-    let mut dearest: f64 = 0.0;
-    for shape in pathological::shapes("status", "system:node:n1") {
-        for bytes in [3_000_000, 7 << 20] {
-            let body = shape.body(bytes);
-            let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-            let ms = cpu_us(|| router.answer(endpoint, black_box(body.as_bytes()), deadline)) / 1e3;
-            dearest = dearest.max(ms);
-        }
-    }
-    Ok(dearest)
 }
 
 impl Kind {

@@ -2,7 +2,7 @@
 //! and of an endpoint that allows at once.
 
 mod allow;
-mod profiles;
+pub(crate) mod profiles;
 
 use std::iter;
 

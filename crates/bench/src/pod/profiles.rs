@@ -16,8 +16,13 @@ const ONE_OF: usize = 10;
 
 /// The stores of a replica that follows that many profiles.
 pub(super) fn sources(count: usize) -> Result<Arc<ProfileSources>> {
+    sources_of((0..count).map(profile))
+}
+
+/// The stores of a replica that follows these profiles.
+pub(crate) fn sources_of(profiles: impl IntoIterator<Item = Value>) -> Result<Arc<ProfileSources>> {
     let sources = ProfileSources::new(&Arrivals::default());
-    fill(&sources.profiles, (0..count).map(profile))?;
+    fill(&sources.profiles, profiles)?;
     let namespace = json!({"metadata": {"name": "reports", "labels": {"example.com/colocation": "enabled"}}});
     fill(&sources.namespaces, [namespace])?;
     let class = json!({
