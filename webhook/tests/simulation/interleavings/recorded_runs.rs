@@ -198,3 +198,27 @@ fn a_raw_annotation_without_a_marker_counts_on_a_machine_that_has_as_much() {
     };
     run.check().unwrap();
 }
+
+/// While no webhook answers, somebody sets less than raw and then more than the node has, and the kubelet tells of raw again: the
+/// floor policy keeps what is stored, which is less than the marker says.
+#[test]
+fn what_somebody_wrote_above_capacity_stays_behind_the_floor_while_no_webhook_answers() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Floor(true),
+            ModelStep::Forge(Forgery::Hint),
+            ModelStep::Annotate(Annotation::Ratio(Some(1))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Outage {
+                replica: 0,
+                is_over: false,
+            },
+            ModelStep::Others(Others::Edit(2)),
+            ModelStep::Wait(400),
+            ModelStep::Others(Others::Edit(1)),
+            ModelStep::Sync { lag: 0 },
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}

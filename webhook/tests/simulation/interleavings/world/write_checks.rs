@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{ModelWorld, NAME, StepResult, quiet::highest};
 use crate::interleavings::{
-    node::{allocatable, own_cents, raw_of_marker, uid_of},
+    node::{allocatable, own_cents, raw_of_marker, uid_of, written_by_marker},
     oracle,
 };
 
@@ -73,6 +73,7 @@ impl ModelWorld {
             !replica.is_up || policy.is_none_or(|policy| matches!(policy.mode, Mode::Guard | Mode::Auto));
         let may_stay = !are_known || (asks_agent && (is_unheard || !hears_agent));
         let is_news = self.truths() != self.told_before;
+        let is_alone = self.has_floor && !replica.is_up;
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
             let before = *before.get(resource);
@@ -91,7 +92,12 @@ impl ModelWorld {
                 self.oracle.left_to_pods(resource, value, pods);
                 continue;
             }
-            if !is_news && value == before {
+            // While no webhook answers, the floor policy keeps what somebody wrote above capacity, up to what the marker says.
+            let is_floored = || {
+                let written = written_by_marker(self.stored(), resource);
+                is_alone && self.oracle.was_shown(resource, value) && written >= Some(value)
+            };
+            if value == before && (!is_news || is_floored()) {
                 continue;
             }
             if !self.oracle.allows(resource, value, before)
