@@ -13,8 +13,10 @@ use headroom_testbed::{
     programs::get,
     webhook::{self, Served, Webhook},
 };
-use headroom_webhook::admission::endpoint::Family;
-use k8s_openapi::api::core::v1::Node;
+use headroom_webhook::{admission::endpoint::Family, install::manifest::custom_kinds};
+use k8s_openapi::{
+    api::core::v1::Node, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
@@ -58,6 +60,16 @@ impl Stand {
         Self {
             testbed: Some(builder.start().await.expect("start the testbed")),
             is_pooled: false,
+        }
+    }
+
+    /// Installs the kinds of Koordinator that we read, as the component does. They stay: not for a control plane that is handed on.
+    pub async fn install_kinds(&self) {
+        assert!(!self.is_pooled, "the next test would find the kinds");
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        for definition in custom_kinds::definitions().expect("definitions") {
+            let created = definitions.create(&PostParams::default(), &definition).await;
+            created.expect("install the kind");
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use headroom_kit::gate::GateSet;
-use headroom_testbed::pathological::{BodyShape, Subject, pod_shapes, quota_shapes, shapes, slo_shapes};
+use headroom_testbed::pathological::{BodyShape, GATES, Target, shapes, targets};
 use headroom_webhook::{
     admission::{
         endpoint::{Colocation, Deadline, Family},
@@ -91,34 +91,14 @@ fn run(rounds: usize) -> Result<DearBodiesReport> {
 
 /// What is posted to each endpoint.
 fn bodies() -> Vec<(&'static str, Vec<BodyShape>)> {
-    let created = |resource, sub_resource| Subject {
-        operation: "CREATE",
-        api: ("", "v1"),
-        resource,
-        sub_resource,
-        user: "somebody",
-    };
-    let reservation = Subject {
-        api: ("scheduling.koordinator.sh", "v1alpha1"),
-        ..created("reservations", "")
-    };
-    vec![
+    let nodes = [
         ("/mutate-node-status", shapes("status", "system:node:n1")),
         ("/validate-node", shapes("", "somebody")),
-        ("/mutate-pod", pod_shapes(&created("pods", ""))),
-        ("/validate-pod", pod_shapes(&created("pods", ""))),
-        ("/validate-pod-binding", pod_shapes(&created("bindings", ""))),
-        ("/mutate-reservation", pod_shapes(&reservation)),
-        (
-            "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
-            quota_shapes(),
-        ),
-        (
-            "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
-            quota_shapes(),
-        ),
-        ("/validate-configmap", slo_shapes()),
-    ]
+    ];
+    let others = targets()
+        .into_iter()
+        .map(|Target { path, own, common }| (path, own.into_iter().chain(common).collect()));
+    nodes.into_iter().chain(others).collect()
 }
 
 /// The dearest of the bodies of that length, and its CPU time in milliseconds: the least of so many rounds.
@@ -168,9 +148,6 @@ fn router() -> Result<Router> {
         log_sample: LOG_SAMPLE,
     }))
 }
-
-/// What is off by default.
-const GATES: &str = "ConfigMapValidatingWebhook=true,BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true,ElasticQuotaGuaranteeUsage=true";
 
 impl DearBodiesReport {
     /// No body of 3 MB is dear.

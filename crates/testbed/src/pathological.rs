@@ -24,17 +24,17 @@ pub struct BodyShape {
 
 /// What the reviews are about.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'s> {
+struct Subject<'s> {
     /// As in `CREATE`.
-    pub operation: &'s str,
+    operation: &'s str,
     /// API group and version.
-    pub api: (&'s str, &'s str),
+    api: (&'s str, &'s str),
     /// In plural.
-    pub resource: &'s str,
+    resource: &'s str,
     /// Empty for the resource itself.
-    pub sub_resource: &'s str,
+    sub_resource: &'s str,
     /// Who asks.
-    pub user: &'s str,
+    user: &'s str,
 }
 
 /// A review, up to its objects.
@@ -57,7 +57,7 @@ const SLO_END: &str = r#""}}}}"#;
 /// Name, and texts and units in turns.
 type Row = (&'static str, &'static [&'static str]);
 
-/// All shapes, as reviews of this subresource of `nodes`, or of Nodes themselves, by this user.
+/// The shapes that every object can have, as reviews of this subresource of `nodes`, or of Nodes themselves, by this user.
 pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
     let nodes = Subject {
         operation: "UPDATE",
@@ -69,42 +69,70 @@ pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
     shapes_of(&nodes, NODE_ROWS)
 }
 
-/// Those that only pods can have, as reviews of this subject.
-pub fn own_shapes(subject: &Subject<'_>) -> Vec<BodyShape> {
-    shapes_of(subject, POD_ROWS)
+/// The gates with which all of [`targets`] are served, and do all that they can.
+pub const GATES: &str = "ConfigMapValidatingWebhook=true,BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true,ElasticQuotaGuaranteeUsage=true";
+
+/// An endpoint of Koordinator's family, and what is posted to it.
+#[derive(Debug)]
+pub struct Target {
+    /// Its path.
+    pub path: &'static str,
+    /// The shapes that only objects of its kind can have.
+    pub own: Vec<BodyShape>,
+    /// Those that every object can have.
+    pub common: Vec<BodyShape>,
 }
 
-/// Those that only pods can have and those of Nodes, as reviews of this subject.
-pub fn pod_shapes(subject: &Subject<'_>) -> Vec<BodyShape> {
-    let mut shapes = own_shapes(subject);
-    shapes.append(&mut shapes_of(subject, NODE_ROWS));
-    shapes
-}
-
-/// Those that only ElasticQuotas can have and those of Nodes, as reviews of a new quota.
-pub fn quota_shapes() -> Vec<BodyShape> {
-    let subject = Subject {
-        operation: "CREATE",
-        api: ("scheduling.sigs.k8s.io", "v1alpha1"),
-        resource: "elasticquotas",
-        sub_resource: "",
-        user: "somebody",
+/// All endpoints of Koordinator's family, the one of bindings for both of its kinds.
+pub fn targets() -> Vec<Target> {
+    let target = |path, (group, version), (resource, sub_resource), rows| {
+        let subject = Subject {
+            operation: "CREATE",
+            api: (group, version),
+            resource,
+            sub_resource,
+            user: "somebody",
+        };
+        Target {
+            path,
+            own: shapes_of(&subject, rows),
+            common: shapes_of(&subject, NODE_ROWS),
+        }
     };
-    let mut shapes = shapes_of(&subject, QUOTA_ROWS);
-    shapes.append(&mut shapes_of(&subject, NODE_ROWS));
-    shapes
+    let (core, quotas) = (("", "v1"), ("scheduling.sigs.k8s.io", "v1alpha1"));
+    let reservations = ("scheduling.koordinator.sh", "v1alpha1");
+    vec![
+        target("/mutate-pod", core, ("pods", ""), POD_ROWS),
+        target("/validate-pod", core, ("pods", ""), POD_ROWS),
+        target("/validate-pod-binding", core, ("pods", "binding"), POD_ROWS),
+        target("/validate-pod-binding", core, ("bindings", ""), POD_ROWS),
+        target(
+            "/mutate-reservation",
+            reservations,
+            ("reservations", ""),
+            POD_ROWS,
+        ),
+        target(
+            "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+            quotas,
+            ("elasticquotas", ""),
+            QUOTA_ROWS,
+        ),
+        target(
+            "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+            quotas,
+            ("elasticquotas", ""),
+            QUOTA_ROWS,
+        ),
+        target("/validate-configmap", core, ("configmaps", ""), SLO_ROWS),
+    ]
 }
 
-/// Those that only Koordinator's ConfigMap can have, with the document under its first key or beside its keys.
-pub fn slo_shapes() -> Vec<BodyShape> {
-    let subject = Subject {
-        operation: "CREATE",
-        api: ("", "v1"),
-        resource: "configmaps",
-        sub_resource: "",
-        user: "somebody",
-    };
-    shapes_of(&subject, SLO_ROWS)
+impl Target {
+    /// All shapes that are posted to it.
+    pub fn shapes(&self) -> impl Iterator<Item = &BodyShape> {
+        self.own.iter().chain(&self.common)
+    }
 }
 
 fn shapes_of(subject: &Subject<'_>, rows: &[Row]) -> Vec<BodyShape> {

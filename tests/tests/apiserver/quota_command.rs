@@ -18,11 +18,8 @@ use headroom_testbed::{
     cluster::ClusterOptions,
     webhook::{GATES, Webhook},
 };
-use headroom_webhook::{admission::endpoint::Family, install::manifest};
-use k8s_openapi::{
-    api::core::v1::{Event, Pod},
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use headroom_webhook::admission::endpoint::Family;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{
     Api,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -44,11 +41,7 @@ struct Shown {
 impl Shown {
     async fn start() -> Self {
         let stand = Stand::start_with(ClusterOptions::default()).await;
-        let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-        for definition in manifest::custom_kinds::definitions().expect("definitions") {
-            let created = definitions.create(&PostParams::default(), &definition).await;
-            created.expect("install the kind");
-        }
+        stand.install_kinds().await;
         let pods = namespaces::create(&stand, TEAM).await;
         let families = [Family::Nodes, Family::Koordinator];
         let gates = format!("{GATES},EnableQuotaAdmission=true");

@@ -22,13 +22,10 @@ use headroom_testbed::{
     cluster::ClusterOptions,
     webhook::{self, DEMO_TIMING, GATES, Served, Webhook},
 };
-use headroom_webhook::{admission::endpoint::Family, install::manifest::custom_kinds};
-use k8s_openapi::{
-    api::{
-        core::v1::{Pod, ResourceQuota, ResourceQuotaStatus},
-        scheduling::v1::PriorityClass,
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use headroom_webhook::admission::endpoint::Family;
+use k8s_openapi::api::{
+    core::v1::{Pod, ResourceQuota, ResourceQuotaStatus},
+    scheduling::v1::PriorityClass,
 };
 use kube::{
     Api,
@@ -67,11 +64,7 @@ struct QuotaRoom {
 impl QuotaRoom {
     async fn start(replicas: usize) -> Self {
         let stand = Stand::start_with(ClusterOptions::default()).await;
-        let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-        for definition in custom_kinds::definitions().expect("definitions") {
-            let created = definitions.create(&PostParams::default(), &definition).await;
-            created.expect("install the kind");
-        }
+        stand.install_kinds().await;
         let pods = namespaces::create(&stand, TEAM).await;
         let served = Served {
             families: vec![Family::Nodes, Family::Koordinator],

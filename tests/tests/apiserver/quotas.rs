@@ -19,10 +19,9 @@ use headroom_testbed::{
     cluster::ClusterOptions,
     webhook::{self, DEMO_TIMING, GATES, Served, Webhook},
 };
-use headroom_webhook::{admission::endpoint::Family, install::manifest::custom_kinds};
+use headroom_webhook::admission::endpoint::Family;
 use http::{Method, Request};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, api::PostParams, client::Body};
+use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -50,11 +49,7 @@ struct QuotaStand {
 impl QuotaStand {
     async fn start() -> Self {
         let stand = Stand::start_with(ClusterOptions::default()).await;
-        let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-        for definition in custom_kinds::definitions().expect("definitions") {
-            let created = definitions.create(&PostParams::default(), &definition).await;
-            created.expect("install the kind");
-        }
+        stand.install_kinds().await;
         let served = Served {
             families: vec![Family::Nodes, Family::Koordinator],
             gates: GATES.to_owned(),

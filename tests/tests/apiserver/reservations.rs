@@ -12,12 +12,9 @@ use e2e::{
     stand::{Stand, count, until},
 };
 use headroom_testbed::{cluster::ClusterOptions, webhook::GATES};
-use headroom_webhook::{admission::endpoint::Family, install::manifest::custom_kinds};
+use headroom_webhook::admission::endpoint::Family;
 use http::Request;
-use k8s_openapi::{
-    api::scheduling::v1::PriorityClass,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::{Api, api::PostParams, client::Body};
 use serde_json::{Value, json};
 
@@ -67,15 +64,6 @@ async fn create(stand: &Stand, reservation: &Value, query: &str) -> Created {
         status,
         body: serde_json::from_slice(&body).expect("JSON"),
         warnings: warnings.join("\n"),
-    }
-}
-
-/// Installs the kinds as the component does.
-async fn install_kinds(stand: &Stand) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-    for definition in custom_kinds::definitions().expect("definitions") {
-        let created = definitions.create(&PostParams::default(), &definition).await;
-        created.expect("install the kind");
     }
 }
 
@@ -158,7 +146,7 @@ async fn assert_refused(stand: &Stand) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_writes_where_a_reservation_has_nothing_and_one_that_fails_is_a_warning() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
-    install_kinds(&stand).await;
+    stand.install_kinds().await;
     let class = json!({"metadata": {"name": "koord-prod"}, "value": 9_500, "preemptionPolicy": "Never"});
     let class: PriorityClass = serde_json::from_value(class).expect("a class");
     let classes: Api<PriorityClass> = Api::all(stand.client.clone());

@@ -26,13 +26,10 @@ use headroom_testbed::{
     cluster::ClusterOptions,
     webhook::{GATES, Webhook},
 };
-use headroom_webhook::{admission::endpoint::Family, install::manifest};
-use k8s_openapi::{
-    api::{
-        core::v1::{ConfigMap, Node, Pod},
-        scheduling::v1::PriorityClass,
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use headroom_webhook::admission::endpoint::Family;
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Node, Pod},
+    scheduling::v1::PriorityClass,
 };
 use kube::{
     Api, ResourceExt as _,
@@ -113,11 +110,7 @@ where
 
 /// Kinds, profile, class, ConfigMap and quotas.
 async fn install_koordinator(stand: &Stand) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-    for definition in manifest::custom_kinds::definitions().expect("definitions") {
-        let created = definitions.create(&PostParams::default(), &definition).await;
-        created.expect("install the kind");
-    }
+    stand.install_kinds().await;
     let namespace = accounts::create_namespace(&stand.client, names::SLO_CONFIG_NAMESPACE).await;
     namespace.expect("create the namespace");
     create::<PriorityClass>(&Api::all(stand.client.clone()), class()).await;

@@ -15,7 +15,7 @@ use headroom_rules::{
 };
 use tokio::sync::watch;
 
-use self::shapes::{BodyShape, Subject, own_shapes, pod_shapes, quota_shapes, shapes, slo_shapes};
+use self::shapes::{BodyShape, GATES, Target, shapes, targets};
 use super::*;
 use crate::{
     admission::{draft::take_passed, endpoint::Colocation},
@@ -87,34 +87,23 @@ fn whatever_is_in_a_review_memory_and_work_are_bounded_by_its_size() {
 #[test]
 fn pods_reservations_and_bindings_cost_little_more() {
     let router = router_of_pods();
-    let review = |operation, resource, sub_resource| Subject {
-        operation,
-        api: ("", "v1"),
-        resource,
-        sub_resource,
-        user: "somebody",
-    };
-    let reservation = Subject {
-        api: ("scheduling.koordinator.sh", "v1alpha1"),
-        ..review("CREATE", "reservations", "")
-    };
     let mut found = Vec::new();
-    for (path, subject) in [
-        ("/mutate-pod", review("CREATE", "pods", "")),
-        ("/mutate-reservation", reservation),
-        ("/validate-pod", review("CREATE", "pods", "")),
-        ("/validate-pod-binding", review("CREATE", "pods", "binding")),
-        ("/validate-pod-binding", review("CREATE", "bindings", "")),
-    ] {
-        for shape in pod_shapes(&subject) {
-            found.extend(excess(&router, path, &shape, BODY, &MOST_OF_PODS));
+    for target in posted_to(&[
+        "/mutate-pod",
+        "/mutate-reservation",
+        "/validate-pod",
+        "/validate-pod-binding",
+    ]) {
+        for shape in target.shapes() {
+            found.extend(excess(&router, target.path, shape, BODY, &MOST_OF_PODS));
         }
     }
-    for shape in own_shapes(&review("CREATE", "pods", "")) {
-        // What is a little narrower than too wide costs the most, and that is another length for each shape.
-        for bytes in [400_000, 200_000, 100_000, 50_000, 20_000] {
-            found.extend(excess(&router, "/mutate-pod", &shape, bytes, &MOST_OF_PODS));
-            found.extend(excess(&router, "/validate-pod", &shape, bytes, &MOST_OF_PODS));
+    for target in posted_to(&["/mutate-pod", "/validate-pod"]) {
+        for shape in &target.own {
+            // What is a little narrower than too wide costs the most, and that is another length for each shape.
+            for bytes in [400_000, 200_000, 100_000, 50_000, 20_000] {
+                found.extend(excess(&router, target.path, shape, bytes, &MOST_OF_PODS));
+            }
         }
     }
     assert_eq!(found, Vec::<String>::new());
@@ -122,7 +111,7 @@ fn pods_reservations_and_bindings_cost_little_more() {
 
 #[test]
 fn quotas_cost_no_more_than_nodes() {
-    let gates = GateSet::parse(gates(), "ElasticQuotaGuaranteeUsage=true").unwrap();
+    let gates = GateSet::parse(gates(), GATES).unwrap();
     let router = Router::new(Options {
         features: Features::with_gates(gates).shared(),
         stores: Stores {
@@ -132,15 +121,21 @@ fn quotas_cost_no_more_than_nodes() {
         ..options(FixtureCluster::default())
     });
     let mut found = Vec::new();
-    for path in [
+    for target in posted_to(&[
         "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
         "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
-    ] {
-        for shape in quota_shapes() {
+    ]) {
+        for shape in target.shapes() {
             // Annotations are read up to the length that Kubernetes stores.
-            found.extend(excess(&router, path, &shape, BODY, &MOST));
+            found.extend(excess(&router, target.path, shape, BODY, &MOST));
             for bytes in [20_000, 100_000, 260_000] {
-                found.extend(excess(&router, path, &shape, bytes, &within(OF_A_QUOTA, bytes)));
+                found.extend(excess(
+                    &router,
+                    target.path,
+                    shape,
+                    bytes,
+                    &within(OF_A_QUOTA, bytes),
+                ));
             }
         }
     }
@@ -149,10 +144,7 @@ fn quotas_cost_no_more_than_nodes() {
 
 /// The endpoints of pods and Reservations with all of their steps, and every source known.
 fn router_of_pods() -> Router {
-    let gates = GateSet::parse(
-        gates(),
-        "BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true",
-    );
+    let gates = GateSet::parse(gates(), GATES);
     let features = Features {
         switches: Switches::parse(SWITCHES, Compat::Headroom, "DeviceNamesContainers=true").unwrap(),
         ..Features::with_gates(gates.unwrap())
@@ -212,15 +204,34 @@ fn texts_of_koordinators_config_map_cost_in_proportion_to_their_length() {
         ..options(FixtureCluster::default())
     });
     let mut found = Vec::new();
-    for shape in slo_shapes() {
+    for target in posted_to(&["/validate-configmap"]) {
         // What is longer than Kubernetes stores is not read.
-        found.extend(excess(&router, "/validate-configmap", &shape, BODY, &MOST));
-        for bytes in [100_000, 1_000_000] {
-            let most = within(OF_A_TEXT, bytes);
-            found.extend(excess(&router, "/validate-configmap", &shape, bytes, &most));
+        for shape in target.shapes() {
+            found.extend(excess(&router, target.path, shape, BODY, &MOST));
+        }
+        for shape in &target.own {
+            for bytes in [100_000, 1_000_000] {
+                found.extend(excess(
+                    &router,
+                    target.path,
+                    shape,
+                    bytes,
+                    &within(OF_A_TEXT, bytes),
+                ));
+            }
         }
     }
     assert_eq!(found, Vec::<String>::new());
+}
+
+/// What is posted to those endpoints.
+fn posted_to(paths: &[&str]) -> Vec<Target> {
+    let targets: Vec<Target> = targets()
+        .into_iter()
+        .filter(|target| paths.contains(&target.path))
+        .collect();
+    assert!(targets.len() >= paths.len(), "{paths:?}");
+    targets
 }
 
 /// What so many bytes may take, of which each may take so many bytes and allocations.
