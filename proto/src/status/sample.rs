@@ -14,9 +14,7 @@ fn measured() -> Measured {
 }
 
 /// The status.
-#[expect(clippy::too_many_lines, reason = "a whole status, field by field")]
 pub(crate) fn status() -> Status {
-    let text = |text: &str| text.to_owned();
     Status {
         node: text("n1"),
         node_uid: text("u1"),
@@ -41,35 +39,7 @@ pub(crate) fn status() -> Status {
             verifier_log: Some(text("line 1")),
         }],
         measured: Some(measured()),
-        resources: vec![ResourceStatus {
-            name: text("memory"),
-            unit: text("bytes"),
-            capacity: 4,
-            raw: 5,
-            safe: 6,
-            peak: 7,
-            history: Some(PeakStatus {
-                highest: 8,
-                frames_ago: 9,
-                last: 10,
-                climb: 11,
-            }),
-            predicted_peak: 12,
-            warm_requests: 13,
-            bound: 14,
-            slack: -15,
-            target_cents: 16,
-            published_cents: 17,
-            coverage_ppm: 18,
-            confidence_ppm: 19,
-            margin_ppm: 20,
-            calibration: CalibrationStatus {
-                accumulator_ppm: 21,
-                is_latched: true,
-            },
-            brake: 3,
-            reasons: vec![text("slack")],
-        }],
+        resources: vec![resource()],
         pods: PodsStatus {
             tracked: 22,
             untracked: 23,
@@ -77,17 +47,7 @@ pub(crate) fn status() -> Status {
         },
         seq: 25,
         generation: 26,
-        streams: vec![StreamStatus {
-            peer: "10.0.0.1:9444".parse().expect("an address"),
-            state: StreamState::Waiting,
-            is_primary: true,
-            last_ack: Some(AckStatus {
-                seq: 27,
-                verdict: text("rejected"),
-                reason: text("old"),
-            }),
-            last_problem: Some(text("gone")),
-        }],
+        streams: vec![stream()],
         signals: vec![SignalStatus {
             name: text("sigma8"),
             source: text("sched_switch"),
@@ -97,4 +57,54 @@ pub(crate) fn status() -> Status {
             missing: Some(text("something")),
         }],
     }
+}
+
+fn resource() -> ResourceStatus {
+    ResourceStatus {
+        name: text("memory"),
+        unit: text("bytes"),
+        capacity: 4,
+        raw: 5,
+        safe: 6,
+        peak: 7,
+        history: Some(PeakStatus {
+            highest: 8,
+            frames_ago: 9,
+            last: 10,
+            climb: 11,
+        }),
+        predicted_peak: 12,
+        warm_requests: 13,
+        bound: 14,
+        slack: -15,
+        target_cents: 16,
+        published_cents: 17,
+        coverage_ppm: 18,
+        confidence_ppm: 19,
+        margin_ppm: 20,
+        calibration: CalibrationStatus {
+            accumulator_ppm: 21,
+            is_latched: true,
+        },
+        brake: 3,
+        reasons: vec![text("slack")],
+    }
+}
+
+fn stream() -> StreamStatus {
+    StreamStatus {
+        peer: "10.0.0.1:9444".parse().expect("an address"),
+        state: StreamState::Waiting,
+        is_primary: true,
+        last_ack: Some(AckStatus {
+            seq: 27,
+            verdict: text("rejected"),
+            reason: text("old"),
+        }),
+        last_problem: Some(text("gone")),
+    }
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
 }
