@@ -16,8 +16,9 @@ use crate::{setup::emulator::MKE2FS, workspace};
 /// The first process.
 const INIT: &str = include_str!("init.sh");
 /// Programs of this machine that init and the tests start by name.
-const PROGRAMS: [&str; 11] = [
-    "sh", "mount", "stty", "unshare", "setpriv", "chrt", "taskset", "cat", "head", "true", "truncate",
+const PROGRAMS: [&str; 12] = [
+    "sh", "mount", "stty", "unshare", "nsenter", "setpriv", "chrt", "taskset", "cat", "head", "true",
+    "truncate",
 ];
 /// Where init mounts something, and where programs keep files.
 const FOLDERS: [&str; 6] = ["proc", "sys", "dev", "run", "tmp", "tests"];
