@@ -99,6 +99,12 @@ impl Oracle {
         self.truths.get_mut(resource).extend(past);
     }
 
+    /// A value that could not be raw is stored on a node that has as much now: it counts as anybody's word does.
+    pub(super) fn has_come_to_fit(&mut self, resource: Resource, value: u64) {
+        self.truths.get_mut(resource).insert(value);
+        self.past.get_mut(resource).insert(value);
+    }
+
     /// True if somebody wrote that value at any time, and it could not be raw.
     pub(super) fn was_shown(&self, resource: Resource, value: u64) -> bool {
         self.ever_shown.get(resource).contains(&value)

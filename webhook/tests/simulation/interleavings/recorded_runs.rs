@@ -222,3 +222,33 @@ fn what_somebody_wrote_above_capacity_stays_behind_the_floor_while_no_webhook_an
     };
     run.check().unwrap();
 }
+
+/// While no webhook answers, a kubelet tells of a larger machine and leaves its capacity out, somebody sets more than the smaller one
+/// has, and then the kubelet tells of the capacity alone: what is stored can be raw.
+#[test]
+fn what_somebody_wrote_above_capacity_is_raw_once_the_node_has_as_much() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Report { lag: 0 },
+            ModelStep::Machine(3),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Others(Others::Device),
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Annotate(Annotation::Ratio(None)),
+            ModelStep::Outage {
+                replica: 0,
+                is_over: false,
+            },
+            ModelStep::Machine(0),
+            ModelStep::Sync { lag: 2 },
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Others(Others::Edit(3)),
+            ModelStep::Annotate(Annotation::Ratio(None)),
+            ModelStep::Report { lag: 2 },
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}

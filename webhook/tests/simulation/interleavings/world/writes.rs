@@ -1,6 +1,9 @@
 //! Writes of the model Node: the webhook's own, nudges and touches, and what the API server makes of any of them.
 
-use headroom_domain::{names, resource::PerResource};
+use headroom_domain::{
+    names,
+    resource::{PerResource, Resource},
+};
 use headroom_webhook::control::nudge::Nudge;
 use serde_json::{Value, json};
 
@@ -63,6 +66,12 @@ impl ModelWorld {
             let raw = raw_of_marker(&old, resource).or_else(|| raw_of_annotation(&old, resource));
             [raw, Some(stored).filter(|_| can_be_raw)]
         });
+        for resource in Resource::ALL {
+            let [_, stored] = *said.get(resource);
+            if let Some(stored) = stored.filter(|&stored| self.oracle.was_shown(resource, stored)) {
+                self.oracle.has_come_to_fit(resource, stored);
+            }
+        }
         self.oracle.believe(&said);
         self.oracle.recorded(PerResource::from_fn(|resource| {
             let raw = raw_of_marker(&old, resource)?;
