@@ -14,6 +14,10 @@ use headroom_agent_ebpf::{
 
 use super::{maps, task::Task};
 
+/// In place of a wait: no task that was sampled begins to run. Not an `Option`, which leaves its place on the stack unwritten where it
+/// holds none: the compiler reads the place before it asks, and Linux 5.10 refuses a program that does.
+const NO_WAIT: u64 = u64::MAX;
+
 /// CLOCK_MONOTONIC in nanoseconds: the dearest call here, so everything that can return before it does.
 #[inline(always)]
 pub(super) fn now_ns() -> u64 {
@@ -60,11 +64,11 @@ pub(super) fn switch<T: Task>(
         maps::set_stamp(prev_pid, pack(prev_pid, ticks(now)));
     }
     let wait = if stamped == 0 {
-        None
+        NO_WAIT
     } else {
-        config.waited(stamped, next_pid, ticks(now))
+        config.waited(stamped, next_pid, ticks(now)).unwrap_or(NO_WAIT)
     };
-    if !turns && wait.is_none() {
+    if !turns && wait == NO_WAIT {
         return;
     }
     maps::open(ring);
@@ -76,7 +80,7 @@ pub(super) fn switch<T: Task>(
             ring.turn(now, is_busy);
         }
     }
-    if let Some(wait) = wait {
+    if wait != NO_WAIT {
         ring.add_wait(now, wait);
         maps::count_wait(config.hist_idx, wait);
     }
