@@ -178,3 +178,33 @@ pub(super) fn refuse(ctx: &QuotaCtx<'_>, found: Violations) -> Result<(), Stop> 
         })),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn map(key: &str, length: usize) -> BTreeMap<String, String> {
+        BTreeMap::from([(key.to_owned(), "v".repeat(length))])
+    }
+
+    #[rstest]
+    #[case::as_kubernetes_stores_them(63, MOST_ANNOTATIONS - 1, None)]
+    #[case::label(64, 0, Some("metadata.labels[k]"))]
+    #[case::annotations_with_their_keys(63, MOST_ANNOTATIONS, Some("metadata.annotations[k]"))]
+    fn no_more_is_read_than_kubernetes_stores(
+        #[case] label: usize,
+        #[case] annotation: usize,
+        #[case] refused: Option<&str>,
+    ) {
+        let found = check_lengths(&map("k", label), &map("k", annotation));
+        match (found, refused) {
+            (Ok(()), None) => {}
+            (Err(Stop::Denied(Denial::Value { field, value, .. })), Some(refused)) => {
+                assert_eq!((field.as_str(), value.len() <= 80), (refused, true));
+            }
+            (found, refused) => panic!("{found:?} instead of {refused:?}"),
+        }
+    }
+}
