@@ -10,7 +10,10 @@ mod trust;
 
 use std::{io, path::PathBuf, sync::Arc, time::SystemTime};
 
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::{
+    CipherSuite,
+    crypto::{CryptoProvider, ring},
+};
 
 pub use self::{
     server::{ClientAuth, MinVersion, server_config},
@@ -151,15 +154,23 @@ pub enum TlsError {
     },
 }
 
-/// The one TLS provider of this workspace.
+/// The one TLS provider of this workspace: ring, with AES-128-GCM offered first, as an API server does. It takes less
+/// work for each byte than AES-256-GCM, which ring would offer first. A server still takes what its client prefers.
 pub fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
+    Arc::new(ring_as_offered())
+}
+
+fn ring_as_offered() -> CryptoProvider {
+    let mut ring = ring::default_provider();
+    let first = CipherSuite::TLS13_AES_128_GCM_SHA256;
+    ring.cipher_suites.sort_by_key(|suite| suite.suite() != first);
+    ring
 }
 
 /// Makes [`provider`] the default of this process, for libraries that ask rustls for one. Harmless when repeated.
 pub fn install_provider() {
     // Fails only when a default is there already; there is no second provider in the tree.
-    drop(ring::default_provider().install_default());
+    drop(ring_as_offered().install_default());
 }
 
 /// Seconds since the Unix epoch; 0 for times before it.

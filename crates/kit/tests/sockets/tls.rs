@@ -8,7 +8,11 @@ use headroom_kit::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair};
-use rustls::{ClientConfig, ProtocolVersion, RootCertStore, version::TLS12};
+use rustls::{
+    CipherSuite, ClientConfig, ProtocolVersion, RootCertStore, SupportedCipherSuite,
+    crypto::CryptoProvider,
+    version::{TLS12, TLS13},
+};
 
 use super::site::{Certs, Site, certificate_in, get};
 
@@ -128,6 +132,31 @@ async fn the_oldest_version_is_a_choice() {
         let new = site.connect_tls(certs.client(&[])).await.unwrap();
         assert_eq!(new.get_ref().1.protocol_version(), Some(ProtocolVersion::TLSv1_3));
     }
+}
+
+#[tokio::test]
+async fn aes_128_is_offered_first_and_the_client_chooses() {
+    let certs = Certs::new();
+    let site = Site::echo(Limits::default(), Some(certs.server(&ClientAuth::None, &[]))).await;
+    let chosen = async |client| {
+        let stream = site.connect_tls(client).await.unwrap();
+        let suite = stream.get_ref().1.negotiated_cipher_suite();
+        suite.as_ref().map(SupportedCipherSuite::suite)
+    };
+    let ours = chosen(certs.client(&[])).await;
+    assert_eq!(ours, Some(CipherSuite::TLS13_AES_128_GCM_SHA256));
+
+    let mut reversed = CryptoProvider::clone(&provider());
+    reversed.cipher_suites.reverse();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate_in(&certs.ca())).unwrap();
+    let other = ClientConfig::builder_with_provider(Arc::new(reversed))
+        .with_protocol_versions(&[&TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let theirs = chosen(Arc::new(other)).await;
+    assert_eq!(theirs, Some(CipherSuite::TLS13_CHACHA20_POLY1305_SHA256));
 }
 
 #[tokio::test]
