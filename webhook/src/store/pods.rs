@@ -18,6 +18,10 @@ use crate::store::{
     informer::{Store, version},
 };
 
+/// Most nodes without pods of which it is kept when the last one left. Anybody who may create pods may name nodes that do
+/// not exist, one after the other.
+const MOST_VACANT: usize = 4096;
+
 /// The pods of all nodes.
 #[derive(Debug)]
 pub struct Pods {
@@ -30,6 +34,10 @@ pub struct Pods {
 pub struct PodListing {
     generation: u64,
     nodes: HashMap<Box<str>, NodePods>,
+    /// How many of the nodes have no pods.
+    vacant: usize,
+    /// The generation of the last change of any node that is not kept, as it has no pods.
+    forgotten_at: u64,
 }
 
 #[derive(Debug, Default)]
@@ -66,28 +74,29 @@ impl Pods {
         is_told: bool,
     ) -> Option<PerResource<PodDemand>> {
         let state = self.read();
-        let held = |bound: &NodePods| bound.demand(stored, is_told);
-        state
-            .has_synced
-            .then(|| state.listing.nodes.get(node).map(held).unwrap_or_default())
+        state.has_synced.then(|| {
+            state
+                .listing
+                .with_node(node, |bound| bound.demand(stored, is_told))
+        })
     }
 
     /// The generation and the pods of a node; `None` while not all pods are known.
     pub fn on(&self, node: &str) -> Option<(u64, NodePods)> {
         let state = self.read();
-        let bound = || state.listing.nodes.get(node).cloned().unwrap_or_default();
+        let bound = || state.listing.with_node(node, NodePods::clone);
         state.has_synced.then(|| (state.listing.generation, bound()))
     }
 
-    /// The generation of the last change of a node's pods, 0 if none was seen.
+    /// The generation of the last change of a node's pods, 0 if none was seen. Of a node without pods it may be that of a
+    /// later change of another one without pods.
     pub fn changed_at(&self, node: &str) -> u64 {
         self.with_node(node, |bound| bound.changed_at)
     }
 
     /// Looks at the pods of a node, as far as they are known.
     pub fn with_node<T>(&self, node: &str, with_bound: impl FnOnce(&NodePods) -> T) -> T {
-        let nobody = NodePods::default();
-        with_bound(self.read().listing.nodes.get(node).unwrap_or(&nobody))
+        self.read().listing.with_node(node, with_bound)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, PodsState> {
@@ -136,14 +145,16 @@ impl Store for Pods {
                     generation
                 };
             }
-            for (node, _gone) in before
-                .nodes
-                .into_iter()
-                .filter(|(_, bound)| !bound.pods.is_empty())
-            {
-                held.nodes.insert(node.clone(), NodePods::emptied(generation));
-                rung.push(node);
+            held.forgotten_at = before.forgotten_at;
+            for (node, gone) in before.nodes {
+                if gone.pods.is_empty() {
+                    held.forgotten_at = held.forgotten_at.max(gone.changed_at);
+                } else {
+                    held.nodes.insert(node.clone(), NodePods::emptied(generation));
+                    rung.push(node);
+                }
             }
+            held.forget_vacant();
             *has_synced = true;
         }
         for node in rung {
@@ -174,8 +185,39 @@ impl PodListing {
         if pod.is_none() && !self.nodes.contains_key(node) {
             return None;
         }
-        let bound = self.nodes.entry(node.into()).or_default();
-        bound.set(object, pod)
+        let forgotten_at = self.forgotten_at;
+        let mut was_vacant = true;
+        let bound = self.nodes.entry(node.into()).or_insert_with(|| {
+            was_vacant = false;
+            NodePods::emptied(forgotten_at)
+        });
+        was_vacant &= bound.pods.is_empty();
+        let urgency = bound.set(object, pod);
+        let is_vacant = bound.pods.is_empty();
+        self.vacant = self.vacant + usize::from(is_vacant) - usize::from(was_vacant);
+        if self.vacant > MOST_VACANT {
+            self.forget_vacant();
+        }
+        urgency
+    }
+
+    fn with_node<T>(&self, node: &str, with_bound: impl FnOnce(&NodePods) -> T) -> T {
+        match self.nodes.get(node) {
+            Some(bound) => with_bound(bound),
+            None => with_bound(&NodePods::emptied(self.forgotten_at)),
+        }
+    }
+
+    /// Counts the nodes without pods, and forgets them if there are too many.
+    fn forget_vacant(&mut self) {
+        let vacant = || self.nodes.values().filter(|bound| bound.pods.is_empty());
+        self.vacant = vacant().count();
+        if self.vacant > MOST_VACANT {
+            let last = vacant().map(|bound| bound.changed_at).max().unwrap_or_default();
+            self.forgotten_at = self.forgotten_at.max(last);
+            self.nodes.retain(|_, bound| !bound.pods.is_empty());
+            self.vacant = 0;
+        }
     }
 }
 

@@ -29,6 +29,11 @@ fn changed(uid: &str, version: u64, cpu: &str, change: impl FnOnce(&mut Value)) 
     serde_json::from_value(pod).unwrap()
 }
 
+/// A pod of that node.
+fn on(uid: &str, version: u64, node: &str) -> WatchedPod {
+    changed(uid, version, "1", |pod| pod["spec"]["nodeName"] = node.into())
+}
+
 fn listed(pods: &Pods, objects: impl IntoIterator<Item = WatchedPod>) {
     let mut listing = PodListing::default();
     for object in objects {
@@ -146,13 +151,41 @@ fn events_move_sum_and_generation() {
 }
 
 #[test]
+fn nodes_that_do_not_exist_take_no_memory_once_their_pods_are_gone() {
+    let pods = pods();
+    listed(&pods, [pod("a", 1, "1"), on("z", 1, "n2")]);
+    pods.delete(on("z", 2, "n2"));
+    let most = u64::try_from(MOST_VACANT).unwrap();
+    for version in 3..2 * most {
+        let node = format!("no-such-node-{version}");
+        pods.apply(on("b", version, &node));
+        pods.delete(on("b", version, &node));
+        let kept = pods.read().listing.nodes.len();
+        assert!(kept <= MOST_VACANT + 1, "{kept} nodes after {version}");
+    }
+    assert_eq!((cpu(&pods), pods.changed_at("n1")), (Some(1000), 1));
+    // The pod that left is not told as if it had never been there.
+    assert!(pods.changed_at("n2") >= 2);
+    pods.apply(on("z", 3 * most, "n2"));
+    assert_eq!(pods.changed_at("n2"), 3 * most);
+}
+
+#[test]
+fn a_list_after_an_outage_forgets_no_change_of_a_node_without_pods() {
+    let pods = pods();
+    listed(&pods, [on("z", 1, "n2")]);
+    pods.delete(on("z", 2, "n2"));
+    listed(&pods, [pod("a", 3, "1")]);
+    assert_eq!((pods.changed_at("n1"), pods.changed_at("n2")), (3, 2));
+}
+
+#[test]
 fn a_list_after_an_outage_replaces_everything_and_tells_whom_it_concerns() {
     let changes = Arc::new(Changes::default());
     let pods = Pods::new(Arc::clone(&changes));
-    let other = |uid, version| changed(uid, version, "1", |pod| pod["spec"]["nodeName"] = "n2".into());
-    listed(&pods, [pod("a", 1, "1"), pod("b", 2, "1"), other("c", 3)]);
+    listed(&pods, [pod("a", 1, "1"), pod("b", 2, "1"), on("c", 3, "n2")]);
     let (followed, unchanged) = (changes.follow("n1"), changes.follow("n2"));
-    listed(&pods, [pod("a", 1, "1"), other("c", 3)]);
+    listed(&pods, [pod("a", 1, "1"), on("c", 3, "n2")]);
     assert_eq!(
         (cpu(&pods), pods.generation(), pods.changed_at("n1")),
         (Some(1000), 3, 3)
