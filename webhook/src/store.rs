@@ -17,6 +17,7 @@ pub mod lookup;
 pub mod metrics;
 pub mod node;
 pub mod nodes;
+mod object_meta;
 pub mod pod_decisions;
 pub mod pods;
 pub mod policies;

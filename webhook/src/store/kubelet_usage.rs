@@ -35,6 +35,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct NodeUse {
     /// Its name.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
     /// Amounts by resource.
     #[serde(default)]

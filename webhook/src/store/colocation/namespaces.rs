@@ -13,6 +13,7 @@ pub type NamespacesByName = ByName<WatchedNamespace>;
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedNamespace {
     /// Name and labels.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
 }
 

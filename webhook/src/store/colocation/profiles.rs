@@ -26,6 +26,7 @@ pub type Profiles = ByName<WatchedProfile>;
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedProfile {
     /// Its name and annotations, and whether it is being deleted.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
     /// What it does to which pods. Its text is not read any deeper here, however deep it is.
     #[serde(default)]

@@ -18,6 +18,7 @@ use crate::store::informer::version;
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedNode {
     /// Names, versions, annotations.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
     /// What the kubelet reports, and what became of it.
     #[serde(default)]

@@ -4,10 +4,11 @@ use headroom_domain::pod::{CpuAndMemory, PodSpec, PodStatus};
 use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::{Deserialize, de::IgnoredAny};
 
-/// A Pod with its metadata in full, and amounts of CPU and memory alone.
+/// A Pod with its metadata, and amounts of CPU and memory alone.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedPod {
     /// Names, versions, annotations.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
     /// The desired state.
     #[serde(default)]

@@ -13,11 +13,12 @@ pub const VERSION: &str = "v1alpha1";
 /// ElasticQuotas in plural.
 pub const PLURAL: &str = "elasticquotas";
 
-/// An ElasticQuota with its metadata in full. The text of its specification is read apart: one that cannot be read spoils
+/// An ElasticQuota with its metadata. The text of its specification is read apart: one that cannot be read spoils
 /// no list.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedQuota {
     /// Names, labels, annotations.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
     /// What its pods are sure of, and get at most.
     #[serde(default)]

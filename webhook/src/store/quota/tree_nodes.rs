@@ -25,6 +25,7 @@ pub const PLURAL: &str = "elasticquotaprofiles";
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedTree {
     /// Names and labels.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
     /// Which nodes it is for, among others.
     #[serde(default)]

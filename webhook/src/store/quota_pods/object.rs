@@ -11,10 +11,11 @@ use serde::Deserialize;
 
 use crate::store::room::{PodGroup, PodName};
 
-/// A Pod with its metadata in full.
+/// A Pod with its metadata.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedQuotaPod {
     /// Names, labels, annotations.
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
     /// The desired state.
     #[serde(default)]
