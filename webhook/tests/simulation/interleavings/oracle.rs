@@ -99,8 +99,9 @@ impl Oracle {
         self.truths.get_mut(resource).extend(past);
     }
 
-    /// A value that could not be raw is stored on a node that has as much now: it counts as anybody's word does.
-    pub(super) fn has_come_to_fit(&mut self, resource: Resource, value: u64) {
+    /// A stored value counts as anybody's word does: one that could not be raw, on a node that has as much now, or one that
+    /// a kubelet has denied where nobody heard it.
+    pub(super) fn counts_as_told(&mut self, resource: Resource, value: u64) {
         self.truths.get_mut(resource).insert(value);
         self.past.get_mut(resource).insert(value);
     }

@@ -252,3 +252,25 @@ fn what_somebody_wrote_above_capacity_is_raw_once_the_node_has_as_much() {
     };
     run.check().unwrap();
 }
+
+/// While no webhook answers, somebody sets what the node may have, and the floor policy keeps to itself that the kubelet says
+/// otherwise: until the kubelet speaks again that is raw.
+#[test]
+fn what_somebody_wrote_is_raw_while_the_floor_keeps_the_kubelets_word_to_itself() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Machine(2),
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Floor(true),
+            ModelStep::Outage {
+                replica: 0,
+                is_over: false,
+            },
+            ModelStep::Others(Others::Revert { lag: 1 }),
+            ModelStep::Sync { lag: 0 },
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}

@@ -69,7 +69,7 @@ impl ModelWorld {
         for resource in Resource::ALL {
             let [_, stored] = *said.get(resource);
             if let Some(stored) = stored.filter(|&stored| self.oracle.was_shown(resource, stored)) {
-                self.oracle.has_come_to_fit(resource, stored);
+                self.oracle.counts_as_told(resource, stored);
             }
         }
         self.oracle.believe(&said);
@@ -85,6 +85,14 @@ impl ModelWorld {
             node
         };
         let replica = &self.replicas[self.route];
+        if is_kubelet && !replica.is_up && node == old {
+            // The floor policy has kept it to itself: nobody hears of it before the kubelet speaks again.
+            for resource in Resource::ALL {
+                if let [_, Some(stored)] = *said.get(resource) {
+                    self.oracle.counts_as_told(resource, stored);
+                }
+            }
+        }
         if replica.is_up {
             let review = review(user, &node, &old);
             let patch = replica.review(&review);
