@@ -274,3 +274,34 @@ fn what_somebody_wrote_is_raw_while_the_floor_keeps_the_kubelets_word_to_itself(
     };
     run.check().unwrap();
 }
+
+/// A machine grows so that its raw CPU is what a ratio made before. In quarantine the node is at the raw value before, and a kubelet
+/// with an old copy tells of the capacity alone. Out of it, what is written is what the kubelet finds: the node stays there.
+#[test]
+fn a_larger_machine_whose_raw_value_nobody_tells_stays_at_it() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::RawBecomesStored,
+            ModelStep::Others(Others::Device),
+            ModelStep::Policy {
+                policy: 2,
+                replica: None,
+            },
+            ModelStep::Lies {
+                cents: 0,
+                replica: None,
+            },
+            ModelStep::Others(Others::Problem),
+            ModelStep::Sync { lag: 1 },
+        ],
+        quiet: Quiet {
+            streams: 1,
+            cents: 1,
+            exclusive: 0,
+            are_lies: false,
+        },
+    };
+    run.check().unwrap();
+}

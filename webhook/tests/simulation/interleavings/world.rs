@@ -93,6 +93,8 @@ pub(super) struct ModelWorld {
     pub(super) raw: PerResource<u64>,
     has_device: bool,
     has_floor: bool,
+    /// The kubelet told of its capacity alone: its old copy had its raw CPU already, and the Node had not.
+    is_raw_unsaid: bool,
     pub(super) seq: u64,
     policies: [usize; 2],
     replicas: [ModelReplica; 2],
@@ -131,6 +133,7 @@ impl ModelWorld {
             raw: PerResource::default(),
             has_device: false,
             has_floor: false,
+            is_raw_unsaid: false,
             seq: 0,
             policies: [0, 0],
             route: 0,

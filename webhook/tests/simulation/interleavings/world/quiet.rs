@@ -120,11 +120,13 @@ impl ModelWorld {
         Resource::ALL.into_iter().any(is_other)
     }
 
-    /// True if a forged raw value and what pods hold of it come to the very value that the kubelet finds: nothing tells that
-    /// from ours, and the node stays at raw for as long as that is so.
-    fn is_kubelets_by_forgery(&self, resource: Resource) -> bool {
+    /// True if what was written is the very value that the kubelet finds, by a forged raw value and what pods hold of it, or as the
+    /// kubelet has told of its capacity and not of the raw value: nothing tells that from ours, and the node stays at raw
+    /// for as long as that is so.
+    fn is_kubelets_by_chance(&self, resource: Resource) -> bool {
         let raw = Some(*self.raw.get(resource));
-        self.oracle.was_forged(resource)
+        let is_unsaid = resource == Resource::Cpu && self.is_raw_unsaid;
+        (is_unsaid || self.oracle.was_forged(resource))
             && written_by_marker(self.stored(), resource) == raw
             && raw_of_marker(self.stored(), resource) != raw
     }
@@ -238,7 +240,7 @@ impl ModelWorld {
                 continue;
             }
             let is = allocatable(self.stored(), resource);
-            if is == raw && self.is_kubelets_by_forgery(resource) {
+            if is == raw && self.is_kubelets_by_chance(resource) {
                 continue;
             }
             let is_apart = resource == Resource::Cpu && policy_in_force.mode != Mode::Off;

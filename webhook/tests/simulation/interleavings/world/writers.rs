@@ -115,6 +115,13 @@ impl ModelWorld {
             if is_said && allocatable(&node, resource) == raw {
                 self.claim(&node, resource, raw);
             }
+            if resource == Resource::Cpu
+                && seen["status"]["allocatable"]["cpu"] != text(resource, raw).as_str()
+            {
+                self.is_raw_unsaid = false;
+            } else if resource == Resource::Cpu && is_said {
+                self.is_raw_unsaid = allocatable(&node, resource) != raw;
+            }
         }
         for kind in ["DiskPressure", "Ready"] {
             let status = if kind == "Ready" { "True" } else { "False" };
