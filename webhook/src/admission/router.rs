@@ -244,11 +244,12 @@ impl RouterContext {
                 self.attempt_apart(endpoint, &queue, Arc::clone(&received), turn, deadline, patience)
                     .await
             } else {
+                // Free again after this attempt: no review waits for one that waits for an object.
+                let _turn = turn;
                 self.judge.attempt(endpoint, received.bytes(), deadline, patience)
             };
             match attempt {
                 Attempt::Answered(answer) => return *answer,
-                // The permit is free again: nobody waits for one who waits.
                 Attempt::Missing => patience = wait.for_arrivals().await,
             }
         }

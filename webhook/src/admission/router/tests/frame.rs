@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 
+use futures::FutureExt as _;
 use headroom_domain::field::{Error as FieldError, Errors, Path};
 use tokio::{sync::watch, time::advance};
 
@@ -122,6 +123,26 @@ async fn a_review_waits_for_an_object_that_comes_and_as_long_as_declared_for_one
     let (status, body) = never.await.unwrap();
     assert_eq!(status, 200);
     assert!(body.contains("is not known"), "{body}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_that_wait_for_objects_keep_no_other_review_waiting() {
+    let router = router(Stores::default());
+    let asked = |name: &str| ask(router.clone(), post("/patient", question(name).to_string()));
+    let more_than_permits = RequestLimits::DEFAULT.working + 1;
+    let mut waiting: Vec<_> = (0..more_than_permits)
+        .map(|_| Box::pin(asked("absent")))
+        .collect();
+    for review in &mut waiting {
+        assert!(futures::poll!(review).is_pending());
+    }
+    KNOWN.lock().unwrap().push("present".to_owned());
+    let answered = asked("present").now_or_never();
+    assert_eq!(answered.map(|(status, _body)| status), Some(200));
+    for (status, body) in futures::future::join_all(waiting).await {
+        assert_eq!(status, 200);
+        assert!(body.contains("is not known"), "{body}");
+    }
 }
 
 #[tokio::test]
