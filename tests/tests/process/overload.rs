@@ -96,6 +96,9 @@ async fn whatever_is_posted_adds_less_than_64_mib() {
     assert_eq!(status, StatusCode::OK);
 }
 
+/// Endpoints of both kinds whose bodies have a budget of memory of their own.
+const PATHS: [&str; 2] = ["/mutate-node-status", "/mutate-pod"];
+
 /// The manifest's limit leaves room for the caches of a large fleet, 330 MiB.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_the_bodies_that_are_let_in_at_once_fit_the_manifests_memory() {
@@ -104,7 +107,7 @@ async fn all_the_bodies_that_are_let_in_at_once_fit_the_manifests_memory() {
     let limit = manifest.split_once("limits:").expect("limits").1;
     assert!(limit.trim_start().starts_with("memory: 512Mi"), "{limit}");
     let folder = tempfile::tempdir().expect("folder");
-    let webhook = Arc::new(alone(&folder, &[]).await);
+    let webhook = Arc::new(alone(&folder, &["--serve", "nodes,koordinator"]).await);
     let idle = memory(&webhook, "VmRSS");
     let densest: Arc<str> = shapes("status", "system:node:n1")
         .iter()
@@ -113,18 +116,18 @@ async fn all_the_bodies_that_are_let_in_at_once_fit_the_manifests_memory() {
         .body(7 << 20)
         .into();
     let mut clients = JoinSet::new();
-    for _ in 0..16 {
+    for path in PATHS.repeat(8) {
         let (webhook, densest) = (Arc::clone(&webhook), Arc::clone(&densest));
         clients.spawn(async move {
             for _ in 0..3 {
-                post_and_close(&webhook, densest.len(), &densest).await;
+                post_and_close(&webhook, path, densest.len(), &densest).await;
             }
         });
     }
-    for _ in 0..300 {
+    for path in PATHS.repeat(150) {
         let webhook = Arc::clone(&webhook);
         clients.spawn(async move {
-            post_and_close(&webhook, 1 << 20, &" ".repeat(800 << 10)).await;
+            post_and_close(&webhook, path, 1 << 20, &" ".repeat(800 << 10)).await;
         });
     }
     clients.join_all().await;
@@ -134,9 +137,9 @@ async fn all_the_bodies_that_are_let_in_at_once_fit_the_manifests_memory() {
 
 /// Posts what there is of a body over a connection of its own, and waits for its end. Who is refused, or given up for
 /// others, is cut before all is sent.
-async fn post_and_close(webhook: &Webhook, length: usize, body: &str) -> String {
+async fn post_and_close(webhook: &Webhook, path: &str, length: usize, body: &str) -> String {
     let mut stream = secure(webhook).await;
-    let head = head("/mutate-node-status", length).replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    let head = head(path, length).replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
     drop(stream.write_all(head.as_bytes()).await);
     drop(stream.write_all(body.as_bytes()).await);
     drop(stream.flush().await);

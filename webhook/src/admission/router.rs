@@ -49,7 +49,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Reviews of one endpoint that are answered or wait for it with their bodies received; one more is turned away.
     pub concurrent: usize,
-    /// Memory for all bodies up to 1 MiB together, in KiB; longer ones have room for two of the longest besides.
+    /// Memory for all bodies up to 1 MiB together, in KiB; longer ones have room for one of the longest besides. Reviews
+    /// of node endpoints have that much, and reviews of all others as much again.
     pub buffered_kib: u32,
 }
 
@@ -87,12 +88,12 @@ struct InFlight(::metrics::Gauge);
 
 impl Default for Limits {
     /// 7 MiB hold object and oldObject at the largest size that the API server takes from a client, 3 MiB, with room
-    /// for what it adds to them; 32 MiB hold 400 heartbeats of usual size.
+    /// for what it adds to them; 16 MiB hold 200 heartbeats of usual size.
     fn default() -> Self {
         Self {
             body_bytes: 7 << 20,
             concurrent: 256,
-            buffered_kib: 32 << 10,
+            buffered_kib: 16 << 10,
         }
     }
 }
@@ -278,8 +279,11 @@ impl RouterContext {
             .headers
             .get(CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse().ok());
-        let longest = endpoint.declaration().limits.body_bytes;
-        self.intake.receive(body, announced, longest, deadline).await
+        let declaration = endpoint.declaration();
+        let (family, longest) = (declaration.family(), declaration.limits.body_bytes);
+        self.intake
+            .receive(family, body, announced, longest, deadline)
+            .await
     }
 
     /// Answers where it keeps nobody waiting. Body and permits stay until it is done; what nobody waits for any more when its

@@ -103,6 +103,12 @@ fn timeouts_are_whole_seconds_and_short() {
 }
 
 #[test]
+fn no_review_of_a_node_waits_for_an_object() {
+    let mut endpoints = served(&[Family::Nodes]).into_iter();
+    assert!(endpoints.all(|endpoint| endpoint.longest_wait().is_zero()));
+}
+
+#[test]
 fn an_entry_that_fails_closed_leaves_our_own_namespace_out() {
     for (_, entry) in entries() {
         let fails_closed = entry.failure_policy == FailurePolicy::Fail;

@@ -1,10 +1,11 @@
-//! Receives request bodies: each within its own time, and within one of two budgets of memory, one for bodies up to 1 MiB
-//! and one for longer ones.
+//! Receives request bodies: each within its own time, and within a budget of memory. Reviews of node endpoints have budgets
+//! of their own, one for bodies up to 1 MiB and one for longer ones, and all other reviews have two as large.
 //!
 //! A body takes budget as its bytes come, whatever length was announced, and the permits to work on it are taken
 //! afterwards: a client that withholds a body holds nothing that others need. Where a budget is short, its bodies
 //! that have been coming for longest are given up. The API server sends a body at once, so a body that trickles is the
-//! one given up.
+//! one given up. A whole body keeps its place until it is answered. Only reviews of other endpoints than those of nodes wait
+//! for an object meanwhile, and a heartbeat needs nothing of their budget.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +27,10 @@ use tokio::{
 };
 
 use super::{Limits, buffer::Buffer};
-use crate::admission::{endpoint::Deadline, error::AdmissionError};
+use crate::admission::{
+    endpoint::{Deadline, Family},
+    error::AdmissionError,
+};
 
 /// Longest body of a review that is answered in passing, in bytes. Reviews of Nodes are a tenth of it; longer ones take
 /// milliseconds, and have a budget and a permit of their own.
@@ -38,7 +42,15 @@ const FIRST_BYTES: usize = 4 << 10;
 pub(super) struct Intake {
     /// Longest body, in bytes.
     limit: usize,
+    nodes: Budgets,
+    others: Budgets,
+}
+
+/// Memory for the bodies of some endpoints.
+struct Budgets {
+    /// For those up to [`SMALL_BYTES`].
     small: Budget,
+    /// For longer ones.
     large: Budget,
 }
 
@@ -90,21 +102,25 @@ impl Intake {
             buffered_kib,
             concurrent: _,
         } = *limits;
-        // One that is answered, and one that comes meanwhile.
-        let large = u32::try_from(2 * body_bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        let budgets = || Budgets {
+            small: Budget::new(buffered_kib.max(kib(SMALL_BYTES.min(body_bytes)))),
+            large: Budget::new(kib(body_bytes)),
+        };
         Self {
             limit: body_bytes,
-            small: Budget::new(buffered_kib.max(kib(SMALL_BYTES.min(body_bytes)))),
-            large: Budget::new(large),
+            nodes: budgets(),
+            others: budgets(),
         }
     }
 
-    /// The whole of a body of which `announced` bytes are announced, and which may be `longest` bytes long.
+    /// The whole of a body for an endpoint of that family, of which `announced` bytes are announced, and which may be
+    /// `longest` bytes long.
     ///
     /// # Errors
     /// If it is too long, does not come in time, is given up for others, or its connection breaks.
     pub(super) async fn receive<B>(
         &self,
+        family: Family,
         body: B,
         announced: Option<usize>,
         longest: usize,
@@ -119,15 +135,21 @@ impl Intake {
         if announced.is_some_and(|length| length > limit) {
             return Err(AdmissionError::TooLarge { limit });
         }
+        let budgets = match family {
+            Family::Nodes => &self.nodes,
+            Family::Koordinator | Family::Integrations => &self.others,
+        };
         let deadline = deadline.of_body();
-        let collected = timeout_at(deadline.at().into(), self.collect(body, announced, limit)).await;
+        let collected = timeout_at(deadline.at().into(), budgets.collect(body, announced, limit)).await;
         collected.unwrap_or_else(|_elapsed| {
             Err(AdmissionError::SlowBody {
                 limit: deadline.limit(),
             })
         })
     }
+}
 
+impl Budgets {
     async fn collect<B>(
         &self,
         body: B,

@@ -1,7 +1,7 @@
 //! Permits to work on a review, apart for each endpoint. A review waits for its permit once its body is whole.
 //!
 //! No endpoint waits for another, so a heartbeat never waits for other kinds of requests. Long reviews wait for each
-//! other alone, and nothing else waits for them.
+//! other alone, those of Nodes for none but long ones of Nodes, and nothing else waits for them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{Limits, intake::SMALL_BYTES, serial_queue::SerialQueue};
 use crate::admission::{
-    endpoint::{AnyEndpoint, Deadline, Work},
+    endpoint::{AnyEndpoint, Deadline, Family, Work},
     error::AdmissionError,
 };
 
@@ -20,8 +20,10 @@ use crate::admission::{
 pub(super) struct Lanes {
     /// Those of each, by path.
     endpoints: BTreeMap<&'static str, Lane>,
-    /// For reviews that are long, of whatever endpoint.
-    large: Arc<SerialQueue>,
+    /// For reviews of node endpoints that are long.
+    large_of_nodes: Arc<SerialQueue>,
+    /// For those of all other endpoints.
+    large_of_others: Arc<SerialQueue>,
     /// Requests of one endpoint that are answered or wait for it.
     limit: usize,
 }
@@ -67,7 +69,8 @@ impl Lanes {
         };
         Self {
             endpoints: endpoints.iter().map(lane).collect(),
-            large: Arc::default(),
+            large_of_nodes: Arc::default(),
+            large_of_others: Arc::default(),
             limit: limits.concurrent,
         }
     }
@@ -94,8 +97,12 @@ impl Lanes {
             _present: present,
             _working: None,
         };
+        let large = match endpoint.declaration().family() {
+            Family::Nodes => &self.large_of_nodes,
+            Family::Koordinator | Family::Integrations => &self.large_of_others,
+        };
         let permits = match &lane.working {
-            _ if bytes > SMALL_BYTES => return Ok(apart(&self.large, present)),
+            _ if bytes > SMALL_BYTES => return Ok(apart(large, present)),
             Working::Apart(queue) => return Ok(apart(queue, present)),
             Working::InPassing(permits) => permits,
         };

@@ -44,13 +44,14 @@ fn send(sender: &UnboundedSender<Frames>, bytes: usize) {
 fn begin(intake: &Intake, announced: Option<usize>) -> (UnboundedSender<Frames>, Receiving<'_>) {
     let (sender, body) = body();
     let deadline = Deadline::after(Instant::now(), Duration::from_secs(600));
-    let mut receiving: Receiving<'_> = Box::pin(intake.receive(body, announced, usize::MAX, deadline));
+    let mut receiving: Receiving<'_> =
+        Box::pin(intake.receive(Family::Koordinator, body, announced, usize::MAX, deadline));
     assert!((&mut receiving).now_or_never().is_none());
     (sender, receiving)
 }
 
 fn free(intake: &Intake) -> usize {
-    intake.small.kib.available_permits()
+    intake.others.small.kib.available_permits()
 }
 
 #[tokio::test]
@@ -65,7 +66,7 @@ async fn a_body_takes_memory_as_it_comes_whatever_was_announced() {
     assert_eq!(free(&intake), ROOM as usize - 100 * 4);
     drop(coming);
     assert_eq!(free(&intake), ROOM as usize);
-    assert!(intake.small.coming().is_empty());
+    assert!(intake.others.small.coming().is_empty());
 }
 
 #[tokio::test]
@@ -117,10 +118,10 @@ async fn long_bodies_leave_the_room_of_others_alone() {
         drop(sender);
         let whole = whole.now_or_never().unwrap().unwrap();
         assert_eq!((whole.bytes().len(), free(&intake)), (2 << 20, ROOM as usize));
-        assert_eq!(intake.large.kib.available_permits(), 2048);
+        assert_eq!(intake.others.large.kib.available_permits(), 0);
         assert!(whole.bytes().iter().all(|byte| *byte == b' '));
     }
-    assert_eq!(intake.large.kib.available_permits(), 4096);
+    assert_eq!(intake.others.large.kib.available_permits(), 2048);
 }
 
 #[tokio::test]
@@ -149,5 +150,5 @@ async fn a_body_that_grows_beyond_the_limit_is_refused() {
     send(&sender, 1);
     let error = whole.await.err().unwrap();
     assert_eq!(error.to_string(), "the body is longer than 2097152 bytes");
-    assert_eq!(intake.large.kib.available_permits(), 4096);
+    assert_eq!(intake.others.large.kib.available_permits(), 2048);
 }

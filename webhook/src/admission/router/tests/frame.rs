@@ -63,8 +63,12 @@ static PATIENT: ThingEndpoint = ThingEndpoint {
         longest: Duration::from_millis(250),
     }),
     steps: &[&NAMED],
-    ..thing("/patient", Kind::Validating, BrokenStep::FailsTheCall)
+    declaration: Declaration {
+        configuration: ConfigurationObject::Pods,
+        ..thing("/patient", Kind::Validating, BrokenStep::FailsTheCall).declaration
+    },
 };
+static OF_NODES: ThingEndpoint = thing("/of-nodes", MUTATING, BrokenStep::IsSkipped);
 static TELLS_ALL: ThingEndpoint = ThingEndpoint {
     declaration: Declaration {
         denials: Denials::All,
@@ -95,7 +99,13 @@ static NEEDS_PODS: ThingEndpoint = ThingEndpoint {
 
 fn router(stores: Stores) -> Router {
     Router::new(Options {
-        endpoints: vec![&PATIENT, &TELLS_ALL, &REFUSES_UNTIL_UNKNOWN, &NEEDS_PODS],
+        endpoints: vec![
+            &PATIENT,
+            &OF_NODES,
+            &TELLS_ALL,
+            &REFUSES_UNTIL_UNKNOWN,
+            &NEEDS_PODS,
+        ],
         features: all_on(),
         stores,
         limits: Limits::default(),
@@ -142,6 +152,28 @@ async fn reviews_that_wait_for_objects_keep_no_other_review_waiting() {
     for (status, body) in futures::future::join_all(waiting).await {
         assert_eq!(status, 200);
         assert!(body.contains("is not known"), "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_review_of_nodes_waits_for_room_that_bodies_of_others_keep() {
+    for length in [intake::SMALL_BYTES / 2, intake::SMALL_BYTES + 1] {
+        let router = router(Stores::default());
+        let asked = |path, name: &str| {
+            let mut body = question(name).to_string();
+            body.push_str(&" ".repeat(length - body.len()));
+            ask(router.clone(), post(path, body))
+        };
+        // One that comes without a length has room for twice its bytes.
+        let more_than_fit = 33;
+        let mut waiting: Vec<_> = (0..more_than_fit)
+            .map(|_| Box::pin(asked("/patient", "absent")))
+            .collect();
+        for review in &mut waiting {
+            assert!(futures::poll!(review).is_pending());
+        }
+        let (status, body) = asked("/of-nodes", "present").await;
+        assert_eq!(status, 200, "{length} bytes: {body}");
     }
 }
 
