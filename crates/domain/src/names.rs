@@ -165,6 +165,11 @@ pub fn is_unknown(key: &str) -> bool {
     key.starts_with(DOMAIN) && !OWNED.contains(&key) && !STEERING.contains(&key)
 }
 
+/// True for an annotation that not everybody may write, known or not.
+pub fn is_guarded(key: &str) -> bool {
+    key.starts_with(DOMAIN) || PROTECTED.contains(&key)
+}
+
 /// The node whose kubelet this user is, if the user is a kubelet.
 pub fn node_of_user(username: &str) -> Option<&str> {
     username
@@ -181,6 +186,8 @@ mod tests {
         assert!(is_unknown("headroom.sh/mdoe") && is_unknown(DOMAIN));
         assert!(!OWNED.into_iter().chain(STEERING).any(is_unknown));
         assert!(!is_unknown("node.koordinator.sh/other"));
+        assert!(OWNED.into_iter().chain(STEERING).all(is_guarded) && is_guarded(DOMAIN));
+        assert!(!is_guarded("node.koordinator.sh/other"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod written;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use headroom_domain::names;
 use headroom_rules::explain::{Explanation, Mark};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -55,6 +56,13 @@ pub trait Fields {
 
     /// The names of the members of the object at `path`; nothing for other values.
     fn names(&self, path: &[&str]) -> Vec<&str>;
+
+    /// The names among them of annotations that not everybody may write: [`names::is_guarded`]. They are there however many
+    /// members the object has, unless they alone are too many.
+    fn guarded_names(&self, path: &[&str]) -> Vec<&str>;
+
+    /// True if the value at `path` holds more values than are read at once.
+    fn is_wide(&self, path: &[&str]) -> bool;
 
     /// Looks at the elements of the array at `path`; at nothing for other values.
     fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R;
@@ -260,6 +268,33 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Names of members of the object at `path`: those that `stored` finds in the object as it came, and written ones that
+    /// are wanted.
+    fn names_of<'d>(
+        &'d self,
+        path: &[&str],
+        stored: fn(&'d Tree<'a>) -> Vec<&'d str>,
+        is_wanted: fn(&str) -> bool,
+    ) -> Vec<&'d str> {
+        match self.find(path) {
+            PathValue::Nothing | PathValue::EditedElements(..) => Vec::new(),
+            PathValue::Written(value, _) => {
+                let names = value.as_object().into_iter().flat_map(Map::keys);
+                names.map(String::as_str).filter(|name| is_wanted(name)).collect()
+            }
+            PathValue::Stored(tree) => stored(tree),
+            PathValue::Edited(tree, edits) => {
+                let kept = stored(tree)
+                    .into_iter()
+                    .filter(|name| !matches!(edits.get(*name), Some(Edit::Remove)));
+                let added = edits.iter().filter(|(name, edit)| {
+                    is_wanted(name) && matches!(edit, Edit::Set(_)) && tree.get(&[name]).is_none()
+                });
+                kept.chain(added.map(|(name, _)| name.as_str())).collect()
+            }
+        }
+    }
+
     fn find(&self, path: &[&str]) -> PathValue<'_, 'a> {
         PathValue::find(&self.object, &self.writes.edits, path)
     }
@@ -279,24 +314,18 @@ impl Fields for Draft<'_> {
     }
 
     fn names(&self, path: &[&str]) -> Vec<&str> {
+        self.names_of(path, |tree| tree.names(&[]), |_any| true)
+    }
+
+    fn guarded_names(&self, path: &[&str]) -> Vec<&str> {
+        self.names_of(path, |tree| tree.guarded_names(&[]), names::is_guarded)
+    }
+
+    fn is_wide(&self, path: &[&str]) -> bool {
         match self.find(path) {
-            PathValue::Nothing | PathValue::EditedElements(..) => Vec::new(),
-            PathValue::Written(value, _) => value
-                .as_object()
-                .into_iter()
-                .flat_map(Map::keys)
-                .map(String::as_str)
-                .collect(),
-            PathValue::Stored(tree) => tree.names(&[]),
-            PathValue::Edited(tree, edits) => {
-                let kept = tree
-                    .names(&[])
-                    .into_iter()
-                    .filter(|name| !matches!(edits.get(*name), Some(Edit::Remove)));
-                let added = edits
-                    .iter()
-                    .filter(|(name, edit)| matches!(edit, Edit::Set(_)) && tree.get(&[name]).is_none());
-                kept.chain(added.map(|(name, _)| name.as_str())).collect()
+            PathValue::Nothing | PathValue::Written(..) => false,
+            PathValue::Stored(tree) | PathValue::Edited(tree, _) | PathValue::EditedElements(tree, _) => {
+                tree.is_wide(&[])
             }
         }
     }

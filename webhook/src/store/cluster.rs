@@ -5,6 +5,7 @@ mod report_check;
 pub mod would_be;
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -131,7 +132,7 @@ impl Cluster {
 
     /// The policy in force for a node; `None` while it is not known.
     pub fn policy(&self, node: &Node) -> Option<InForce> {
-        let configured = self.policies.for_labels(|| node.labels.clone())?;
+        let configured = self.policies.for_labels(|| &node.labels)?;
         let mut in_force = configured.with_mode(node.mode);
         if !self.amplifies {
             (in_force.policy.mode, in_force.mode_from) = (Mode::Off, Source::Gate);
@@ -182,7 +183,7 @@ impl Cluster {
 }
 
 impl NodeLookup for Cluster {
-    fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy> {
+    fn policy<'l>(&self, labels: &dyn Fn() -> Cow<'l, Labels>) -> Option<Policy> {
         Some(self.policies.for_labels(labels)?.policy)
     }
 

@@ -2,6 +2,7 @@
 //! one its steps see; a step cannot name another.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
@@ -106,7 +107,7 @@ pub struct PodKeys {
 pub trait NodeLookup: Send + Sync {
     /// The configured policy for a node with these labels, which are read only if something depends on them; a mode
     /// annotation on the Node comes on top. `None` while the policy is not known.
-    fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy>;
+    fn policy<'l>(&self, labels: &dyn Fn() -> Cow<'l, Labels>) -> Option<Policy>;
 
     /// The hint that counts for a node now.
     fn hint(&self, asked: &HintQuery<'_>) -> Option<EffectiveHint>;

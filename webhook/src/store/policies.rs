@@ -5,9 +5,12 @@
 //! there is none, because the API server has not answered yet or because every version so far was unreadable, and while
 //! signs of life from the API server are missing, the policy of no node is known, and nodes keep the last decision.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    borrow::Borrow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -100,7 +103,7 @@ impl Policies {
 
     /// The policy for a node with these labels, which are read only if something depends on them; the Node's own
     /// annotation comes on top. `None` while it is not known.
-    pub fn for_labels(&self, labels: impl FnOnce() -> Labels) -> Option<InForce> {
+    pub fn for_labels<L: Borrow<Labels>>(&self, labels: impl FnOnce() -> L) -> Option<InForce> {
         let state = self.state.load();
         let document = state.good.as_ref().filter(|_| self.has_synced())?;
         let entry = document.entry(labels);

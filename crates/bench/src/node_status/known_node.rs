@@ -1,6 +1,6 @@
 //! What the webhook knows of the node whose reviews are measured.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use headroom_domain::{
@@ -28,7 +28,7 @@ struct OneNode {
 }
 
 impl NodeLookup for OneNode {
-    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+    fn policy<'l>(&self, _labels: &dyn Fn() -> Cow<'l, Labels>) -> Option<Policy> {
         let mode = if self.hint.is_some() {
             Mode::Auto
         } else {

@@ -62,6 +62,16 @@ pub(super) const NODE_ROWS: &[Row] = &[
         ],
     ),
     (
+        "annotations beside ours in both",
+        &[
+            r#"HEAD"oldObject":{"metadata":{"name":"n1","uid":"u1","annotations":{MARKER,"#,
+            r#""%":"","#,
+            r#""a":"b"}},"status":{AMOUNTS,"conditions":[READY]}},"object":{"metadata":{"name":"n1","uid":"u1","annotations":{MARKER,"#,
+            r#""%":"","#,
+            r#""a":"c"}},"status":{AMOUNTS,"conditions":[READY]}}}}"#,
+        ],
+    ),
+    (
         "many labels",
         &[
             r#"HEAD OLD"object":{"metadata":{"labels":{"#,

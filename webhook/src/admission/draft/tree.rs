@@ -1,12 +1,15 @@
 //! [`Tree`]: a JSON value of a request, borrowed from its bytes and parsed only where it is read.
 
+mod guarded;
 pub(super) mod scan;
 
 use std::{borrow::Cow, cell::OnceCell, fmt};
 
+use headroom_domain::names;
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
+use self::guarded::GuardedMembers;
 use super::{Fields, equal};
 use crate::admission::draft::tree::scan::{MAX_OPENED, ScanError};
 
@@ -25,6 +28,8 @@ pub(super) enum Inside<'a> {
     Members(Members<'a>),
     /// Of an array.
     Elements(Vec<Tree<'a>>),
+    /// Of an object with more than [`MAX_OPENED`].
+    Guarded(GuardedMembers<'a>),
     /// More than [`MAX_OPENED`]. Whoever looks sees nothing, so what is made of that must not count:
     /// [`Tree::too_wide`] finds it.
     TooWide,
@@ -65,7 +70,7 @@ impl<'a> Tree<'a> {
     pub fn elements(&self) -> &[Self] {
         match self.inside() {
             Some(Inside::Elements(elements)) => elements,
-            Some(Inside::Members(_) | Inside::TooWide) | None => &[],
+            Some(Inside::Members(_) | Inside::Guarded(_) | Inside::TooWide) | None => &[],
         }
     }
 
@@ -87,7 +92,9 @@ impl<'a> Tree<'a> {
         };
         match self.inside.get()?.as_ref() {
             Inside::TooWide => Some(String::new()),
+            Inside::Guarded(members) if members.is_missed() => Some(String::new()),
             Inside::Members(members) => members.list.iter().find_map(|(name, tree)| below(name, tree)),
+            Inside::Guarded(members) => members.list().iter().find_map(|(name, tree)| below(name, tree)),
             Inside::Elements(elements) => {
                 let mut elements = elements.iter().enumerate();
                 elements.find_map(|(at, tree)| below(&at.to_string(), tree))
@@ -102,7 +109,7 @@ impl<'a> Tree<'a> {
 
     /// Takes a member out of an object; `null` is nothing.
     pub fn remove(&mut self, name: &str) -> Option<Self> {
-        self.inside();
+        self.members();
         let Inside::Members(members) = self.inside.get_mut()?.as_mut() else {
             return None;
         };
@@ -156,13 +163,21 @@ impl<'a> Tree<'a> {
     }
 
     fn member(&self, name: &str) -> Option<&Self> {
-        self.members()?.get(name)
+        match self.inside()? {
+            Inside::Members(members) => members.get(name),
+            Inside::Guarded(members) => members.get(name),
+            Inside::Elements(_) | Inside::TooWide => None,
+        }
     }
 
     /// The members, opened if nobody looked before; nothing for other values than objects.
     fn members(&self) -> Option<&Members<'a>> {
         match self.inside()? {
             Inside::Members(members) => Some(members),
+            Inside::Guarded(members) => {
+                members.miss();
+                None
+            }
             Inside::Elements(_) | Inside::TooWide => None,
         }
     }
@@ -171,7 +186,7 @@ impl<'a> Tree<'a> {
     pub(super) fn opened(&self) -> &[Member<'a>] {
         match self.inside.get().map(Box::as_ref) {
             Some(Inside::Members(members)) => members.list(),
-            Some(Inside::Elements(_) | Inside::TooWide) | None => &[],
+            Some(Inside::Elements(_) | Inside::Guarded(_) | Inside::TooWide) | None => &[],
         }
     }
 
@@ -207,7 +222,10 @@ impl<'a> Tree<'a> {
     pub(super) fn readable(&self) -> Result<(), serde_json::Error> {
         if scan::is_wide(self.text) {
             // Whoever goes on without the value is found out by this; who opened it before has seen it.
-            self.inside.get_or_init(|| Box::new(Inside::TooWide));
+            let inside = self.inside.get_or_init(|| Box::new(Inside::TooWide));
+            if let Inside::Guarded(members) = inside.as_ref() {
+                members.miss();
+            }
             return Err(serde_json::Error::custom(format_args!(
                 "more than {MAX_OPENED} values"
             )));
@@ -296,6 +314,20 @@ impl Fields for Tree<'_> {
     fn names(&self, path: &[&str]) -> Vec<&str> {
         let members = self.get(path).map(Self::list).unwrap_or_default();
         members.iter().map(|(name, _)| name.as_ref()).collect()
+    }
+
+    fn guarded_names(&self, path: &[&str]) -> Vec<&str> {
+        let members = match self.get(path).and_then(Tree::inside) {
+            Some(Inside::Members(members)) => members.list(),
+            Some(Inside::Guarded(members)) => members.list(),
+            Some(Inside::Elements(_) | Inside::TooWide) | None => &[],
+        };
+        let names = members.iter().map(|(name, _)| name.as_ref());
+        names.filter(|name| names::is_guarded(name)).collect()
+    }
+
+    fn is_wide(&self, path: &[&str]) -> bool {
+        self.get(path).is_some_and(|tree| scan::is_wide(tree.text))
     }
 
     fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R {

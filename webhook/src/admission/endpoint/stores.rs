@@ -1,6 +1,7 @@
 //! [`Stores`]: every store that steps may read, each under the type by which an endpoint declares it.
 
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -262,7 +263,7 @@ impl ProfileLookup for NoStore {
 }
 
 impl NodeLookup for NoStore {
-    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+    fn policy<'l>(&self, _labels: &dyn Fn() -> Cow<'l, Labels>) -> Option<Policy> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! Reads fields of a Node for the node endpoints, from an object as it came or from a draft with writes on top.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::OnceCell};
 
 use headroom_domain::{
     capacity::{Annotations, NodeState},
@@ -56,13 +56,12 @@ pub(super) fn uid(fields: &impl Fields) -> String {
     uid.unwrap_or_default().into_owned()
 }
 
+/// The path of the labels.
+const LABELS: [&str; 2] = ["metadata", "labels"];
+
 /// The Node's labels; what cannot be read counts as none.
 pub(super) fn labels(fields: &impl Fields) -> Labels {
-    fields
-        .read(&["metadata", "labels"])
-        .ok()
-        .flatten()
-        .unwrap_or_default()
+    fields.read(&LABELS).ok().flatten().unwrap_or_default()
 }
 
 /// The resource version of an object as it is stored; 0 where it has none.
@@ -75,8 +74,7 @@ pub(super) fn version(fields: &impl Fields) -> u64 {
 
 /// Keys of annotations that not everybody may write, known or not.
 pub(super) fn guarded_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
-    let keys = fields.names(&["metadata", "annotations"]).into_iter();
-    keys.filter(|key| key.starts_with(names::DOMAIN) || names::PROTECTED.contains(key))
+    fields.guarded_names(&["metadata", "annotations"]).into_iter()
 }
 
 /// True if the Node's kubelet tells in a pod's status what it has set aside.
@@ -125,9 +123,21 @@ pub(super) fn machine(fields: &impl Fields, state: &NodeState) -> Machine {
     node::machine(state, has_memory_pressure)
 }
 
-/// The policy configured for a Node with the labels that it has, or is to have; `None` while it is not known.
+/// The policy configured for a Node with the labels that it has, or is to have; `None` while it is not known. Of labels
+/// that are more than are read at once, those count that the watch brought.
 pub(super) fn configured_policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<Policy> {
-    ctx.store.policy(&|| labels(fields))
+    let stored = OnceCell::new();
+    ctx.store.policy(&|| {
+        let stored = || {
+            stored
+                .get_or_init(|| ctx.store.stored(&ctx.request.name))
+                .as_ref()
+        };
+        match fields.is_wide(&LABELS).then(stored).flatten() {
+            Some(node) => Cow::Borrowed(&node.labels),
+            None => Cow::Owned(labels(fields)),
+        }
+    })
 }
 
 /// The policy in force: the configured one with the mode that the Node asks for. Where the Node asks for no mode

@@ -22,6 +22,7 @@ mod review;
 mod slo_page;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
@@ -196,7 +197,7 @@ struct FixtureCluster {
 }
 
 impl NodeLookup for FixtureCluster {
-    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+    fn policy<'l>(&self, _labels: &dyn Fn() -> Cow<'l, Labels>) -> Option<Policy> {
         if self.is_policy_unknown {
             return None;
         }

@@ -364,7 +364,7 @@ fn the_mode_annotation_decides_over_the_configuration() {
         (in_force.policy.mode, in_force.mode_from),
         (Mode::Off, Source::Annotation)
     );
-    let configured = NodeLookup::policy(&cluster, &Labels::new).unwrap();
+    let configured = NodeLookup::policy(&cluster, &|| Cow::Owned(Labels::new())).unwrap();
     assert_eq!(configured.mode, Mode::Auto);
 }
 

@@ -1,6 +1,7 @@
 //! Simulated webhook replica of the interleavings: its real stores and router, and its due nudges and sweeps.
 
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -141,7 +142,7 @@ impl ModelReplica {
 
     /// The policy in force for a node without labels, if it is known.
     pub(super) fn policy(&self) -> Option<Policy> {
-        NodeLookup::policy(&*self.cluster, &Labels::new)
+        NodeLookup::policy(&*self.cluster, &|| Cow::Owned(Labels::new()))
     }
 
     /// The patch that it answers a review with.

@@ -1,7 +1,7 @@
 //! Parses the amplification key of Koordinator's ConfigMap: checks Koordinator's own fields and reads Headroom's
 //! fields.
 
-use std::collections::BTreeMap;
+use std::{borrow::Borrow, collections::BTreeMap};
 
 use headroom_domain::{
     ratio::Ratio,
@@ -93,12 +93,14 @@ fn entry(path: String, value: Value) -> Result<PolicyEntry, PolicyRefusal> {
 
 impl PolicyDocument {
     /// The first entry that selects a node with these labels, which are not asked for in vain.
-    pub fn entry(&self, labels: impl FnOnce() -> Labels) -> Option<&PolicyEntry> {
+    pub fn entry<L: Borrow<Labels>>(&self, labels: impl FnOnce() -> L) -> Option<&PolicyEntry> {
         if self.entries.is_empty() {
             return None;
         }
         let labels = labels();
-        self.entries.iter().find(|entry| entry.selector.matches(&labels))
+        self.entries
+            .iter()
+            .find(|entry| entry.selector.matches(labels.borrow()))
     }
 }
 

@@ -3,9 +3,10 @@
 //! Most of a review is never read, and most of the stored object repeats the new one. So values below the opened levels
 //! are only measured. A value that begins like its counterpart, the value at the same place in the object before, is
 //! taken over without being scanned. Opened values take many times the memory of their text, so their number is
-//! limited: an object beyond the limit stays closed.
+//! limited: of an object beyond the limit only the members with guarded names are opened.
 
 mod lexical;
+mod wide;
 
 use std::{borrow::Cow, cell::OnceCell};
 
@@ -56,11 +57,9 @@ pub(super) fn document(text: &str, levels: u32) -> Result<Tree<'_>, ScanError> {
 
 /// What is inside of the object or the array that is the whole of `text`; objects in an array are opened, too.
 pub(super) fn inside(text: &str) -> Inside<'_> {
-    let mut scanner = Scanner {
-        is_json: true,
-        ..Scanner::new(text)
-    };
-    let inside = if text.starts_with('{') {
+    let is_object = text.starts_with('{');
+    let mut scanner = Scanner::of_json(text);
+    let inside = if is_object {
         scanner
             .members(1, None)
             .map(|members| members.map(Inside::Members))
@@ -71,6 +70,7 @@ pub(super) fn inside(text: &str) -> Inside<'_> {
     passed(scanner.at);
     match inside {
         Ok(Some(inside)) if scanner.at == text.len() => inside,
+        Ok(Some(_) | None) | Err(_) if is_object => wide::guarded(text),
         Ok(Some(_) | None) | Err(_) => Inside::TooWide,
     }
 }
@@ -119,6 +119,14 @@ impl<'a> Scanner<'a> {
             depth: 0,
             room: MAX_OPENED,
             is_json: false,
+        }
+    }
+
+    /// The start of a text that is known to be JSON.
+    const fn of_json(text: &'a str) -> Self {
+        Self {
+            is_json: true,
+            ..Self::new(text)
         }
     }
 

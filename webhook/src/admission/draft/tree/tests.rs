@@ -70,6 +70,40 @@ fn the_elements_of_an_array_are_found_in_order() {
 }
 
 #[test]
+fn of_too_many_members_those_with_guarded_names_are_found_and_the_others_are_missed() {
+    let named = |start: &str| {
+        let members: Vec<String> = (0..20_000)
+            .map(|number| format!(r#""{start}{number}":0"#))
+            .collect();
+        members.join(",")
+    };
+    let others = named("");
+    let text = format!(r#"{{"headroom.sh/mode":"auto",{others},"headroom.sh/mode":"off"}}"#);
+    let wide = || tree(&text);
+    let found = wide();
+    assert_eq!(found.read_text(&["headroom.sh/mode"]).as_deref(), Some("off"));
+    assert!(found.get(&["headroom.sh/hint"]).is_none());
+    assert_eq!(found.guarded_names(&[]), ["headroom.sh/mode"; 2]);
+    assert_eq!(found.too_wide(), None);
+    let asks: [fn(&Tree<'_>) -> bool; 3] = [
+        |tree| tree.get(&["7"]).is_none(),
+        |tree| tree.names(&[]).is_empty(),
+        |tree| tree.to_value().is_err(),
+    ];
+    for ask in asks {
+        let missed = wide();
+        missed.get(&["headroom.sh/mode"]).unwrap();
+        assert!(ask(&missed));
+        assert_eq!(missed.too_wide(), Some(String::new()));
+    }
+    for too_many in [named("headroom.sh/"), others + r#","\u0061":0"#] {
+        let text = format!(r#"{{"headroom.sh/mode":"off",{too_many}}}"#);
+        let tree = tree(&text);
+        assert!(tree.get(&["headroom.sh/mode"]).is_none() && tree.too_wide().is_some());
+    }
+}
+
+#[test]
 fn the_last_of_two_equal_members_counts() {
     let mut node = tree(r#"{"a":{"b":1,"b":{"c":1,"\u0063":2}},"x":0,"x":{"y":3}}"#);
     assert_eq!(node.read(&["a", "b", "c"]).unwrap(), Some(2));

@@ -1,19 +1,30 @@
 //! Tests of `/mutate-node-status` over a replica's own stores: values taken from the stores, and from the write alone.
 
-use headroom_domain::names;
+use headroom_domain::{hint::Brake, names};
+use rstest::rstest;
 
 use super::*;
-use crate::store::cluster::{
-    Cluster,
-    tests::{amplified, cluster, published},
+use crate::store::{
+    cluster::{
+        Cluster,
+        tests::{amplified, cluster, published},
+    },
+    informer::Store as _,
 };
 
 /// A sync of the kubelet of `n1`, amplified to 4.8 CPUs: it writes raw and what `changes` does, beside a moved heartbeat.
 /// The verdict, and the object as it would be stored.
 fn synced(cluster: Cluster, old: &Value, changes: impl FnOnce(&mut Value)) -> (Value, Value) {
+    written(cluster, "system:node:n1", old, |new| {
+        new["status"]["allocatable"]["cpu"] = json!("4");
+        new["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-11-20T00:05:00Z");
+        changes(new);
+    })
+}
+
+/// The verdict on a status write of `n1` by that user, and the object as it would be stored.
+fn written(cluster: Cluster, user: &str, old: &Value, changes: impl FnOnce(&mut Value)) -> (Value, Value) {
     let mut new = old.clone();
-    new["status"]["allocatable"]["cpu"] = json!("4");
-    new["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-11-20T00:05:00Z");
     changes(&mut new);
     let review = json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -22,7 +33,7 @@ fn synced(cluster: Cluster, old: &Value, changes: impl FnOnce(&mut Value)) -> (V
             "uid": "r", "operation": "UPDATE", "name": "n1", "subResource": "status",
             "kind": {"group": "", "version": "v1", "kind": "Node"},
             "resource": {"group": "", "version": "v1", "resource": "nodes"},
-            "userInfo": {"username": "system:node:n1", "groups": ["system:nodes"]},
+            "userInfo": {"username": user},
             "object": new, "oldObject": old,
         },
     });
@@ -97,4 +108,79 @@ fn beside_a_hint_of_a_later_layout_what_was_written_last_is_held() {
     };
     assert_eq!(synced(Some(r#"{"v":2,"uid":"u1"}"#)), "4800m");
     assert_eq!(synced(None), "4", "nothing was measured");
+}
+
+/// The Node with so many annotations or labels beside its own that their keys take all of the 256 KiB that Kubernetes
+/// stores of annotations.
+fn widened(mut node: Value, map: &str) -> Value {
+    let members = (0..65_000).map(|number| (format!("{number:x}"), json!("")));
+    let map = &mut node["metadata"][map];
+    if map.is_null() {
+        *map = json!({});
+    }
+    map.as_object_mut().unwrap().extend(members);
+    node
+}
+
+#[rstest]
+#[case::annotations("annotations")]
+#[case::labels("labels")]
+fn a_node_with_more_annotations_or_labels_than_are_opened_is_lowered(#[case] map: &str) {
+    let old = widened(amplified(1, "4800m", 120), map);
+    let braked = || {
+        let cluster = reported(&old);
+        let mut hint = published(3, 110);
+        hint.resources.cpu.brake = Brake::Stop;
+        cluster.hints.offer(hint, cluster.now());
+        cluster
+    };
+    let cpu = |(_, new): (Value, Value)| new["status"]["allocatable"]["cpu"].clone();
+    assert_eq!(cpu(synced(reported(&old), &old, |_same| ())), "4400m");
+    assert_eq!(cpu(written(braked(), names::WEBHOOK_USER, &old, |_same| ())), "4");
+    let switches_off = |new: &mut Value| new["metadata"]["annotations"][names::MODE] = json!("off");
+    assert_eq!(cpu(written(reported(&old), "somebody", &old, switches_off)), "4");
+}
+
+#[rstest]
+#[case::annotations("annotations")]
+#[case::labels("labels")]
+fn a_node_with_more_annotations_or_labels_than_are_opened_has_the_policy_of_its_pool(#[case] map: &str) {
+    let mut old = widened(amplified(1, "4800m", 120), map);
+    old["metadata"]["labels"]["pool"] = json!("web");
+    let pools =
+        r#"{"nodeConfigs":[{"name":"web","nodeSelector":{"matchLabels":{"pool":"web"}},"mode":"off"}]}"#;
+    let config_map = json!({
+        "metadata": {"name": names::SLO_CONFIG, "resourceVersion": "1"},
+        "data": {names::AMPLIFICATION_CONFIG: pools},
+    });
+    let cluster = reported(&old);
+    cluster
+        .policies
+        .replace(Some(serde_json::from_value(config_map).unwrap()));
+    let (_, new) = written(cluster, "somebody", &old, |_same| ());
+    assert_eq!(new["status"]["allocatable"]["cpu"], "4");
+}
+
+#[test]
+fn a_heartbeat_of_a_node_with_more_annotations_than_are_opened_is_quieted() {
+    let first = widened(amplified(1, "4800m", 120), "annotations");
+    let (_, old) = synced(cluster([first.clone()], []), &first, |_same| ());
+    let (verdict, new) = synced(cluster([old.clone()], []), &old, |new| {
+        new["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-11-20T00:05:10Z");
+    });
+    assert!(new == old, "{verdict}");
+}
+
+#[rstest]
+#[case::changed(names::MARKER, "{}")]
+#[case::of_no_meaning("headroom.sh/x", "1")]
+fn a_kubelet_changes_no_annotation_of_ours_among_more_than_are_opened(#[case] key: &str, #[case] text: &str) {
+    let old = widened(amplified(1, "4800m", 120), "annotations");
+    let (_, new) = synced(reported(&old), &old, |new| {
+        new["metadata"]["annotations"][key] = json!(text);
+        new["metadata"]["annotations"]["one-more"] = json!("");
+    });
+    assert_eq!(new["status"]["allocatable"]["cpu"], "4400m");
+    assert_eq!(new["metadata"]["annotations"]["one-more"], "");
+    assert_ne!(new["metadata"]["annotations"].get(key), Some(&json!(text)));
 }

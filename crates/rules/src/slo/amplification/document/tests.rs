@@ -121,7 +121,11 @@ fn the_first_entry_that_matches_is_laid_over_the_rest_to_its_depth() {
 #[test]
 fn labels_are_not_read_where_no_entry_asks() {
     let document = read(r#"{"mode":"auto"}"#).unwrap();
-    assert!(document.entry(|| panic!("asked for in vain")).is_none());
+    assert!(
+        document
+            .entry(|| -> Labels { panic!("asked for in vain") })
+            .is_none()
+    );
 }
 
 /// A document with two entries, the second of which has these members besides its selector.
