@@ -15,7 +15,7 @@ use std::{
 use headroom_rules::pod_quota::{Transformation, Usage};
 
 use self::{
-    claims::{ClaimedPods, NewClaim, StoredClaim},
+    claims::{ClaimedPods, NewClaim},
     ledger::Ledger,
     object::WatchedQuotaPod,
 };
@@ -47,10 +47,7 @@ struct QuotaPodsState {
 #[derive(Debug)]
 struct PodClaim {
     pods: Arc<QuotaPods>,
-    pod: PodName,
     number: u64,
-    /// The claim that it took the place of.
-    before: Option<StoredClaim>,
     is_kept: bool,
 }
 
@@ -88,8 +85,8 @@ impl QuotaPods {
             let (stored, pods) = ledger.sum(group, transformation);
             sums.usage.stored.add(&stored);
             sums.pods = sums.pods.saturating_add(pods);
-            for (pod, claim) in claims.in_group(group) {
-                let more = ledger.beyond(pod, group, &claim.requested, transformation);
+            for (pod, most) in claims.in_group(group) {
+                let more = ledger.beyond(pod, group, most, transformation);
                 sums.usage.claimed.add(&more);
                 sums.claims = sums.claims.saturating_add(1);
             }
@@ -104,7 +101,10 @@ impl QuotaPods {
 
     /// Drops everything, and knows nothing.
     pub fn clear(&self) {
-        *self.lock() = QuotaPodsState::default();
+        let mut state = self.lock();
+        state.is_known = false;
+        state.ledger = Ledger::default();
+        state.claims.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, QuotaPodsState> {
@@ -121,8 +121,8 @@ impl QuotaPodsState {
             for group in groups {
                 let sum = ledger.sum_without(&request.pod, group, request.transformation);
                 usage.stored.add(&sum);
-                for (pod, claim) in claims.in_group(group).filter(|(pod, _)| **pod != request.pod) {
-                    let more = ledger.beyond(pod, group, &claim.requested, request.transformation);
+                for (pod, most) in claims.in_group(group).filter(|(pod, _)| **pod != request.pod) {
+                    let more = ledger.beyond(pod, group, most, request.transformation);
                     usage.claimed.add(&more);
                 }
             }
@@ -167,12 +167,10 @@ impl RoomLookup for QuotaPods {
             requested,
             replaced,
         };
-        let (number, before) = state.claims.add(pod.clone(), new, now);
+        let number = state.claims.add(pod, new, now);
         Some(Box::new(PodClaim {
             pods,
-            pod,
             number,
-            before,
             is_kept: false,
         }))
     }
@@ -187,16 +185,9 @@ impl Claim for PodClaim {
 
 impl Drop for PodClaim {
     fn drop(&mut self) {
-        if self.is_kept {
-            return;
+        if !self.is_kept {
+            self.pods.lock().claims.end(self.number);
         }
-        let mut state = self.pods.lock();
-        let QuotaPodsState { ledger, claims, .. } = &mut *state;
-        let before = self
-            .before
-            .take()
-            .filter(|before| !ledger.shows(&self.pod, before));
-        claims.take_back(&self.pod, self.number, before);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pods that this replica has admitted and that it has not seen stored yet.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, Instant},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct StoredClaim {
     pub(super) requested: Amounts,
     /// The resource version of the stored Pod that an update was to replace; 0 for a new one.
     pub(super) replaced: u64,
-    made: Instant,
+    /// Tells it from the others.
     number: u64,
 }
 
@@ -35,105 +35,108 @@ pub(super) struct NewClaim {
     pub(super) replaced: u64,
 }
 
-/// The admitted pods, one claim each.
+/// The admitted pods. There may be several of one name, because a client has asked again: one of them at most is stored, and
+/// nobody here knows which.
 #[derive(Debug, Default)]
 pub(super) struct ClaimedPods {
-    pods: HashMap<PodName, StoredClaim>,
+    pods: HashMap<PodName, Vec<StoredClaim>>,
     by_group: HashMap<PodGroup, BTreeSet<PodName>>,
-    /// Every claim that was made in the last [`LASTS`], in the order of time.
-    made: VecDeque<(Instant, PodName, u64)>,
+    /// When each claim was made, and of what. Numbers grow with time.
+    made: BTreeMap<u64, (Instant, PodName)>,
     last_number: u64,
 }
 
 impl ClaimedPods {
-    /// Number of claims.
+    /// Ends all claims. No number is given twice.
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            last_number: self.last_number,
+            ..Self::default()
+        };
+    }
+
+    /// Number of names that something is claimed of.
     pub(super) fn len(&self) -> usize {
         self.pods.len()
     }
 
-    /// The claims of a group.
-    pub(super) fn in_group(&self, group: &PodGroup) -> impl Iterator<Item = (&PodName, &StoredClaim)> {
+    /// The names of a group, each with the most that a claim in that group asks for of each resource.
+    pub(super) fn in_group(&self, group: &PodGroup) -> impl Iterator<Item = (&PodName, Amounts)> {
         let pods = self.by_group.get(group).into_iter().flatten();
-        pods.filter_map(|pod| self.pods.get_key_value(pod))
+        pods.map(move |pod| {
+            let claims = self.pods.get(pod).into_iter().flatten();
+            let claims = claims.filter(|claim| claim.group == *group);
+            let most = claims.fold(Amounts::default(), |most, claim| most.max(&claim.requested));
+            (pod, most)
+        })
     }
 
-    /// Adds a claim in place of one of the same name; returns its number, and that one.
-    pub(super) fn add(&mut self, pod: PodName, new: NewClaim, now: Instant) -> (u64, Option<StoredClaim>) {
+    /// Adds a claim beside those of the same name; returns its number.
+    pub(super) fn add(&mut self, pod: PodName, new: NewClaim, now: Instant) -> u64 {
         let NewClaim {
             uid,
             group,
             requested,
             replaced,
         } = new;
-        let before = self.end_if(&pod, |_| true);
         self.last_number += 1;
         let number = self.last_number;
-        self.made.push_back((now, pod.clone(), number));
-        let claim = StoredClaim {
+        self.made.insert(number, (now, pod.clone()));
+        let pods = self.by_group.entry(group.clone()).or_default();
+        pods.insert(pod.clone());
+        self.pods.entry(pod).or_default().push(StoredClaim {
             uid,
             group,
             requested,
             replaced,
-            made: now,
             number,
+        });
+        number
+    }
+
+    /// Ends the claim of that number, if it is still there.
+    pub(super) fn end(&mut self, number: u64) {
+        if let Some((_, pod)) = self.made.remove(&number) {
+            self.end_if(&pod, |claim| claim.number == number);
+        }
+    }
+
+    /// Ends the claims of a Pod that `is_over` is true for.
+    pub(super) fn end_if(&mut self, pod: &PodName, is_over: impl Fn(&StoredClaim) -> bool) {
+        let Some(claims) = self.pods.get_mut(pod) else {
+            return;
         };
-        self.insert(pod, claim);
-        (number, before)
-    }
-
-    /// Ends the claim of that number in favour of the one before it, if it has not been replaced itself.
-    pub(super) fn take_back(&mut self, pod: &PodName, number: u64, before: Option<StoredClaim>) {
-        if self.end_if(pod, |claim| claim.number == number).is_some()
-            && let Some(before) = before
-        {
-            // Its time may have come while it was replaced; nothing here is older.
-            self.made.push_front((before.made, pod.clone(), before.number));
-            self.insert(pod.clone(), before);
-        }
-    }
-
-    /// Ends the claim of a Pod if `is_over` says so, and returns it.
-    pub(super) fn end_if(
-        &mut self,
-        pod: &PodName,
-        is_over: impl FnOnce(&StoredClaim) -> bool,
-    ) -> Option<StoredClaim> {
-        if !self.pods.get(pod).is_some_and(is_over) {
-            return None;
-        }
-        let claim = self.pods.remove(pod)?;
-        if let Some(pods) = self.by_group.get_mut(&claim.group) {
-            pods.remove(pod);
-            if pods.is_empty() {
-                self.by_group.remove(&claim.group);
+        let over: Vec<StoredClaim> = claims.extract_if(.., |claim| is_over(claim)).collect();
+        for claim in over {
+            self.made.remove(&claim.number);
+            if !claims.iter().any(|other| other.group == claim.group)
+                && let Some(pods) = self.by_group.get_mut(&claim.group)
+            {
+                pods.remove(pod);
+                if pods.is_empty() {
+                    self.by_group.remove(&claim.group);
+                }
             }
         }
-        Some(claim)
-    }
-
-    fn insert(&mut self, pod: PodName, claim: StoredClaim) {
-        let pods = self.by_group.entry(claim.group.clone()).or_default();
-        pods.insert(pod.clone());
-        self.pods.insert(pod, claim);
+        if claims.is_empty() {
+            self.pods.remove(pod);
+        }
     }
 
     /// Ends all claims but those that `stays` is true for.
     pub(super) fn retain(&mut self, stays: impl Fn(&PodName, &StoredClaim) -> bool) {
-        let over = self.pods.iter().filter(|(pod, claim)| !stays(pod, claim));
-        let over: Vec<PodName> = over.map(|(pod, _)| pod.clone()).collect();
-        for pod in over {
-            self.end_if(&pod, |_| true);
+        let pods: Vec<PodName> = self.pods.keys().cloned().collect();
+        for pod in pods {
+            self.end_if(&pod, |claim| !stays(&pod, claim));
         }
     }
 
     /// Ends the claims that have lasted long enough.
     pub(super) fn expire(&mut self, now: Instant) {
-        while let Some((made, ..)) = self.made.front()
+        while let Some((&number, (made, _))) = self.made.first_key_value()
             && now.saturating_duration_since(*made) >= LASTS
         {
-            if let Some((_, pod, number)) = self.made.pop_front() {
-                self.end_if(&pod, |claim| claim.number == number);
-            }
+            self.end(number);
         }
     }
 }

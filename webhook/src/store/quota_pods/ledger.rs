@@ -148,14 +148,13 @@ impl Ledger {
         &self,
         pod: &PodName,
         group: &PodGroup,
-        requested: &Amounts,
+        requested: Amounts,
         transformation: Transformation,
     ) -> Amounts {
-        let there = self.pods.get(pod).filter(|there| there.group == *group);
-        there.map_or_else(
-            || requested.clone(),
-            |there| growth(requested, there.requested(transformation)),
-        )
+        match self.pods.get(pod).filter(|there| there.group == *group) {
+            Some(there) => growth(&requested, there.requested(transformation)),
+            None => requested,
+        }
     }
 
     /// True if the Pod is stored as it was admitted.

@@ -174,18 +174,39 @@ fn a_claim_that_is_not_kept_is_over_and_one_that_is_lasts_half_a_minute() {
     assert_eq!(pods.counts(), (0, 0));
 }
 
-#[test]
-fn a_retry_takes_the_place_of_the_claim_before() {
+#[rstest]
+#[case::larger(2, 3)]
+#[case::smaller(3, 2)]
+fn of_claims_of_one_name_the_largest_counts(#[case] before: i64, #[case] after: i64) {
     let (pods, now) = (known(), Instant::now());
-    let first = claim(&pods, "one", "1", 2, now);
-    claim(&pods, "one", "2", 3, now).keep();
-    assert_eq!(used(&pods, now).1, "cpu=3");
+    let first = claim(&pods, "one", "1", before, now);
+    claim(&pods, "one", "2", after, now).keep();
+    assert_eq!(used(&pods, now).1, "cpu=3", "either may be stored");
     // The answer to the first is known to be lost only now.
     drop(first);
-    assert_eq!(used(&pods, now).1, "cpu=3");
+    assert_eq!(used(&pods, now).1, format!("cpu={after}"));
     // It does not count against itself.
     let usage = pods.usage(&request("one", "3", json!({"cpu": 3})), now).unwrap();
     assert_eq!(usage, [Usage::default()]);
+}
+
+#[test]
+fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
+    let (pods, now) = (known(), Instant::now());
+    let later = now + Duration::from_secs(10);
+    let first = request("one", "1", json!({"cpu": 10, "memory": "1Gi"}));
+    pods.claim(first, now, &mut |_| true).unwrap().keep();
+    let second = request("one", "2", json!({"cpu": "1m", "memory": "2Gi"}));
+    pods.claim(second, later, &mut |_| true).unwrap().keep();
+    assert_eq!(used(&pods, later).1, "cpu=10,memory=2Gi");
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 10, "memory": "1Gi"})));
+    let expected = ("cpu=10,memory=1Gi".to_owned(), "memory=1Gi".to_owned());
+    assert_eq!(used(&pods, later), expected);
+    // The first is gone again at once: the second may yet be stored.
+    pods.delete(pod("one", "1", Some("q"), &json!({})));
+    assert_eq!(used(&pods, later).1, "cpu=1m,memory=2Gi");
+    assert_eq!(used(&pods, later + claims::LASTS), (String::new(), String::new()));
+    assert_eq!(pods.counts(), (0, 0));
 }
 
 #[test]

@@ -149,6 +149,15 @@ fn a_retry_takes_its_room_once() {
 }
 
 #[test]
+fn a_smaller_pod_of_the_same_name_gives_no_room_back() {
+    let router = router(&known_pods());
+    assert!(admit(&router, create("a", "1", 4)));
+    // The API server may store the first, and answer the second that it is there.
+    assert!(admit(&router, create("a", "2", 1)));
+    assert!(!admit(&router, create("b", "3", 1)));
+}
+
+#[test]
 fn a_resize_is_compared_as_far_as_it_grows() {
     let pods = known_pods();
     let router = router(&pods);

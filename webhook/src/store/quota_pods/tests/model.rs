@@ -9,14 +9,20 @@ use super::*;
 
 const LIMIT: i64 = 10;
 
+/// A request on its way takes at most so long from its answer until it is stored: a claim lasts for that and for the watch.
+const LONGEST_WAY: Duration = Duration::from_secs(14);
+
 /// What becomes of a Pod that the replica has admitted.
 #[derive(Debug, Clone, Copy)]
 enum PodFate {
     Stored,
+    /// Others may be asked about before it is stored.
+    StoredLater,
     /// Another webhook or a quota of Kubernetes' own refuses it.
     RefusedLater,
-    /// The answer came too late: the API server has given up.
+    /// The answer comes too late: the API server has given up. That is known at once, or later.
     AnswerLost,
+    AnswerLostLater,
     DryRun,
 }
 
@@ -24,6 +30,8 @@ enum PodFate {
 enum QuotaPodStep {
     Create(u8, i64, PodFate),
     Resize(u8, i64, PodFate),
+    /// One of the requests on their way arrives.
+    Arrive(u8),
     Delete(u8),
     End(u8),
     Touch(u8),
@@ -34,11 +42,13 @@ enum QuotaPodStep {
 
 fn step() -> impl Strategy<Value = QuotaPodStep> {
     let fate = prop_oneof![
-        4 => Just(PodFate::Stored), 1 => Just(PodFate::RefusedLater), 1 => Just(PodFate::AnswerLost), 1 => Just(PodFate::DryRun),
+        3 => Just(PodFate::Stored), 4 => Just(PodFate::StoredLater), 1 => Just(PodFate::RefusedLater),
+        1 => Just(PodFate::AnswerLost), 1 => Just(PodFate::AnswerLostLater), 1 => Just(PodFate::DryRun),
     ];
     prop_oneof![
-        5 => (0..6_u8, 1..6_i64, fate.clone()).prop_map(|(pod, cpu, fate)| QuotaPodStep::Create(pod, cpu, fate)),
+        5 => (0..6_u8, 1..9_i64, fate.clone()).prop_map(|(pod, cpu, fate)| QuotaPodStep::Create(pod, cpu, fate)),
         2 => (0..6_u8, 1..8_i64, fate).prop_map(|(pod, cpu, fate)| QuotaPodStep::Resize(pod, cpu, fate)),
+        4 => any::<u8>().prop_map(QuotaPodStep::Arrive),
         2 => (0..6_u8).prop_map(QuotaPodStep::Delete),
         1 => (0..6_u8).prop_map(QuotaPodStep::End),
         1 => (0..6_u8).prop_map(QuotaPodStep::Touch),
@@ -61,8 +71,18 @@ enum PodEvent {
     Deleted(u8, StoredPod),
 }
 
+/// A request that was admitted, on its way.
+struct AdmittedRequest {
+    at: Instant,
+    name: u8,
+    pod: StoredPod,
+    /// There while its answer may still go out, which it does not.
+    lost: Option<Box<dyn Claim>>,
+}
+
 struct World {
     replica: Arc<QuotaPods>,
+    admitted: Vec<AdmittedRequest>,
     now: Instant,
     stored: BTreeMap<u8, StoredPod>,
     events: VecDeque<(Instant, PodEvent)>,
@@ -74,6 +94,7 @@ impl World {
     fn new() -> Self {
         Self {
             replica: known(),
+            admitted: Vec::new(),
             now: Instant::now(),
             stored: BTreeMap::new(),
             events: VecDeque::new(),
@@ -104,7 +125,7 @@ impl World {
         }
     }
 
-    /// Asks the replica, and stores the Pod if everybody agrees.
+    /// Asks the replica, and has what it admits go its way.
     fn write(&mut self, name: u8, pod: StoredPod, fate: PodFate) {
         let request = RoomRequest {
             replaced: pod.version,
@@ -122,14 +143,43 @@ impl World {
         let Some(claim) = self.replica.claim(request, self.now, &mut fits) else {
             return;
         };
+        let at = self.now;
+        let admitted = |lost| AdmittedRequest { at, name, pod, lost };
         match fate {
             PodFate::AnswerLost | PodFate::DryRun => drop(claim),
+            PodFate::AnswerLostLater => self.admitted.push(admitted(Some(claim))),
             PodFate::RefusedLater => claim.keep(),
             PodFate::Stored => {
                 claim.keep();
-                self.stored.insert(name, pod);
-                self.applied(name);
+                self.store(name, pod);
             }
+            PodFate::StoredLater => {
+                claim.keep();
+                self.admitted.push(admitted(None));
+            }
+        }
+    }
+
+    /// Stores a Pod as the API server does: one that is not there, or in the place of the version that was read.
+    fn store(&mut self, name: u8, pod: StoredPod) {
+        let is_next = match self.stored.get(&name) {
+            None => pod.version == 0,
+            Some(there) => (there.uid, there.version) == (pod.uid, pod.version),
+        };
+        if is_next {
+            self.stored.insert(name, pod);
+            self.applied(name);
+        }
+    }
+
+    fn arrive(&mut self, at: u8) {
+        if self.admitted.is_empty() {
+            return;
+        }
+        let at = usize::from(at) % self.admitted.len();
+        let AdmittedRequest { name, pod, lost, .. } = self.admitted.swap_remove(at);
+        if lost.is_none() {
+            self.store(name, pod);
         }
     }
 
@@ -143,7 +193,7 @@ impl World {
 
     fn run(&mut self, step: QuotaPodStep) {
         match step {
-            QuotaPodStep::Create(name, cpu, fate) if !self.stored.contains_key(&name) => {
+            QuotaPodStep::Create(name, cpu, fate) => {
                 self.last_uid += 1;
                 let pod = StoredPod {
                     uid: self.last_uid,
@@ -180,6 +230,9 @@ impl World {
             QuotaPodStep::Relist => self.relist(),
             QuotaPodStep::Wait(seconds) => {
                 self.now += Duration::from_secs(seconds.into());
+                let now = self.now;
+                self.admitted
+                    .retain(|request| now.duration_since(request.at) < LONGEST_WAY);
                 // The watch is at most a quarter of a minute behind, or it does not count.
                 while let Some((at, _)) = self.events.front()
                     && self.now.duration_since(*at) > Duration::from_secs(15)
@@ -187,7 +240,7 @@ impl World {
                     self.deliver();
                 }
             }
-            QuotaPodStep::Create(..) => {}
+            QuotaPodStep::Arrive(at) => self.arrive(at),
         }
     }
 
@@ -215,6 +268,7 @@ proptest! {
             world.run(step);
             prop_assert!(world.sum() <= LIMIT, "{} after {step:?}", world.sum());
         }
+        world.admitted.clear();
         while !world.events.is_empty() {
             world.deliver();
         }
