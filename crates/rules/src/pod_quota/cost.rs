@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     amounts::Amounts,
-    pod::{Pod, RequestBasis},
+    pod::{Pod, PodSpec, RequestBasis},
     quantity::Quantity,
 };
 
@@ -31,11 +31,13 @@ pub enum Transformation {
 
 /// What a Pod asks for, by resource; amounts of zero are left out. It is nothing once the Pod has ended.
 ///
-/// It is what the specification asks for. Limits do not count, and the runtime's overhead does.
+/// It is what the specification asks for. Limits do not count, and the runtime's overhead does. A negative amount counts as
+/// nothing: Kubernetes stores none.
 pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
     if has_ended(pod.status.phase.as_deref()) {
         return Amounts::default();
     }
+    drop_negative(&mut pod.spec);
     if transformation == Transformation::ByAnnotation
         && let Some(annotation) = pod.metadata.annotations.get(replacement::REPLACE_RESOURCES)
     {
@@ -45,16 +47,28 @@ pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
     requests.filtered(|_, amount| !amount.is_zero())
 }
 
-/// What of it a quota limits.
+/// Drops what would lower the sum of what others ask for: the Pod may be one that the API server has not checked.
+fn drop_negative(spec: &mut PodSpec) {
+    let containers = spec.containers.iter_mut().chain(&mut spec.init_containers);
+    let lists = containers.map(|container| &mut container.resources.requests);
+    let of_pod = spec.resources.iter_mut().map(|resources| &mut resources.requests);
+    for amounts in lists.chain([&mut spec.overhead]).chain(of_pod) {
+        if amounts.iter().any(|(_, amount)| amount.is_negative()) {
+            *amounts = amounts.filtered(|_, amount| !amount.is_negative());
+        }
+    }
+}
+
+/// What of it a quota limits, by any version of it that may be stored.
 pub fn cost(requested: &Amounts, quota: &Quota) -> Amounts {
-    requested.filtered(|name, _| quota.max.contains(name))
+    requested.filtered(|name, _| quota.versions().any(|version| version.max.contains(name)))
 }
 
 /// What a Pod costs beyond what it did.
 pub fn growth(cost: &Amounts, before: &Amounts) -> Amounts {
     let more = cost.iter().filter_map(|(name, amount)| {
         let before = before.get(name).unwrap_or(&Quantity::ZERO);
-        // Amounts stay far below what a difference could exceed.
+        // The difference of two amounts that are not negative is never beyond what a quantity holds.
         let more = amount.checked_sub(before)?;
         (more > Quantity::ZERO).then_some((name, more))
     });

@@ -1,5 +1,7 @@
 //! [`Limits`]: what the pods of a quota may ask for together, and what goes beyond it.
 
+use std::collections::BTreeSet;
+
 use headroom_domain::{amounts::Amounts, names, quantity::Quantity};
 
 use super::room_error::{RoomError, written};
@@ -46,13 +48,14 @@ const EVALUATED: [&str; 14] = [
     names::GPU_MEMORY_RATIO,
 ];
 
-/// What the pods of a quota may ask for together. A resource that is not named is not limited.
+/// What the pods of a quota may ask for together. A resource that is not named is not limited. While it is not known which
+/// version of the quota is stored, the smallest limit of any counts: a change that raises it may yet be refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The limit of each resource; each is one that max names.
     pub amounts: Amounts,
-    /// What the annotation for admission says, of whatever resources.
-    pub admission: Amounts,
+    /// The resources whose limit the annotation for admission says.
+    by_admission: BTreeSet<String>,
     /// False where pods are let in whatever they ask for.
     pub is_evaluated: bool,
 }
@@ -85,8 +88,16 @@ impl Limits {
     /// The limits of a quota.
     ///
     /// # Errors
-    /// The annotation for admission cannot be read.
+    /// The annotation for admission cannot be read, in whatever version.
     pub fn read(quota: &Quota, switches: &Switches) -> Result<Self, RoomError> {
+        let mut limits = Self::of_version(quota, switches)?;
+        for version in quota.versions().skip(1) {
+            limits.lower_to(Self::of_version(version, switches)?);
+        }
+        Ok(limits)
+    }
+
+    fn of_version(quota: &Quota, switches: &Switches) -> Result<Self, RoomError> {
         let admission = written(quota, names::QUOTA_ADMISSION, &quota.admission)?;
         let names_any = EVALUATED.iter().any(|name| quota.max.contains(name));
         let mut amounts = if admission.is_empty() || switches.is_on(&ADMISSION_ABOVE_MAX) {
@@ -94,19 +105,42 @@ impl Limits {
         } else {
             Amounts::default()
         };
+        let mut by_admission = BTreeSet::new();
         for (name, amount) in admission.iter().filter(|(name, _)| quota.max.contains(name)) {
             amounts.set(name, *amount);
+            by_admission.insert(name.to_owned());
         }
         Ok(Self {
             amounts,
-            admission,
+            by_admission,
             is_evaluated: names_any || switches.is_on(&ALL_RESOURCES),
         })
     }
 
+    /// Takes each limit of the other that is smaller than ours, or that we do not have.
+    fn lower_to(&mut self, other: Self) {
+        if !self.is_evaluated || !other.is_evaluated {
+            if other.is_evaluated {
+                *self = other;
+            }
+            return;
+        }
+        for (name, limit) in other.amounts.iter() {
+            if self.amounts.get(name).is_some_and(|ours| ours <= limit) {
+                continue;
+            }
+            self.amounts.set(name, *limit);
+            if other.by_admission.contains(name) {
+                self.by_admission.insert(name.to_owned());
+            } else {
+                self.by_admission.remove(name);
+            }
+        }
+    }
+
     /// Where the limit of a resource is from.
     pub fn source(&self, resource: &str) -> LimitSource {
-        if self.admission.contains(resource) {
+        if self.by_admission.contains(resource) {
             LimitSource::Admission
         } else {
             LimitSource::Max

@@ -301,6 +301,13 @@ fn the_tree_is_that_of_the_quota(
     "cpu=7,memory=1Gi"
 )]
 #[case::limits(json!({"containers": [{"resources": {"limits": {"cpu": 2}}}]}), "")]
+#[case::negative(json!({"containers": [{"resources": {"requests": {"cpu": "-2"}}}]}), "")]
+#[case::negative_beside_others(
+    json!({"containers": [{"resources": {"requests": {"cpu": 3}}}, {"resources": {"requests": {"cpu": "-2"}}}], "initContainers": [
+        {"restartPolicy": "Always", "resources": {"requests": {"cpu": "-1"}}},
+    ], "overhead": {"cpu": "-1"}, "resources": {"requests": {"cpu": "-1"}}}),
+    "cpu=3"
+)]
 #[case::zero_and_foreign(json!({"containers": [{"resources": {"requests": {"cpu": 0, "x": 1}}}]}), "")]
 fn a_pod_costs_what_it_asks_for(#[case] spec: Value, #[case] expected: &str) {
     let quota = Quota {

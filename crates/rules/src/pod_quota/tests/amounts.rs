@@ -189,3 +189,54 @@ fn an_unreadable_limit_is_no_limit_but_an_error() {
     };
     assert!(Limits::read(&quota, &Switches::default()).is_err());
 }
+
+/// A quota of CPU and memory, of which `before` may be what is stored.
+fn changing(max: Value, admission: &str, before: Option<Quota>) -> Quota {
+    Quota {
+        namespace: "q".into(),
+        name: "lab".into(),
+        max: serde_json::from_value(max).unwrap(),
+        admission: admission.into(),
+        before: before.map(Arc::new),
+        ..Quota::default()
+    }
+}
+
+#[rstest]
+#[case::raised(changing(json!({"cpu": 9}), "", Some(changing(json!({"cpu": 4}), "", None))), "cpu=4 max")]
+#[case::lowered(changing(json!({"cpu": 4}), "", Some(changing(json!({"cpu": 9}), "", None))), "cpu=4 max")]
+#[case::named_no_more(changing(json!({"cpu": 4}), "", Some(changing(json!({"cpu": 4, "x": 1}), "", None))), "cpu=4 max,x=1 max")]
+#[case::named_anew(changing(json!({"cpu": 4, "x": 1}), "", Some(changing(json!({"cpu": 4}), "", None))), "cpu=4 max,x=1 max")]
+#[case::admission(
+    changing(json!({"cpu": 9}), "", Some(changing(json!({"cpu": 9}), r#"{"cpu": 2}"#, None))),
+    "cpu=2 admission"
+)]
+#[case::admission_above(
+    changing(json!({"cpu": 9}), r#"{"cpu": 99}"#, Some(changing(json!({"cpu": 9}), "", None))),
+    "cpu=9 max"
+)]
+#[case::three(
+    changing(json!({"cpu": 9}), "", Some(changing(json!({"cpu": 4}), "", Some(changing(json!({"cpu": 3}), "", None))))),
+    "cpu=3 max"
+)]
+fn what_may_be_in_force_limits(#[case] quota: Quota, #[case] expected: &str) {
+    let limits = Limits::read(&quota, &Switches::default()).unwrap();
+    let each = limits.amounts.iter().map(|(name, amount)| {
+        let source = limits.source(name).name();
+        format!("{name}={amount} {source}")
+    });
+    assert_eq!(each.collect::<Vec<_>>().join(","), expected);
+    let asked: Amounts = serde_json::from_value(json!({"cpu": 3, "x": 2, "y": 1})).unwrap();
+    let named: Vec<&str> = limits.amounts.iter().map(|(name, _)| name).collect();
+    assert_eq!(cost(&asked, &quota), asked.only(&named));
+}
+
+#[test]
+fn an_annotation_that_may_still_be_in_force_must_be_readable() {
+    let quota = changing(
+        json!({"cpu": 1}),
+        "",
+        Some(changing(json!({"cpu": 1}), "{", None)),
+    );
+    assert!(Limits::read(&quota, &Switches::default()).is_err());
+}

@@ -24,25 +24,37 @@ use crate::{
 
 const LABEL: &str = "quota.scheduling.koordinator.sh/name";
 
+/// The quota, at a version.
+fn quota(cpu: u32, version: u32) -> Value {
+    json!({
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+        "metadata": {"name": "lab", "namespace": "q", "uid": "q", "resourceVersion": version.to_string()},
+        "spec": {"max": {"cpu": cpu}},
+    })
+}
+
 /// A router beside a quota of 4 CPUs, and the store of pods that count against it.
 fn router(pods: &Arc<QuotaPods>) -> Router {
-    let quota = json!({
-        "metadata": {"namespace": "q", "name": "lab", "uid": "q"}, "spec": {"max": {"cpu": 4}},
-    });
-    let index = QuotaIndex::new(Arrivals::default());
+    router_beside(pods, &QuotaIndex::new(Arrivals::default()))
+}
+
+/// The same, with the store of quotas.
+fn router_beside(pods: &Arc<QuotaPods>, index: &Arc<QuotaIndex>) -> Router {
     let mut listing = index.listing();
-    QuotaIndex::list(&mut listing, serde_json::from_str(&quota.to_string()).unwrap());
+    let stored = serde_json::from_str(&quota(4, 1).to_string()).unwrap();
+    QuotaIndex::list(&mut listing, stored);
     index.replace(listing);
     let known = KnownSources::default();
     for source in sources::ALL {
         known.record(source, watch::channel(true).1);
     }
     let stores = Stores::default();
+    let tree = Arc::new(QuotasWithPods {
+        index: Arc::clone(index),
+        pods: Arc::new(PodsByName::new(Arrivals::default())),
+    });
     let quotas = PodQuotas {
-        tree: Arc::new(QuotasWithPods {
-            index,
-            pods: Arc::new(PodsByName::new(Arrivals::default())),
-        }),
+        tree: Arc::clone(&tree) as _,
         nodes: Arc::new(TreeNodes::default()),
         room: Arc::clone(pods) as _,
         known: known.clone(),
@@ -55,6 +67,7 @@ fn router(pods: &Arc<QuotaPods>) -> Router {
                 quotas,
                 ..stores.colocation
             },
+            quotas: tree,
             known,
             ..stores
         },
@@ -155,6 +168,47 @@ fn a_smaller_pod_of_the_same_name_gives_no_room_back() {
     // The API server may store the first, and answer the second that it is there.
     assert!(admit(&router, create("a", "2", 1)));
     assert!(!admit(&router, create("b", "3", 1)));
+}
+
+#[test]
+fn a_negative_amount_gives_no_room() {
+    let router = router(&known_pods());
+    let mut object = pod("a", "1", 1);
+    object["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "-1000".into();
+    let review = ReviewBuilder::create("pods", &object).with("namespace", "ns".into());
+    assert!(
+        admit(&router, review),
+        "the API server says what is wrong with it"
+    );
+    assert!(admit(&router, create("b", "2", 4)));
+    assert!(!admit(&router, create("c", "3", 1)));
+}
+
+#[test]
+fn a_limit_that_is_about_to_rise_has_not_risen() {
+    let (pods, index) = (known_pods(), QuotaIndex::new(Arrivals::default()));
+    let router = router_beside(&pods, &index);
+    let change = |from, to| {
+        let review = ReviewBuilder::update("elasticquotas", &quota(from, 1), &quota(to, 1));
+        let review = review.with("namespace", "q".into());
+        let endpoint = router
+            .endpoint("/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota")
+            .unwrap();
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let answer = router.answer(endpoint, review.build().as_bytes(), deadline);
+        assert!(is_allowed(&answer));
+        answer.claims.keep();
+    };
+    change(4, 400);
+    assert!(
+        !admit(&router, create("a", "1", 5)),
+        "somebody behind us may refuse it"
+    );
+    assert!(admit(&router, create("a", "1", 4)));
+    index.apply(serde_json::from_str(&quota(400, 2).to_string()).unwrap());
+    assert!(admit(&router, create("b", "2", 396)));
+    change(400, 4);
+    assert!(!admit(&router, create("c", "3", 1)));
 }
 
 #[test]
