@@ -16,7 +16,7 @@ use headroom_rules::pod_quota::{Transformation, Usage};
 
 use self::{
     claims::{ClaimedPods, NewClaim},
-    ledger::Ledger,
+    ledger::{Ledger, summable},
     object::WatchedQuotaPod,
 };
 use crate::store::{
@@ -164,7 +164,7 @@ impl RoomLookup for QuotaPods {
         let new = NewClaim {
             uid,
             group,
-            requested,
+            requested: summable(requested),
             replaced,
         };
         let number = state.claims.add(pod, new, now);

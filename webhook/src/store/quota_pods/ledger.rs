@@ -26,7 +26,7 @@ struct LedgerPod {
     version: u64,
     group: PodGroup,
     has_ended: bool,
-    /// What it asks for.
+    /// What it asks for, as far as it can be summed.
     plain: Amounts,
     /// The same with resources renamed by annotation, where the Pod has one.
     renamed: Option<Amounts>,
@@ -61,6 +61,7 @@ impl Ledger {
         let (pod, uid) = object.key()?;
         let (group, version, has_ended) = (object.group(), version(&object), object.has_ended());
         let (plain, renamed) = object.requested();
+        let (plain, renamed) = (summable(plain), renamed.map(summable));
         // Most events are of the status.
         if let Some(before) = self.pods.get_mut(&pod)
             && before.uid == uid
@@ -171,6 +172,17 @@ impl Ledger {
     }
 }
 
+/// What counts of what a Pod asks for: at most 10²⁰ of a resource, so that a sum over a thousand million pods is exact, and taking
+/// a Pod off leaves what the others ask for. Kubernetes stores larger decimal amounts; the largest binary one is below 10¹⁹.
+pub(super) fn summable(amounts: Amounts) -> Amounts {
+    let most = Quantity::from_whole(10_i128.pow(20));
+    if amounts.iter().all(|(_, amount)| *amount <= most) {
+        return amounts;
+    }
+    let capped = amounts.iter().map(|(name, amount)| (name, *amount.min(&most)));
+    capped.collect()
+}
+
 fn add(sum: &mut Amounts, amounts: &Amounts) {
     for (name, amount) in amounts.iter() {
         let before = sum.get(name).unwrap_or(&Quantity::ZERO);
@@ -178,7 +190,7 @@ fn add(sum: &mut Amounts, amounts: &Amounts) {
     }
 }
 
-/// Takes off what was added. Kubernetes caps amounts far below where a sum would be cut.
+/// Takes off what was added.
 fn subtract(sum: &mut Amounts, amounts: &Amounts) {
     for (name, amount) in amounts.iter() {
         let rest = sum.get(name).and_then(|before| before.checked_sub(amount));

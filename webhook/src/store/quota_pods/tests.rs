@@ -291,6 +291,21 @@ fn a_whole_list_ends_the_claims_that_it_shows() {
 }
 
 #[test]
+fn a_pod_of_an_endless_amount_takes_no_other_with_it() {
+    let (pods, now) = (known(), Instant::now());
+    pods.apply(pod("two", "2", Some("q"), &json!({"cpu": 2})));
+    // Kubernetes stores them, where they are decimal.
+    let endless = |name| pod(name, name, Some("q"), &json!({"cpu": "1e30"}));
+    for name in ["a", "b"] {
+        pods.apply(endless(name));
+    }
+    pods.delete(endless("a"));
+    assert_ne!(used(&pods, now).0, "cpu=2");
+    pods.delete(endless("b"));
+    assert_eq!(used(&pods, now).0, "cpu=2");
+}
+
+#[test]
 fn an_event_that_changes_no_amount_changes_nothing() {
     let pods = known();
     let object = || pod("one", "1", Some("q"), &json!({"cpu": 2}));
