@@ -5,6 +5,7 @@ pub mod access;
 pub mod arrivals;
 pub mod by_name;
 pub mod changes;
+pub mod claim_limit;
 pub mod claims;
 pub mod clock;
 pub mod cluster;

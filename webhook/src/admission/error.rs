@@ -6,9 +6,12 @@ use headroom_kit::log::{Chain, chain};
 use headroom_rules::{change::ChangeError, pod_quota::AffinityError, profile::ProfileStop};
 use http::StatusCode;
 
-use crate::admission::{
-    draft::{MAX_OPENED, PutBackError, RewriteError, ScanError, WriteError},
-    refusal::{Denial, Refusal},
+use crate::{
+    admission::{
+        draft::{MAX_OPENED, PutBackError, RewriteError, ScanError, WriteError},
+        refusal::{Denial, Refusal},
+    },
+    store::claim_limit::ClaimLimit,
 };
 
 /// How an admission request ended, as metrics and the audit line say it.
@@ -61,6 +64,9 @@ pub enum StepError {
     /// What a pod asks of its node cannot be read.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
+    /// A pod that has room in its quota, and cannot be counted there.
+    #[error(transparent)]
+    ClaimLimit(#[from] ClaimLimit),
     /// Something that the step has come to need is not known.
     #[error("{0} are not known to this replica")]
     Unknown(&'static str),

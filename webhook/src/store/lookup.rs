@@ -25,6 +25,7 @@ use headroom_rules::{
 
 use crate::store::{
     by_name::Listing,
+    claim_limit::ClaimLimit,
     claims::Claim,
     colocation::profiles::KnownProfile,
     node::{Labels, Node},
@@ -80,17 +81,21 @@ pub trait TreeNodesLookup: Send + Sync {
 
 /// What quotas have given out to pods, in memory.
 pub trait RoomLookup: Send + Sync {
-    /// What the quota of each level of the request has given out to other pods; `None` while not all pods are known.
+    /// What the quota of each level of the request has given out to other pods, of the resources that it names; `None` while not all pods are known.
     fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Vec<Usage>>;
 
     /// Has the Pod count from now on if `fits` finds that there is room beside what the quotas have given out. Nobody else is
-    /// answered in between. `fits` is not asked while not all pods are known.
+    /// answered in between. `fits` is not asked while not all pods are known. There is nothing to keep of a Pod that asks for
+    /// nothing of what is limited.
+    ///
+    /// # Errors
+    /// It fits and cannot count, because too many pods were admitted and are not stored.
     fn claim(
         &self,
         request: RoomRequest,
         now: Instant,
         fits: &mut dyn FnMut(&[Usage]) -> bool,
-    ) -> Option<Box<dyn Claim>>;
+    ) -> Result<Option<Box<dyn Claim>>, ClaimLimit>;
 }
 
 /// What people wrote on a pod. Pods that have the same share it.

@@ -12,7 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use headroom_rules::pod_quota::{Transformation, Usage};
+use headroom_domain::{amounts::Amounts, quantity::Quantity};
+use headroom_rules::pod_quota::{Transformation, Usage, growth};
 
 use self::{
     claims::{ClaimedPods, NewClaim},
@@ -20,6 +21,7 @@ use self::{
     object::WatchedQuotaPod,
 };
 use crate::store::{
+    claim_limit::ClaimLimit,
     claims::Claim,
     informer::Store,
     lookup::RoomLookup,
@@ -82,11 +84,14 @@ impl QuotaPods {
         } = &*state;
         let mut sums = is_known.then(GroupUsage::default)?;
         for group in groups {
-            let (stored, pods) = ledger.sum(group, transformation);
-            sums.usage.stored.add(&stored);
+            let pods = ledger.add_all(&mut sums.usage.stored, group, transformation);
             sums.pods = sums.pods.saturating_add(pods);
-            for (pod, most) in claims.in_group(group) {
-                let more = ledger.beyond(pod, group, most, transformation);
+            for claims in claims.in_group(group) {
+                let most = claims.most_of_each();
+                let more = match ledger.requested_in(group, claims.pod, transformation) {
+                    Some(stored) => growth(&most, stored),
+                    None => most,
+                };
                 sums.usage.claimed.add(&more);
                 sums.claims = sums.claims.saturating_add(1);
             }
@@ -113,22 +118,47 @@ impl QuotaPods {
 }
 
 impl QuotaPodsState {
+    /// What other pods have, of the resources that count.
     fn usage(&mut self, request: &RoomRequest, now: Instant) -> Vec<Usage> {
         self.claims.expire(now);
-        let Self { ledger, claims, .. } = self;
-        let mut usage = Usage::default();
+        let mut stored = vec![Quantity::ZERO; request.resources.len()];
+        let mut claimed = stored.clone();
+        let named = |sums: &[Quantity]| -> Amounts {
+            let named = request.resources.iter().zip(sums);
+            let named = named.filter(|(_, sum)| !sum.is_zero());
+            named.map(|(resource, sum)| (&**resource, *sum)).collect()
+        };
         let levels = request.levels.iter().map(|groups| {
             for group in groups {
-                let sum = ledger.sum_without(&request.pod, group, request.transformation);
-                usage.stored.add(&sum);
-                for (pod, most) in claims.in_group(group).filter(|(pod, _)| **pod != request.pod) {
-                    let more = ledger.beyond(pod, group, most, request.transformation);
-                    usage.claimed.add(&more);
-                }
+                self.ledger.add_others(&mut stored, group, request);
+                self.add_claims(&mut claimed, group, request);
             }
-            usage.clone()
+            Usage {
+                stored: named(&stored),
+                claimed: named(&claimed),
+                ..Usage::default()
+            }
         });
         levels.collect()
+    }
+
+    /// Adds what is claimed in a group beyond what is stored, without the Pod of the request itself.
+    fn add_claims(&self, sums: &mut [Quantity], group: &PodGroup, request: &RoomRequest) {
+        let others = self.claims.in_group(group);
+        for claims in others.filter(|claims| *claims.pod != request.pod) {
+            let stored = self
+                .ledger
+                .requested_in(group, claims.pod, request.transformation);
+            for (sum, resource) in sums.iter_mut().zip(&request.resources) {
+                let stored = stored.and_then(|stored| stored.get(resource));
+                let more = claims
+                    .most(resource)
+                    .checked_sub(stored.unwrap_or(&Quantity::ZERO));
+                if let Some(more) = more.filter(|more| *more > Quantity::ZERO) {
+                    *sum = sum.saturating_add(&more);
+                }
+            }
+        }
     }
 }
 
@@ -143,15 +173,17 @@ impl RoomLookup for QuotaPods {
         request: RoomRequest,
         now: Instant,
         fits: &mut dyn FnMut(&[Usage]) -> bool,
-    ) -> Option<Box<dyn Claim>> {
-        let pods = self.this.upgrade()?;
+    ) -> Result<Option<Box<dyn Claim>>, ClaimLimit> {
+        let Some(pods) = self.this.upgrade() else {
+            return Ok(None);
+        };
         let mut state = self.lock();
         if !state.is_known {
-            return None;
+            return Ok(None);
         }
         let usage = state.usage(&request, now);
         if !fits(&usage) {
-            return None;
+            return Ok(None);
         }
         let RoomRequest {
             pod,
@@ -159,20 +191,25 @@ impl RoomLookup for QuotaPods {
             group,
             requested,
             replaced,
+            resources,
             ..
         } = request;
+        let requested = requested.filtered(|name, _| resources.contains(name));
+        if requested.is_empty() {
+            return Ok(None);
+        }
         let new = NewClaim {
             uid,
             group,
             requested: summable(requested),
             replaced,
         };
-        let number = state.claims.add(pod, new, now);
-        Some(Box::new(PodClaim {
+        let number = state.claims.add(pod, new, now)?;
+        Ok(Some(Box::new(PodClaim {
             pods,
             number,
             is_kept: false,
-        }))
+        })))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a Pod asks of its quota, and the pods that count together there.
 
+use std::collections::BTreeSet;
+
 use headroom_domain::amounts::Amounts;
 use headroom_rules::{
     pod_quota::{Transformation, Usage, namespaces_of},
@@ -40,6 +42,8 @@ pub struct RoomRequest {
     /// All groups of pods of each quota that must have room: of its own first, and of each one above the groups that those before
     /// do not have.
     pub levels: Vec<Vec<PodGroup>>,
+    /// The resources that some level limits. No other one is counted or kept.
+    pub resources: BTreeSet<Box<str>>,
     /// Whether resources are renamed by annotation.
     pub transformation: Transformation,
 }

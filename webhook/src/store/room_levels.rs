@@ -1,6 +1,6 @@
 //! [`RoomLevels`]: the quotas that have to have room for a Pod, and the pods that count in each.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use headroom_rules::{
     pod_quota::{Level, RoomError, USED_BY_SUM, Usage, room_on_all},
@@ -39,6 +39,13 @@ impl RoomLevels {
     /// The groups of pods of each level, from the first on, without those of the levels before.
     pub fn groups(&self) -> Vec<Vec<PodGroup>> {
         self.groups.clone()
+    }
+
+    /// The resources that some level limits, by whatever version of it that may be stored.
+    pub fn resources(&self) -> BTreeSet<Box<str>> {
+        let versions = self.levels.iter().flat_map(|level| level.quota.versions());
+        let names = versions.flat_map(|version| version.max.iter());
+        names.map(|(name, _)| name.into()).collect()
     }
 
     /// What the scheduler has noted of each, where that counts.

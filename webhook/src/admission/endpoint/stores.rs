@@ -27,6 +27,7 @@ use headroom_rules::{
 
 use crate::store::{
     by_name::Listing,
+    claim_limit::ClaimLimit,
     claims::Claim,
     colocation::profiles::KnownProfile,
     known::KnownSources,
@@ -227,8 +228,8 @@ impl RoomLookup for NoStore {
         _request: RoomRequest,
         _now: Instant,
         _fits: &mut dyn FnMut(&[Usage]) -> bool,
-    ) -> Option<Box<dyn Claim>> {
-        None
+    ) -> Result<Option<Box<dyn Claim>>, ClaimLimit> {
+        Ok(None)
     }
 }
 

@@ -97,6 +97,7 @@ fn compare(
         requested: requested.clone(),
         replaced: 0,
         levels: levels.groups(),
+        resources: levels.resources(),
         transformation: behaviour.transformation,
     };
     Ok(Some(Compared { levels, request }))

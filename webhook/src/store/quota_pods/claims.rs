@@ -2,23 +2,22 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use headroom_domain::amounts::Amounts;
+use headroom_domain::{amounts::Amounts, quantity::Quantity};
 
-use crate::store::room::{PodGroup, PodName};
-
-/// How long a Pod counts of which the API server does not tell: somebody behind us has refused it, or it is gone again. The API
-/// server gives a request a minute in all, and a webhook half of that at most.
-pub const LASTS: Duration = Duration::from_secs(30);
+use crate::store::{
+    claim_limit::{ClaimLimit, LASTS, MOST, MOST_OF_NAMESPACE},
+    room::{PodGroup, PodName},
+};
 
 /// An admitted Pod.
 #[derive(Debug)]
 pub(super) struct StoredClaim {
     pub(super) uid: Box<str>,
     pub(super) group: PodGroup,
-    /// All that it asks for.
+    /// What it asks for of the resources that are limited where it counts.
     pub(super) requested: Amounts,
     /// The resource version of the stored Pod that an update was to replace; 0 for a new one.
     pub(super) replaced: u64,
@@ -41,9 +40,39 @@ pub(super) struct NewClaim {
 pub(super) struct ClaimedPods {
     pods: HashMap<PodName, Vec<StoredClaim>>,
     by_group: HashMap<PodGroup, BTreeSet<PodName>>,
+    /// How many there are of each namespace.
+    by_namespace: HashMap<Box<str>, usize>,
     /// When each claim was made, and of what. Numbers grow with time.
     made: BTreeMap<u64, (Instant, PodName)>,
     last_number: u64,
+}
+
+/// What is claimed under one name, in one group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClaimsOfName<'c> {
+    pub(super) pod: &'c PodName,
+    group: &'c PodGroup,
+    claims: &'c [StoredClaim],
+}
+
+impl<'c> ClaimsOfName<'c> {
+    /// The most that one of them asks for of a resource; zero if none asks for it.
+    pub(super) fn most(&self, resource: &str) -> Quantity {
+        let asked = self.requested().filter_map(|requested| requested.get(resource));
+        asked.max().copied().unwrap_or(Quantity::ZERO)
+    }
+
+    /// The most that one of them asks for of each resource.
+    pub(super) fn most_of_each(&self) -> Amounts {
+        self.requested()
+            .fold(Amounts::default(), |most, requested| most.max(requested))
+    }
+
+    fn requested(&self) -> impl Iterator<Item = &'c Amounts> {
+        let group = self.group;
+        let claims = self.claims.iter().filter(move |claim| claim.group == *group);
+        claims.map(|claim| &claim.requested)
+    }
 }
 
 impl ClaimedPods {
@@ -60,25 +89,35 @@ impl ClaimedPods {
         self.pods.len()
     }
 
-    /// The names of a group, each with the most that a claim in that group asks for of each resource.
-    pub(super) fn in_group(&self, group: &PodGroup) -> impl Iterator<Item = (&PodName, Amounts)> {
+    /// The names of a group that something is claimed of.
+    pub(super) fn in_group<'c>(&'c self, group: &'c PodGroup) -> impl Iterator<Item = ClaimsOfName<'c>> {
         let pods = self.by_group.get(group).into_iter().flatten();
-        pods.map(move |pod| {
-            let claims = self.pods.get(pod).into_iter().flatten();
-            let claims = claims.filter(|claim| claim.group == *group);
-            let most = claims.fold(Amounts::default(), |most, claim| most.max(&claim.requested));
-            (pod, most)
+        pods.filter_map(move |pod| {
+            let claims = self.pods.get(pod)?;
+            Some(ClaimsOfName { pod, group, claims })
         })
     }
 
     /// Adds a claim beside those of the same name; returns its number.
-    pub(super) fn add(&mut self, pod: PodName, new: NewClaim, now: Instant) -> u64 {
+    ///
+    /// # Errors
+    /// There are as many as there may be.
+    pub(super) fn add(&mut self, pod: PodName, new: NewClaim, now: Instant) -> Result<u64, ClaimLimit> {
         let NewClaim {
             uid,
             group,
             requested,
             replaced,
         } = new;
+        let of_namespace = self.by_namespace.get(&pod.namespace).copied().unwrap_or_default();
+        if of_namespace >= MOST_OF_NAMESPACE {
+            let namespace = pod.namespace.to_string();
+            return Err(ClaimLimit::Namespace { namespace });
+        }
+        if self.made.len() >= MOST {
+            return Err(ClaimLimit::All);
+        }
+        self.by_namespace.insert(pod.namespace.clone(), of_namespace + 1);
         self.last_number += 1;
         let number = self.last_number;
         self.made.insert(number, (now, pod.clone()));
@@ -91,7 +130,7 @@ impl ClaimedPods {
             replaced,
             number,
         });
-        number
+        Ok(number)
     }
 
     /// Ends the claim of that number, if it is still there.
@@ -109,6 +148,12 @@ impl ClaimedPods {
         let over: Vec<StoredClaim> = claims.extract_if(.., |claim| is_over(claim)).collect();
         for claim in over {
             self.made.remove(&claim.number);
+            if let Some(count) = self.by_namespace.get_mut(&pod.namespace) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.by_namespace.remove(&pod.namespace);
+                }
+            }
             if !claims.iter().any(|other| other.group == claim.group)
                 && let Some(pods) = self.by_group.get_mut(&claim.group)
             {

@@ -8,7 +8,7 @@ use headroom_rules::pod_quota::{Transformation, growth};
 use super::{claims::StoredClaim, object::WatchedQuotaPod};
 use crate::store::{
     informer::version,
-    room::{CountedPod, PodGroup, PodName},
+    room::{CountedPod, PodGroup, PodName, RoomRequest},
 };
 
 /// The stored pods.
@@ -46,6 +46,15 @@ impl LedgerPod {
         match (transformation, &self.renamed) {
             (Transformation::ByAnnotation, Some(renamed)) => renamed,
             (Transformation::ByAnnotation | Transformation::None, _) => &self.plain,
+        }
+    }
+}
+
+impl LedgerSum {
+    fn requested(&self, transformation: Transformation) -> &Amounts {
+        match transformation {
+            Transformation::None => &self.plain,
+            Transformation::ByAnnotation => &self.renamed,
         }
     }
 }
@@ -109,30 +118,32 @@ impl Ledger {
         subtract(&mut sum.renamed, entry.requested(Transformation::ByAnnotation));
     }
 
-    /// What the pods of a group ask for together, without that one.
-    pub(super) fn sum_without(
-        &self,
-        pod: &PodName,
-        group: &PodGroup,
-        transformation: Transformation,
-    ) -> Amounts {
-        let (mut amounts, _) = self.sum(group, transformation);
-        if let Some(own) = self.pods.get(pod).filter(|own| own.group == *group) {
-            subtract(&mut amounts, own.requested(transformation));
+    /// Adds what the pods of a group ask for together of the resources of a request, in their order, without its own Pod.
+    pub(super) fn add_others(&self, sums: &mut [Quantity], group: &PodGroup, request: &RoomRequest) {
+        let transformation = request.transformation;
+        let Some(all) = self.sums.get(group) else { return };
+        let (all, own) = (
+            all.requested(transformation),
+            self.requested_in(group, &request.pod, transformation),
+        );
+        for (sum, resource) in sums.iter_mut().zip(&request.resources) {
+            let Some(all) = all.get(resource) else { continue };
+            let own = own.and_then(|own| own.get(resource));
+            let others = own.map_or(Some(*all), |own| all.checked_sub(own));
+            *sum = sum.saturating_add(&others.unwrap_or(Quantity::ZERO));
         }
-        amounts
     }
 
-    /// What all pods of a group ask for together, and how many of them have not ended.
-    pub(super) fn sum(&self, group: &PodGroup, transformation: Transformation) -> (Amounts, usize) {
-        let Some(sum) = self.sums.get(group) else {
-            return (Amounts::default(), 0);
-        };
-        let amounts = match transformation {
-            Transformation::None => &sum.plain,
-            Transformation::ByAnnotation => &sum.renamed,
-        };
-        (amounts.clone(), sum.pods.saturating_sub(sum.ended))
+    /// Adds what all pods of a group ask for together; returns how many of them have not ended.
+    pub(super) fn add_all(
+        &self,
+        sums: &mut Amounts,
+        group: &PodGroup,
+        transformation: Transformation,
+    ) -> usize {
+        let Some(sum) = self.sums.get(group) else { return 0 };
+        sums.add(sum.requested(transformation));
+        sum.pods.saturating_sub(sum.ended)
     }
 
     /// A Pod as it counts.
@@ -144,18 +155,15 @@ impl Ledger {
         })
     }
 
-    /// What a Pod would ask for in a group beyond what it has there.
-    pub(super) fn beyond(
+    /// What a stored Pod of a group asks for; `None` if it is not there.
+    pub(super) fn requested_in(
         &self,
-        pod: &PodName,
         group: &PodGroup,
-        requested: Amounts,
+        pod: &PodName,
         transformation: Transformation,
-    ) -> Amounts {
-        match self.pods.get(pod).filter(|there| there.group == *group) {
-            Some(there) => growth(&requested, there.requested(transformation)),
-            None => requested,
-        }
+    ) -> Option<&Amounts> {
+        let stored = self.pods.get(pod).filter(|stored| stored.group == *group)?;
+        Some(stored.requested(transformation))
     }
 
     /// True if the Pod is stored as it was admitted.

@@ -10,7 +10,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::room::PodGroup;
+use crate::store::{claim_limit, room::PodGroup};
 
 fn key(namespace: &str, name: &str) -> PodName {
     PodName {
@@ -47,6 +47,7 @@ fn request(name: &str, uid: &str, requested: Value) -> RoomRequest {
         requested: amounts(requested),
         replaced: 0,
         levels: vec![vec![group, PodGroup::new(None, "mine")]],
+        resources: ["cpu", "memory", "acme.io/cpu"].map(Into::into).into(),
         transformation: Transformation::None,
     }
 }
@@ -66,6 +67,7 @@ fn used(pods: &QuotaPods, now: Instant) -> (String, String) {
 
 fn claim(pods: &Arc<QuotaPods>, name: &str, uid: &str, cpu: i64, now: Instant) -> Box<dyn Claim> {
     pods.claim(request(name, uid, json!({"cpu": cpu})), now, &mut |_| true)
+        .unwrap()
         .unwrap()
 }
 
@@ -195,9 +197,9 @@ fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
     let (pods, now) = (known(), Instant::now());
     let later = now + Duration::from_secs(10);
     let first = request("one", "1", json!({"cpu": 10, "memory": "1Gi"}));
-    pods.claim(first, now, &mut |_| true).unwrap().keep();
+    pods.claim(first, now, &mut |_| true).unwrap().unwrap().keep();
     let second = request("one", "2", json!({"cpu": "1m", "memory": "2Gi"}));
-    pods.claim(second, later, &mut |_| true).unwrap().keep();
+    pods.claim(second, later, &mut |_| true).unwrap().unwrap().keep();
     assert_eq!(used(&pods, later).1, "cpu=10,memory=2Gi");
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 10, "memory": "1Gi"})));
     let expected = ("cpu=10,memory=1Gi".to_owned(), "memory=1Gi".to_owned());
@@ -205,7 +207,10 @@ fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
     // The first is gone again at once: the second may yet be stored.
     pods.delete(pod("one", "1", Some("q"), &json!({})));
     assert_eq!(used(&pods, later).1, "cpu=1m,memory=2Gi");
-    assert_eq!(used(&pods, later + claims::LASTS), (String::new(), String::new()));
+    assert_eq!(
+        used(&pods, later + claim_limit::LASTS),
+        (String::new(), String::new())
+    );
     assert_eq!(pods.counts(), (0, 0));
 }
 
@@ -229,7 +234,7 @@ fn what_was_before_an_update_does_not_end_its_claim() {
         replaced: 7,
         ..request("one", "1", json!({"cpu": 2}))
     };
-    pods.claim(request, now, &mut |_| true).unwrap().keep();
+    pods.claim(request, now, &mut |_| true).unwrap().unwrap().keep();
     let apply = |version, cpu| pods.apply(versioned("one", "1", Some("q"), &json!({"cpu": cpu}), version));
     // It had as much once, then less, and now gets it back.
     apply(6, 2);
@@ -259,6 +264,7 @@ fn a_pod_is_claimed_if_it_fits(#[case] limit: i64, #[case] fits: bool) {
     let claimed = pods.claim(request("two", "2", json!({"cpu": 1})), now, &mut |usage| {
         usage[0].claimed.plus(&amounts(json!({"cpu": 1}))).fits(&limit)
     });
+    let claimed = claimed.unwrap();
     assert_eq!(claimed.is_some(), fits);
     drop(claimed);
     assert_eq!(used(&pods, now).1, "cpu=2");
@@ -270,7 +276,8 @@ fn nothing_is_said_while_not_all_pods_are_known() {
     let now = Instant::now();
     assert!(pods.usage(&request("one", "1", json!({})), now).is_none());
     assert!(
-        pods.claim(request("one", "1", json!({})), now, &mut |_| true)
+        pods.claim(request("one", "1", json!({"cpu": 1})), now, &mut |_| true)
+            .unwrap()
             .is_none()
     );
     pods.set_known(true);
@@ -315,4 +322,82 @@ fn an_event_that_changes_no_amount_changes_nothing() {
     }
     assert_eq!(used(&pods, Instant::now()).0, "cpu=2");
     assert_eq!(pods.counts(), (1, 0));
+}
+
+/// Amounts of so many resources that nobody limits, and one CPU.
+fn many(count: usize) -> Value {
+    let named = (0..count).map(|number| (format!("acme.io/x{number}"), json!(1)));
+    Value::Object(named.chain([("cpu".to_owned(), json!(1))]).collect())
+}
+
+#[test]
+fn what_nobody_limits_is_neither_kept_of_a_claim_nor_summed() {
+    let (pods, now) = (known(), Instant::now());
+    for uid in ["1", "2"] {
+        let request = request("one", uid, many(1_000));
+        pods.claim(request, now, &mut |_| true).unwrap().unwrap().keep();
+    }
+    let group = PodGroup::new(Some("q"), "a");
+    let kept = |pods: &QuotaPods| {
+        let state = pods.lock();
+        let claims = state.claims.in_group(&group);
+        claims
+            .map(|claims| claims.most_of_each().iter().count())
+            .sum::<usize>()
+    };
+    assert_eq!(kept(&pods), 1);
+    pods.apply(pod("two", "2", Some("q"), &many(1_000)));
+    assert_eq!(used(&pods, now), ("cpu=1".to_owned(), "cpu=1".to_owned()));
+    // Nothing of it is limited: there is nothing to keep.
+    let request = request("three", "3", json!({"acme.io/x1": 1}));
+    assert!(pods.claim(request, now, &mut |_| true).unwrap().is_none());
+    assert_eq!(pods.counts(), (1, 1));
+}
+
+#[test]
+fn a_namespace_has_so_many_claims_and_no_more() {
+    let (pods, now) = (known(), Instant::now());
+    let ask = |namespace: &str, name: usize, now| {
+        let request = RoomRequest {
+            pod: key(namespace, &name.to_string()),
+            ..request("", "", json!({"cpu": 1}))
+        };
+        pods.claim(request, now, &mut |_| true)
+    };
+    for name in 0..claim_limit::MOST_OF_NAMESPACE {
+        // Several of one name are several.
+        ask("a", name / 2, now).unwrap().unwrap().keep();
+    }
+    let refused = ask("a", 5_000, now).unwrap_err();
+    let text = "namespace a has 1024 pods that were admitted and are not stored yet; each counts for 30 seconds at most";
+    assert_eq!(refused.to_string(), text);
+    // Others have room, and a Pod that has none in its quota is told so.
+    drop(ask("b", 0, now).unwrap().unwrap());
+    let request = request("x", "x", json!({"cpu": 1}));
+    assert!(pods.claim(request, now, &mut |_| false).unwrap().is_none());
+    // One is seen, and there is room for one.
+    pods.apply(pod("0", "", Some("q"), &json!({"cpu": 1})));
+    ask("a", 5_000, now).unwrap().unwrap().keep();
+    ask("a", 5_001, now).unwrap().unwrap().keep();
+    assert!(ask("a", 5_002, now).is_err());
+    assert!(ask("a", 5_002, now + claim_limit::LASTS).is_ok());
+    assert_eq!(pods.counts(), (1, 0));
+}
+
+#[test]
+fn all_namespaces_together_have_so_many_claims_and_no_more() {
+    let (pods, now) = (known(), Instant::now());
+    let ask = |number: usize| {
+        let request = RoomRequest {
+            pod: key(&(number / 1_000).to_string(), &number.to_string()),
+            levels: Vec::new(),
+            ..request("", "", json!({"cpu": 1}))
+        };
+        pods.claim(request, now, &mut |_| true)
+    };
+    for number in 0..claim_limit::MOST {
+        ask(number).unwrap().unwrap().keep();
+    }
+    assert_eq!(ask(claim_limit::MOST).unwrap_err(), ClaimLimit::All);
+    assert_eq!(pods.counts(), (0, claim_limit::MOST));
 }

@@ -13,6 +13,7 @@ use crate::{
     },
     store::{
         arrivals::Arrivals,
+        claim_limit::MOST_OF_NAMESPACE,
         colocation::pods::PodsByName,
         informer::Store as _,
         known::KnownSources,
@@ -245,4 +246,25 @@ fn nothing_is_decided_while_not_all_pods_are_known_but_what_asks_for_nothing_mor
     };
     assert_eq!(update(3), StatusCode::INTERNAL_SERVER_ERROR);
     assert_eq!([1, 2].map(update), [StatusCode::OK; 2]);
+}
+
+#[test]
+fn a_pod_that_cannot_count_is_a_failed_call() {
+    let pods = known_pods();
+    let router = router(&pods);
+    let small = |name: usize| {
+        let mut object = pod(&name.to_string(), &name.to_string(), 0);
+        object["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1m".into();
+        ReviewBuilder::create("pods", &object).with("namespace", "ns".into())
+    };
+    for name in 0..MOST_OF_NAMESPACE {
+        assert!(admit(&router, small(name)));
+    }
+    let answer = post(&router, small(MOST_OF_NAMESPACE));
+    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    let body = String::from_utf8_lossy(&answer.body);
+    assert!(body.contains("namespace ns has 1024 pods"), "{body}");
+    // It is told that it has no room where it has none, and a dry run counts nowhere.
+    assert!(!admit(&router, create("large", "l", 4)));
+    assert!(admit(&router, small(MOST_OF_NAMESPACE).dry_run()));
 }

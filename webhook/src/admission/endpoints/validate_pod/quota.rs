@@ -140,6 +140,7 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         requested: asked,
         replaced: replaced(draft)?,
         levels: levels.groups(),
+        resources: levels.resources(),
         transformation: transformation(ctx),
     };
     ask_for_room(ctx, &levels, request)
@@ -165,8 +166,11 @@ fn ask_for_room(ctx: &PodCtx<'_>, levels: &RoomLevels, request: RoomRequest) -> 
         if let Some(used) = quotas.room.usage(&request, Instant::now()) {
             fits(&used);
         }
-    } else if let Some(claim) = quotas.room.claim(request, Instant::now(), &mut fits) {
-        ctx.claims.push(claim);
+    } else {
+        let claim = quotas.room.claim(request, Instant::now(), &mut fits);
+        if let Some(claim) = claim.map_err(StepError::from)? {
+            ctx.claims.push(claim);
+        }
     }
     match answer {
         Some(Ok(())) => Ok(()),

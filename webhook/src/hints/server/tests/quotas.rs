@@ -100,13 +100,14 @@ impl Site {
             requested: serde_json::from_value(json!({"cpu": cpu})).unwrap(),
             replaced: 0,
             levels: vec![vec![group]],
+            resources: ["cpu".into()].into(),
             transformation: Transformation::None,
         };
         let claim = self
             .quotas
             .room
             .claim(request, std::time::Instant::now(), &mut |_| true);
-        claim.unwrap().keep();
+        claim.unwrap().unwrap().keep();
     }
 
     async fn debug(&self) -> QuotaDebugClient<Channel> {

@@ -140,7 +140,7 @@ impl World {
             self.replica.usage(&request, self.now);
             return;
         }
-        let Some(claim) = self.replica.claim(request, self.now, &mut fits) else {
+        let Some(claim) = self.replica.claim(request, self.now, &mut fits).unwrap() else {
             return;
         };
         let at = self.now;
@@ -272,7 +272,7 @@ proptest! {
         while !world.events.is_empty() {
             world.deliver();
         }
-        let settled = world.now + claims::LASTS;
+        let settled = world.now + claim_limit::LASTS;
         let stored = match world.sum() {
             0 => String::new(),
             sum => format!("cpu={sum}"),
