@@ -195,9 +195,7 @@ impl Gatherer {
 impl Loop {
     fn turn(&mut self, at: Clocks) -> Result<Sample, Gone> {
         // First: its counts end at `at`, which was read just before.
-        let poll = self
-            .read_errors
-            .note(self.gatherer.sampler.poll(at), GatheredSignal::Cpu);
+        let poll = self.poll(at);
         let probe_state = self.supervise(poll.as_ref());
         // Before the counters of memory: see `KillCounts::victims`.
         let event_counters = self.event_counters();
@@ -252,15 +250,24 @@ impl Loop {
         })
     }
 
+    fn poll(&mut self, at: Clocks) -> Option<Poll> {
+        let sampler = &mut self.gatherer.sampler;
+        let poll = self.read_errors.note(sampler.poll(at), GatheredSignal::Cpu);
+        if let Some(read) = sampler.take_stat_read() {
+            self.read_errors.note(read, GatheredSignal::Stat);
+        }
+        poll
+    }
+
     fn cpu_pressure(&mut self) -> Option<Psi> {
         let pressure = self.gatherer.files.psi(Subject::Cpu);
         let pressure = self.read_errors.note(pressure, GatheredSignal::CpuPressure);
         pressure.flatten()
     }
 
-    /// Lets the supervisor of the kernel programs judge a poll, and says how they stand.
+    /// Lets the supervisor of the kernel programs judge a poll, or that there is none, and says how they stand.
     fn supervise(&mut self, poll: Option<&Poll>) -> Option<ProbeState> {
-        if let (Some(supervisor), Some(poll)) = (&mut self.supervisor, poll)
+        if let Some(supervisor) = &mut self.supervisor
             && let Some(reason) = supervisor.judge(poll, &mut self.gatherer.sampler)
         {
             self.supervisor = None;

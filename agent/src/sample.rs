@@ -213,17 +213,26 @@ pub struct Poll {
     pub stat: Option<StatSpan>,
 }
 
+impl Poll {
+    /// Does it count any time? One that found the counters being written does not.
+    pub const fn covers_time(&self) -> bool {
+        self.counts.until_ns > self.counts.from_ns
+    }
+}
+
 /// Polls one source and keeps `/proc/stat` beside it as a second opinion.
 pub struct Sampler {
     source: Box<dyn CounterSource>,
     files: Procfs,
     kept: Kept,
     stat_every: u32,
-    /// Polls that were made; one that failed is not among them, so `/proc/stat` stays due.
+    /// Polls that were made; one that failed, or did without `/proc/stat`, is not among them, so that file stays due.
     polls: u32,
     /// Of the last poll that read it.
     stat: Stat,
     stat_at_ns: u64,
+    /// What became of reading it in the last poll; `None` if that did not.
+    stat_read: Option<Result<(), SampleError>>,
 }
 
 impl std::fmt::Debug for Sampler {
@@ -267,6 +276,7 @@ impl Sampler {
             polls: 0,
             stat,
             stat_at_ns: now.monotonic_ns,
+            stat_read: None,
         })
     }
 
@@ -275,9 +285,14 @@ impl Sampler {
         self.source.origin()
     }
 
-    /// Goes on with another source, from now on: after the kernel programs were lost, or found again.
-    pub fn replace_source(&mut self, source: Box<dyn CounterSource>) {
-        self.source = source;
+    /// Goes on with `/proc/stat` alone, from where it was last read: after the kernel programs were lost.
+    pub fn fall_back(&mut self) {
+        self.source = Box::new(procstat::ProcStatSource::new(self.stat_at_ns));
+    }
+
+    /// What became of `/proc/stat` in the last poll; `None` if that did not read it, or if this was asked before.
+    pub fn take_stat_read(&mut self) -> Option<Result<(), SampleError>> {
+        self.stat_read.take()
     }
 
     /// Samples one task in 2^`shift` from the next poll on, where the source samples tasks.
@@ -297,17 +312,25 @@ impl Sampler {
 
     /// Counts what happened since the poll before; `now` must have been read just before the call.
     ///
-    /// To be called every 250 ms. After a gap of more than 520 ms windows are lost, and the poll says how many.
+    /// To be called every 250 ms. After a gap of more than 520 ms windows are lost, and the poll says how many. A source
+    /// that does not want `/proc/stat` goes on where it cannot be read; [`Sampler::take_stat_read`] has the error.
     ///
     /// # Errors
     /// When counters cannot be read. The next poll covers the time of this one.
     pub fn poll(&mut self, now: Clocks) -> Result<Poll, SampleError> {
         let cpus = self.kept.within(self.files.online()?);
         let is_due = self.polls % self.stat_every == self.stat_every - 1;
-        let stat = if is_due || self.source.wants_stat() {
-            Some(self.files.stat()?)
-        } else {
-            None
+        let is_wanted = self.source.wants_stat();
+        self.stat_read = None;
+        let stat = match (is_due || is_wanted).then(|| self.files.stat()) {
+            Some(Err(error)) if is_wanted => return Err(error),
+            Some(read) => {
+                let (stat, result) =
+                    read.map_or_else(|error| (None, Err(error)), |stat| (Some(stat), Ok(())));
+                self.stat_read = Some(result);
+                stat
+            }
+            None => None,
         };
         let delta = stat.as_ref().map(|stat| stat.since(&self.stat));
         let tick = Tick {
@@ -318,7 +341,9 @@ impl Sampler {
         let counts = self.source.poll(&tick)?;
 
         // Only now: after a failure, the next poll covers the time of this one in both sources.
-        self.polls = self.polls.wrapping_add(1);
+        if !matches!(self.stat_read, Some(Err(_))) {
+            self.polls = self.polls.wrapping_add(1);
+        }
         let span = delta.map(|delta| StatSpan {
             elapsed_ns: now.monotonic_ns.saturating_sub(self.stat_at_ns),
             time: delta.total(&cpus.counted),

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     args::MarginCalibration,
     config::{Settings, eviction::Eviction},
-    gather::{MemoryUse, PinnedUse, Sample},
+    gather::{GatheredSignal, MemoryUse, PinnedUse, Sample},
     kernel::{events::EventCounters, supervisor::ProbeState},
     metrics,
     publish::Directive,
@@ -55,6 +55,9 @@ pub(super) struct EstimatorInputs {
     saved: Saved,
     /// When the last sample was taken; zero before the first.
     at: Clocks,
+    /// Up to when CPU counters were read, and up to when brakes allow for that they were not, in monotonic nanoseconds.
+    polled_ns: u64,
+    accounted_ns: u64,
     /// Of the last period that ended.
     brake_inputs: Option<BrakeInputs>,
     probe_state: Option<ProbeState>,
@@ -92,6 +95,8 @@ impl EstimatorInputs {
             began: HistoryStart::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
             saved: Saved::default(),
             at: Clocks::default(),
+            polled_ns: 0,
+            accounted_ns: 0,
             brake_inputs: None,
             probe_state: None,
             event_counters: None,
@@ -149,11 +154,11 @@ impl EstimatorInputs {
             pinned_use,
             runs: _,
             plain: _,
-            failing: _,
+            failing,
             has_kubepods: _,
         } = sample;
         // Before the time moves on, as it is measured from the last sample.
-        self.observe_gap(at);
+        self.observe_gap(at, poll.as_ref().is_some_and(Poll::covers_time));
         self.at = at;
         if let Some(probe_state) = probe_state {
             self.record_probe_state(&probe_state);
@@ -174,9 +179,9 @@ impl EstimatorInputs {
         if let Some(pinned_use) = pinned_use {
             self.record_pinned_use(&pinned_use);
         }
-        // Of pods that hold CPUs nobody knows what they leave unused: the frame's seconds would seem to ask for less than
-        // they do.
-        if self.exclusive.is_unread_for(LONGEST_POLL_NS, at) {
+        // Of pods that hold CPUs nobody knows what they leave unused, and interrupts of idle CPUs are in /proc/stat alone:
+        // without these, the frame's seconds would seem to ask for less than they do.
+        if self.exclusive.is_unread_for(LONGEST_POLL_NS, at) || failing.contains(&GatheredSignal::Stat) {
             self.frames.void();
         }
         let ended_frame = poll.and_then(|poll| self.record_poll(&poll));

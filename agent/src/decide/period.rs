@@ -35,6 +35,8 @@ pub(super) struct Period {
     began: Option<PeriodStart>,
     /// Do the kernel programs count? As of the last poll.
     sees_windows: bool,
+    /// When a poll last counted time.
+    polled_ns: Option<u64>,
     wait_coverage: WaitCoverage,
     shared_cpus: u32,
     totals: CpuTotals,
@@ -59,6 +61,7 @@ impl Period {
             least_ns: nanoseconds(length.saturating_sub(poll / 2)),
             began: None,
             sees_windows: false,
+            polled_ns: None,
             wait_coverage: WaitCoverage::default(),
             shared_cpus: 0,
             totals: CpuTotals::default(),
@@ -73,6 +76,9 @@ impl Period {
     pub(super) fn observe(&mut self, sample: &Sample, hearing: Hearing) -> Option<BrakeInputs> {
         if let Some(poll) = &sample.poll {
             self.sees_windows = poll.origin == Origin::Ebpf;
+            if poll.covers_time() {
+                self.polled_ns = Some(sample.at.monotonic_ns);
+            }
             self.shared_cpus = poll.shared_cpus;
             self.totals.add(&CpuTotals::count(poll));
             // On a calm node only waits of preempted tasks are measured, and they say nothing of the others.
@@ -118,17 +124,27 @@ impl Period {
             let has_gone_back = now.some_us < then.some_us;
             (!has_gone_back).then(|| now.shares_ppm(&then, elapsed).0)
         });
-        let has_memory_pressure = now.memory.is_some_and(|memory| memory.node.is_some());
-        Some(self.judge(memory, cpu_pressure_ppm, has_memory_pressure))
+        let seen = self.visibility(&now, cpu_pressure_ppm.is_some());
+        Some(self.judge(memory, cpu_pressure_ppm.unwrap_or(0), seen))
     }
 
-    /// Which pods and CPUs are seen is for others to say.
-    fn judge(
-        &mut self,
-        memory: MemoryPressure,
-        cpu_pressure_ppm: Option<u32>,
-        has_memory_pressure: bool,
-    ) -> BrakeInputs {
+    /// What is seen of a period that ends now, but for waits, pods and CPUs.
+    fn visibility(&self, now: &PeriodStart, has_cpu_pressure: bool) -> Visibility {
+        // Nothing was counted for as long as a period: an idle node would look the same.
+        let is_unpolled = self
+            .polled_ns
+            .is_none_or(|polled_ns| now.at_ns.saturating_sub(polled_ns) >= self.least_ns);
+        Visibility {
+            windows: self.sees_windows && !is_unpolled,
+            // Pressure counts by how busy the CPUs are.
+            cpu_pressure: has_cpu_pressure && !is_unpolled,
+            memory_pressure: now.memory.is_some_and(|memory| memory.node.is_some()),
+            ..Visibility::ALL
+        }
+    }
+
+    /// What the period showed; how far waits are seen is added. Which pods and CPUs are is for others to say.
+    fn judge(&mut self, memory: MemoryPressure, some_ppm: u32, seen: Visibility) -> BrakeInputs {
         let PeriodWindows {
             sigma8_ppm,
             peak_milli,
@@ -136,16 +152,13 @@ impl Period {
         let totals = std::mem::take(&mut self.totals);
         let waits = std::mem::take(&mut self.waits);
         let visibility = Visibility {
-            windows: self.sees_windows,
-            waits: self.wait_coverage.end_period(),
-            cpu_pressure: cpu_pressure_ppm.is_some(),
-            memory_pressure: has_memory_pressure,
-            ..Visibility::ALL
+            waits: self.wait_coverage.end_period() && seen.windows,
+            ..seen
         };
         let cpu = CpuPressure {
             sigma8_ppm,
             runq_p99_us: waits.percentile_us(990_000),
-            some_ppm: cpu_pressure_ppm.unwrap_or(0),
+            some_ppm,
             busy_ppm: ppm(totals.shared_busiest_milli(), u64::from(self.shared_cpus) * 1000),
         };
         BrakeInputs {

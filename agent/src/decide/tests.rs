@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    estimate::{PodRequest, PodUse, Profile, View, confidence_ppm},
+    estimate::{PodRequest, PodUse, Profile, Reason, View, confidence_ppm},
     hint::{AgentMode, Brake, Past},
     policy::{Bounds, Policy},
     ratio::Cents,
@@ -951,6 +951,56 @@ fn a_minute_in_which_the_clock_stood_still_releases_no_brake_and_raises_nothing(
     assert!(cpu.published <= before);
     for quarter in 2..=16 {
         decider.observe(sample(resumed + quarter, 400));
+    }
+    assert_eq!(
+        decider.inputs.estimates().cpu.brake,
+        Brake::Off,
+        "clean for its time"
+    );
+}
+
+/// Samples of these quarters of a second whose CPU counters could not be read.
+fn run_unpolled(decider: &mut Decider, quarters: std::ops::RangeInclusive<u64>) {
+    for quarter in quarters {
+        decider.observe(Sample {
+            poll: None,
+            failing: [GatheredSignal::Cpu].into(),
+            ..sample(quarter, 0)
+        });
+    }
+}
+
+#[test]
+fn cpu_counters_that_cannot_be_read_end_the_ratio_at_one() {
+    let mut decider = decider_with_view();
+    run(&mut decider, 10..50, 400);
+    assert_eq!(decider.inputs.estimates().cpu.published, Cents(170));
+    run_unpolled(&mut decider, 201..=204);
+    run_unpolled(&mut decider, 205..=220);
+    let cpu = decider.inputs.estimates().cpu;
+    assert_eq!(cpu.published, Cents(100), "nothing would brake it");
+    assert!(cpu.reasons.contains(&Reason::NoBrake), "{:?}", cpu.reasons);
+    // What is read again rises by the usual steps.
+    let rising = run(&mut decider, 55..57, 400);
+    assert!(rising.iter().all(|ratio| *ratio <= 110), "{rising:?}");
+}
+
+#[test]
+fn a_brake_outlasts_time_in_which_cpu_counters_cannot_be_read() {
+    let mut decider = decider_with_view();
+    run(&mut decider, 10..50, 400);
+    for quarter in 201..=205 {
+        decider.observe(Sample {
+            cpu_pressure: None,
+            ..sample(quarter, 4000)
+        });
+    }
+    assert_eq!(decider.inputs.estimates().cpu.brake, Brake::Hold);
+    // The demo lets go of a hold after two seconds.
+    run_unpolled(&mut decider, 206..=260);
+    assert_eq!(decider.inputs.estimates().cpu.brake, Brake::Hold);
+    for quarter in 261..=275 {
+        decider.observe(sample(quarter, 400));
     }
     assert_eq!(
         decider.inputs.estimates().cpu.brake,

@@ -4,8 +4,10 @@
 /// One thing that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GatheredSignal {
-    /// CPU counters and `/proc/stat`.
+    /// CPU counters.
     Cpu,
+    /// `/proc/stat`, where the kernel programs are the source and this is their second opinion.
+    Stat,
     /// CPU pressure.
     CpuPressure,
     /// Memory, memory pressure and reclaim.
@@ -25,6 +27,7 @@ impl GatheredSignal {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
+            Self::Stat => "stat",
             Self::CpuPressure => "cpu-pressure",
             Self::Memory => "memory",
             Self::Events => "events",

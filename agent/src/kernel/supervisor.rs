@@ -22,7 +22,7 @@ use crate::{
         probe::{Hook, HookVerdict, LogDrain, Probe, Refused, Runs},
     },
     metrics::REATTACHED,
-    sample::{Poll, SampleError, Sampler, clock::Clocks, procstat},
+    sample::{Poll, SampleError, Sampler},
 };
 
 /// A second silence within so long of the first means that linking anew does not help.
@@ -114,9 +114,15 @@ impl ProbeSupervisor {
         self.probe.runs().ok()
     }
 
-    /// Judges a poll, and does what it calls for; why the programs are given up, if they are. The supervisor is to be
-    /// dropped then.
-    pub(crate) fn judge(&mut self, poll: &Poll, sampler: &mut Sampler) -> Option<Arc<str>> {
+    /// Judges a poll, or that it failed, and does what it calls for; why the programs are given up, if they are. The
+    /// supervisor is to be dropped then.
+    pub(crate) fn judge(&mut self, poll: Option<&Poll>, sampler: &mut Sampler) -> Option<Arc<str>> {
+        let Some(poll) = poll else {
+            // Links made anew would not help: what they write to is not read.
+            let reason = self.watch.observe_failure()?;
+            sampler.fall_back();
+            return Some(reason.into());
+        };
         let counts = &poll.counts;
         let lost = self.probe.lost_link().map(|hook| {
             let name = hook.tracepoint();
@@ -124,9 +130,7 @@ impl ProbeSupervisor {
         });
         if let Some(why) = lost.or_else(|| self.watch.observe(poll)) {
             let reason = self.link_anew(&why, counts.until_ns)?;
-            sampler.replace_source(Box::new(procstat::ProcStatSource::new(
-                Clocks::read().monotonic_ns,
-            )));
+            sampler.fall_back();
             return Some(reason.into());
         }
         self.was_calm = !self.wake_ups.are_needed();

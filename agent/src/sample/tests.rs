@@ -123,6 +123,27 @@ fn failed_poll_is_covered_by_the_next() {
 }
 
 #[test]
+fn proc_stat_that_cannot_be_read_takes_no_windows_from_who_does_not_need_it() {
+    let (machine, with_stat) = (ProcDir::new(), Arc::new(AtomicU32::new(0)));
+    let source = |wants| CountingSource {
+        with_stat: Arc::clone(&with_stat),
+        wants,
+    };
+    let sampler = |wants| Sampler::new(Box::new(source(wants)), machine.files(), 2, at(0)).unwrap();
+    let (mut plain, mut wanting) = (sampler(false), sampler(true));
+    plain.poll(at(250)).unwrap();
+    machine.set("proc/stat", "nonsense\n");
+    for poll in 2..=5 {
+        let poll = plain.poll(at(poll * 250)).unwrap();
+        assert_eq!((poll.stat, poll.origin), (None, Origin::Ebpf));
+    }
+    assert!(wanting.poll(at(250)).is_err(), "it cannot do without");
+    machine.set("proc/stat", "cpu0 40 0 0 10 0 0 0 0\ncpu1 0 0 0 50 0 0 0 0\n");
+    let span = plain.poll(at(1500)).unwrap().stat.unwrap();
+    assert_eq!(span.elapsed_ns, 1_500_000_000, "all that was not read is covered");
+}
+
+#[test]
 fn procfs_source_measures_this_machine() {
     let now = Clocks::read();
     let source = procstat::ProcStatSource::new(now.monotonic_ns);

@@ -38,7 +38,7 @@ impl EstimatorInputs {
         let known = known.unwrap_or(Visibility::ALL);
         let counts = self.cpu_source.origin == Origin::Ebpf;
         self.estimator.set_visibility(Visibility {
-            windows: counts,
+            windows: counts && known.windows,
             waits: counts && known.waits,
             ..known
         });
@@ -66,20 +66,32 @@ impl EstimatorInputs {
         );
     }
 
-    /// Accounts for a gap since the last sample that is longer than a poll: the machine or the agent stood still. Its frame
-    /// does not count, and no brake is released by time in which nothing was measured.
-    pub(super) fn observe_gap(&mut self, at: Clocks) {
-        let gap_ns = at.monotonic_ns.saturating_sub(self.at.monotonic_ns);
-        if self.at == Clocks::default() || gap_ns <= LONGEST_POLL_NS {
+    /// Accounts for a time without measurements that is longer than a poll: the machine or the agent stood still, or CPU
+    /// counters could not be read. No brake is released by it. `has_poll`: this sample counts CPU time.
+    pub(super) fn observe_gap(&mut self, at: Clocks, has_poll: bool) {
+        let now_ns = at.monotonic_ns;
+        if self.at == Clocks::default() {
+            (self.polled_ns, self.accounted_ns) = (now_ns, now_ns);
             return;
         }
-        let unseen = Duration::from_nanos(gap_ns);
-        warn!(
-            ?unseen,
-            "nothing was seen for a while: the machine or the agent stood still; brakes stay for as much longer"
-        );
-        self.estimator
-            .prolong_brakes(unseen, Duration::from_nanos(at.monotonic_ns));
+        let has_stood_still = now_ns.saturating_sub(self.at.monotonic_ns) > LONGEST_POLL_NS;
+        let is_unread = !has_poll && now_ns.saturating_sub(self.polled_ns) > LONGEST_POLL_NS;
+        if has_stood_still || is_unread {
+            let unseen = Duration::from_nanos(now_ns.saturating_sub(self.accounted_ns));
+            // That counters cannot be read is logged by who reads them.
+            if has_stood_still {
+                warn!(
+                    ?unseen,
+                    "nothing was seen for a while: the machine or the agent stood still; brakes stay for as much longer"
+                );
+            }
+            self.estimator
+                .prolong_brakes(unseen, Duration::from_nanos(now_ns));
+            self.accounted_ns = now_ns;
+        }
+        if has_poll {
+            (self.polled_ns, self.accounted_ns) = (now_ns, now_ns);
+        }
     }
 
     /// What a period showed, with what its last sample tells of pods and of which CPUs they share.

@@ -1,5 +1,5 @@
 //! `Watch` notices that the kernel programs have stopped counting: somebody detached them, or replaced the maps that
-//! they write to. It compares their counts with `/proc/stat`.
+//! they write to, or that the counts cannot be read. It compares their counts with `/proc/stat`.
 
 use std::time::Duration;
 
@@ -7,6 +7,8 @@ use crate::sample::{Poll, clock::nanoseconds};
 
 /// Without a single switch for so long the programs are not called: the agent's own polls are switches.
 const SILENT_FOR: Duration = Duration::from_secs(10);
+/// So many polls that fail in a row, ten seconds of them, are no passing trouble.
+const MOST_FAILURES: u32 = 40;
 /// Busy time is compared with that of `/proc/stat` over so long.
 const COMPARED_OVER: Duration = Duration::from_secs(60);
 /// A difference below this share of all CPUs, in percent, says nothing: `/proc/stat` counts ticks, and some virtual
@@ -22,6 +24,8 @@ pub struct Watch {
     busy_ns: u64,
     stat_busy_ns: u64,
     stat_elapsed_ns: u64,
+    /// Polls in a row that failed.
+    failures: u32,
 }
 
 impl Default for Watch {
@@ -40,6 +44,7 @@ impl Watch {
             busy_ns: 0,
             stat_busy_ns: 0,
             stat_elapsed_ns: 0,
+            failures: 0,
         }
     }
 
@@ -48,8 +53,19 @@ impl Watch {
         *self = Self::new(self.silent_for, self.compared_over);
     }
 
+    /// Records a poll that failed; the reason to give the programs up, once too many in a row have.
+    pub(super) fn observe_failure(&mut self) -> Option<String> {
+        self.failures = self.failures.saturating_add(1);
+        (self.failures >= MOST_FAILURES).then(|| {
+            format!(
+                "CPU counters could not be read {MOST_FAILURES} times in a row; see the log for the error, and restart the agent"
+            )
+        })
+    }
+
     /// Records a poll; the reason, if the programs seem to count no more.
     pub(super) fn observe(&mut self, poll: &Poll) -> Option<String> {
+        self.failures = 0;
         let counts = &poll.counts;
         let last_ns = *self.last_switch_ns.get_or_insert(counts.from_ns);
         if counts.switches > 0 {
@@ -139,6 +155,16 @@ mod tests {
         let (after, why) = first_complaint(0, 1, 0).unwrap();
         assert_eq!(after, 10);
         assert!(why.contains("no context switch for 10 s"), "{why}");
+    }
+
+    #[test]
+    fn polls_that_fail_for_ten_seconds_give_the_programs_up_and_one_that_succeeds_begins_anew() {
+        let mut watch = Watch::default();
+        assert!((0..39).all(|_| watch.observe_failure().is_none()));
+        assert_eq!(watch.observe(&second(0, 50, 50, 50)), None);
+        assert!((0..39).all(|_| watch.observe_failure().is_none()));
+        let why = watch.observe_failure().unwrap();
+        assert!(why.contains("40 times in a row"), "{why}");
     }
 
     #[test]

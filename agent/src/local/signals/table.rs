@@ -175,7 +175,7 @@ pub static SIGNALS: &[Signal] = &[
         about: "CPUs that the hypervisor gave to somebody else",
         unit: Unit::Milli,
         files: "/proc/stat",
-        reading: GatheredSignal::Cpu,
+        reading: GatheredSignal::Stat,
         cost: STAT_COST,
         missing: "stolen time counts as use",
         metric: Some(metrics::CPU_STEAL.metric()),
