@@ -5,6 +5,7 @@
 mod accounts;
 mod gathered_signal;
 mod interval;
+mod memory_counters;
 mod pinned_pods;
 mod pods;
 mod read_errors;
@@ -19,6 +20,7 @@ use tracing::{debug, error, warn};
 use self::{
     accounts::{Accounts, Answer, Gone, Question},
     interval::Every,
+    memory_counters::MemoryReader,
     read_errors::ReadErrors,
 };
 pub use self::{
@@ -34,10 +36,10 @@ use crate::{
     },
     sample::{
         Poll, Sampler,
-        cgroup::{Kubepods, PodOoms},
+        cgroup::Kubepods,
         clock::{Clocks, nanoseconds},
         cpus::CpuSet,
-        memory::{KillCounts, KillJudge, Meminfo, MemoryCounters},
+        memory::{Meminfo, MemoryCounters},
         plain::{PlainReader, PlainReadings},
         procfs::Procfs,
         psi::{Psi, Subject},
@@ -62,8 +64,8 @@ pub struct Sample {
     pub event_counters: Option<EventCounters>,
     /// CPU pressure of the machine.
     pub cpu_pressure: Option<Psi>,
-    /// Counters that memory brakes are made of.
-    pub memory_pressure: Option<MemoryCounters>,
+    /// Counters that memory brakes are made of; what cannot be read is as it last was.
+    pub memory_pressure: MemoryCounters,
     /// Memory of the machine, for brakes; every [`Timing::memory_sample`].
     pub meminfo: Option<Meminfo>,
     /// Memory in use, of the machine and of pods, for estimates; as often, when the kernel has added it up.
@@ -128,7 +130,7 @@ struct Loop {
     /// CPUs that one pod each holds, as those who know what pods ask for have found.
     exclusive: Receiver<CpuSet>,
     kubepods: Option<Kubepods>,
-    kills: KillJudge,
+    memory_counters: MemoryReader,
     memory: Every,
     plain: PlainReader,
     plain_due: Every,
@@ -168,7 +170,7 @@ impl Gatherer {
             frame_ns: nanoseconds(timing.frame()).max(1),
             exclusive,
             kubepods: None,
-            kills: KillJudge::default(),
+            memory_counters: MemoryReader::default(),
             memory: Every::new(timing.memory_sample),
             plain: PlainReader::new(files),
             plain_due: Every::new(PLAIN_EVERY),
@@ -205,7 +207,7 @@ impl Loop {
         if frame != before || self.kubepods.is_none() {
             self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
         }
-        let memory_pressure = self.memory_pressure(at, event_counters);
+        let memory_pressure = self.memory_pressure(at, event_counters.unwrap_or_default());
         let meminfo = self.meminfo(at);
         if meminfo.is_some() {
             self.watch_scheduler();
@@ -292,43 +294,10 @@ impl Loop {
         self.event_counters
     }
 
-    fn memory_pressure(
-        &mut self,
-        at: Clocks,
-        event_counters: Option<EventCounters>,
-    ) -> Option<MemoryCounters> {
-        let EventCounters {
-            reclaim_ns, victims, ..
-        } = event_counters.unwrap_or_default();
-        let read = || {
-            let counters = MemoryCounters {
-                direct_reclaim_ns: reclaim_ns,
-                ..MemoryCounters::read(&self.gatherer.files)?
-            };
-            let Some(kubepods) = &self.kubepods else {
-                return Ok(counters);
-            };
-            Ok(MemoryCounters {
-                kubepods: kubepods.pressure()?,
-                limit: kubepods.limit_events()?,
-                ..counters
-            })
-        };
-        let counters = self.read_errors.note(read(), GatheredSignal::Memory)?;
-        let counted = KillCounts {
-            at_ns: at.monotonic_ns,
-            vm: counters.vm,
-            victims,
-            limit: counters.limit,
-        };
-        let pods = || {
-            self.kubepods
-                .as_ref()
-                .map_or_else(|| Ok(PodOoms::new()), Kubepods::pod_ooms)
-        };
-        let (kills, read) = self.kills.attribute(counted, pods);
-        self.read_errors.note(read, GatheredSignal::Pods);
-        Some(MemoryCounters { kills, ..counters })
+    fn memory_pressure(&mut self, at: Clocks, event_counters: EventCounters) -> MemoryCounters {
+        let (files, kubepods) = (&self.gatherer.files, self.kubepods.as_ref());
+        self.memory_counters
+            .read(at, files, kubepods, event_counters, &mut self.read_errors)
     }
 
     /// Memory of the machine, when it is due. The second thread reads the same file and says what is wrong with it.

@@ -218,7 +218,7 @@ headroom_kit::metrics! {
         "headroom_agent_sample_errors_total",
         Unit::Count,
         &["signal"],
-        "Readings that failed, by signal: cpu, stat, cpu-pressure, memory, events, pods or cpusets.",
+        "Readings that failed, by signal: cpu, stat, cpu-pressure, memory, vmstat, memory-pressure, kubepods-pressure, limit-events, events, pods, cpusets or plain.",
     );
 
     /// Pods with a cgroup.

@@ -9,7 +9,7 @@ use crate::{
     sample::{
         Counts, Origin, Poll, Window, Windows,
         clock::Clocks,
-        memory::{Meminfo, MemoryCounters},
+        memory::{Meminfo, MemoryCounters, Vmstat},
         psi::Psi,
     },
 };
@@ -69,7 +69,10 @@ pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
         probe_state: None,
         event_counters: None,
         cpu_pressure: Some(Psi::default()),
-        memory_pressure: Some(MemoryCounters::default()),
+        memory_pressure: MemoryCounters {
+            vm: Some(Vmstat::default()),
+            ..MemoryCounters::default()
+        },
         meminfo: Some(node),
         memory: Some(MemoryUse {
             node,

@@ -33,8 +33,8 @@ pub(super) struct LastMeasurements {
 
 impl LastMeasurements {
     pub(super) fn observe(&mut self, sample: &Sample) {
-        if let Some(counters) = sample.memory_pressure {
-            let now = counters.vm.oom_kills;
+        if let Some(vm) = sample.memory_pressure.vm {
+            let now = vm.oom_kills;
             let (first, _) = self.oom_kills.unwrap_or((now, now));
             self.oom_kills = Some((first, now));
         }

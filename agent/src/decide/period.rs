@@ -51,7 +51,7 @@ pub(super) struct Period {
 struct PeriodStart {
     at_ns: u64,
     cpu: Option<Psi>,
-    memory: Option<MemoryCounters>,
+    memory: MemoryCounters,
 }
 
 impl Period {
@@ -106,10 +106,7 @@ impl Period {
         let began = *self.began.get_or_insert(now);
         let elapsed_ns = now.at_ns.saturating_sub(began.at_ns);
         let elapsed = Duration::from_nanos(elapsed_ns);
-        let memory = match (&now.memory, &began.memory) {
-            (Some(now), Some(then)) => now.since(then, elapsed),
-            (None, _) | (_, None) => MemoryPressure::default(),
-        };
+        let memory = now.memory.since(&began.memory, elapsed);
         let has_killed = memory.node_ooms > 0 || memory.limit_ooms > 0;
         if elapsed_ns < self.least_ns && !has_killed {
             return None;
@@ -117,19 +114,18 @@ impl Period {
         // What could not be read now is measured from where it was last read.
         self.began = Some(PeriodStart {
             cpu: now.cpu.or(began.cpu),
-            memory: now.memory.or(began.memory),
             ..now
         });
         let cpu_pressure_ppm = now.cpu.zip(began.cpu).and_then(|(now, then)| {
             let has_gone_back = now.some_us < then.some_us;
             (!has_gone_back).then(|| now.shares_ppm(&then, elapsed).0)
         });
-        let seen = self.visibility(&now, cpu_pressure_ppm.is_some());
+        let seen = self.visibility(&now, &began, cpu_pressure_ppm.is_some());
         Some(self.judge(memory, cpu_pressure_ppm.unwrap_or(0), seen))
     }
 
     /// What is seen of a period that ends now, but for waits, pods and CPUs.
-    fn visibility(&self, now: &PeriodStart, has_cpu_pressure: bool) -> Visibility {
+    fn visibility(&self, now: &PeriodStart, began: &PeriodStart, has_cpu_pressure: bool) -> Visibility {
         // Nothing was counted for as long as a period: an idle node would look the same.
         let is_unpolled = self
             .polled_ns
@@ -138,7 +134,10 @@ impl Period {
             windows: self.sees_windows && !is_unpolled,
             // Pressure counts by how busy the CPUs are.
             cpu_pressure: has_cpu_pressure && !is_unpolled,
-            memory_pressure: now.memory.is_some_and(|memory| memory.node.is_some()),
+            memory_pressure: now.memory.node.is_some(),
+            // Pressure that is no longer kept, or went back, is no calm.
+            cpu_counters: began.cpu.is_none() || has_cpu_pressure,
+            memory_counters: !has_gone(now.memory.node, began.memory.node),
             ..Visibility::ALL
         }
     }
@@ -175,6 +174,12 @@ impl Period {
     }
 }
 
+/// Was there pressure then that is not there now, or more of it? Totals only grow.
+fn has_gone(now: Option<Psi>, then: Option<Psi>) -> bool {
+    let has_less = |now: Psi, then: Psi| now.some_us < then.some_us || now.full_us < then.full_us;
+    then.is_some_and(|then| now.is_none_or(|now| has_less(now, then)))
+}
+
 /// `part` / `whole` in ppm, 0 without a whole; may be above a million.
 pub(super) fn ppm(part: u64, whole: u64) -> u32 {
     let ppm = (u128::from(part) * 1_000_000)
@@ -206,10 +211,10 @@ mod tests {
             limit: 0,
         };
         Sample {
-            memory_pressure: Some(MemoryCounters {
+            memory_pressure: MemoryCounters {
                 kills,
                 ..MemoryCounters::default()
-            }),
+            },
             ..sample(quarter, 100)
         }
     }
@@ -265,10 +270,10 @@ mod tests {
     fn a_kill_at_the_limit_of_all_pods_is_judged_at_once() {
         let mut period = period();
         let with_kill = |quarter, limit| Sample {
-            memory_pressure: Some(MemoryCounters {
+            memory_pressure: MemoryCounters {
                 kills: Kills { node: 0, limit },
                 ..MemoryCounters::default()
-            }),
+            },
             ..sample(quarter, 100)
         };
         assert_eq!(period.observe(&with_kill(4, 3), Hearing::Every), None);
@@ -280,11 +285,8 @@ mod tests {
     fn what_could_not_be_read_is_made_up_for_later() {
         let mut period = period();
         period.observe(&with_oom(4, 3), Hearing::Every);
-        let blind = |quarter| Sample {
-            memory_pressure: None,
-            ..sample(quarter, 100)
-        };
-        let judged = period.observe(&blind(8), Hearing::Every).unwrap();
+        // What cannot be read stays at what it was.
+        let judged = period.observe(&with_oom(8, 3), Hearing::Every).unwrap();
         assert_eq!(judged.pressure.memory, MemoryPressure::default());
         assert_eq!(
             period

@@ -46,11 +46,12 @@ impl SampleMetrics {
             DIRECT_RECLAIM.add(Duration::from_nanos(more_ns));
             self.reclaim_ns = counters.reclaim_ns;
         }
-        if let Some(counters) = sample.memory_pressure {
-            self.note(Need::MemoryPressure, counters.node.is_some());
-            self.note(Need::KubepodsPressure, counters.kubepods.is_some());
-            self.note(Need::LimitEvents, counters.limit.is_some());
-            self.count(counters.vm);
+        let counters = &sample.memory_pressure;
+        self.note(Need::MemoryPressure, counters.node.is_some());
+        self.note(Need::KubepodsPressure, counters.kubepods.is_some());
+        self.note(Need::LimitEvents, counters.limit.is_some());
+        if let Some(vm) = counters.vm {
+            self.count(vm);
         }
         self.cgroup_warnings.observe(sample);
         self.note(Need::CpuPressure, sample.cpu_pressure.is_some());
@@ -108,13 +109,13 @@ mod tests {
     fn counted(oom_kills: u64, lost_windows: u64) -> Sample {
         let mut sample = sample(4, 100);
         sample.poll.as_mut().unwrap().counts.lost_windows = lost_windows;
-        sample.memory_pressure = Some(MemoryCounters {
-            vm: Vmstat {
+        sample.memory_pressure = MemoryCounters {
+            vm: Some(Vmstat {
                 oom_kills,
                 ..Vmstat::default()
-            },
+            }),
             ..MemoryCounters::default()
-        });
+        };
         sample
     }
 
@@ -158,10 +159,10 @@ mod tests {
         assert_eq!(metrics.lacking, all.collect());
         assert_eq!(metrics.failing, [GatheredSignal::Pods].into());
         metrics.record(&Sample {
-            memory_pressure: Some(MemoryCounters {
+            memory_pressure: MemoryCounters {
                 node: Some(Psi::default()),
                 ..MemoryCounters::default()
-            }),
+            },
             ..sample(5, 100)
         });
         assert_eq!(

@@ -28,6 +28,7 @@ use crate::{
     sample::{
         Origin, Window,
         memory::{Kills, MemoryCounters, Vmstat},
+        psi::Psi,
     },
 };
 
@@ -518,10 +519,10 @@ fn what_pods_use_together_is_a_signal_once_any_is_measured() {
 /// Counters after an OOM kill of the machine's own.
 fn node_oom() -> MemoryCounters {
     MemoryCounters {
-        vm: Vmstat {
+        vm: Some(Vmstat {
             oom_kills: 1,
             ..Vmstat::default()
-        },
+        }),
         kills: Kills { node: 1, limit: 0 },
         ..MemoryCounters::default()
     }
@@ -531,7 +532,7 @@ fn node_oom() -> MemoryCounters {
 fn an_oom_kill_stops_the_node_at_the_next_sample() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
-    let memory_pressure = Some(node_oom());
+    let memory_pressure = node_oom();
     decider.observe(Sample {
         memory_pressure,
         ..sample(201, 400)
@@ -834,7 +835,7 @@ fn a_brake_is_worth_saving_at_once() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     decider.has_more_to_save();
-    let memory_pressure = Some(node_oom());
+    let memory_pressure = node_oom();
     decider.observe(sample(201, 400));
     assert!(!decider.has_more_to_save());
     decider.observe(Sample {
@@ -889,23 +890,111 @@ fn procfs_without_pressure_is_not_amplified() {
     assert_eq!(ratio(195, false), (100, true), "it was there until a moment ago");
 }
 
+/// As [`decider_with_view`], where memory may be amplified, too.
+fn decider_that_raises_memory() -> Decider {
+    let mut decider = decider(Origin::Ebpf);
+    let Directive::Pods(mut view) = pods(1) else {
+        unreachable!("they are pods");
+    };
+    view.view.bounds.memory.max = Cents(200);
+    decider.direct(Directive::Pods(view));
+    decider
+}
+
 #[test]
-fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
+fn nothing_rises_while_what_would_brake_it_cannot_be_read() {
+    // Which of CPU and memory rise while this reading fails.
     let risen = |reading: Option<GatheredSignal>| {
-        let mut decider = decider_with_view();
-        run(&mut decider, 10..22, 400);
-        let before = decider.inputs.estimates().cpu.published;
-        for quarter in 89..=200 {
+        let mut decider = decider_that_raises_memory();
+        run(&mut decider, 10..14, 400);
+        let published = |decider: &Decider| decider.inputs.estimates().map(|_, estimate| estimate.published);
+        let before = published(&decider);
+        for quarter in 57..=200 {
             decider.observe(Sample {
                 pods: (quarter % 4 == 0).then(|| used(400)),
                 failing: reading.into_iter().collect(),
                 ..sample(quarter, 400)
             });
         }
-        decider.inputs.estimates().cpu.published > before
+        let after = published(&decider);
+        (after.cpu > before.cpu, after.memory > before.memory)
     };
-    assert!(risen(None) && risen(Some(GatheredSignal::CpuPressure)));
-    assert!(!risen(Some(GatheredSignal::Pods)) && !risen(Some(GatheredSignal::Cpusets)));
+    assert_eq!(risen(None), (true, true));
+    // Without /proc/stat no frame counts, for memory as for CPU.
+    for reading in [
+        GatheredSignal::Pods,
+        GatheredSignal::Cpusets,
+        GatheredSignal::Stat,
+    ] {
+        assert_eq!(risen(Some(reading)), (false, false), "{reading:?}");
+    }
+    for reading in [GatheredSignal::Cpu, GatheredSignal::CpuPressure] {
+        assert_eq!(risen(Some(reading)), (false, true), "{reading:?}");
+    }
+    for reading in [
+        GatheredSignal::Memory,
+        GatheredSignal::Vmstat,
+        GatheredSignal::MemoryPressure,
+        GatheredSignal::KubepodsPressure,
+        GatheredSignal::LimitEvents,
+        GatheredSignal::Events,
+    ] {
+        assert_eq!(risen(Some(reading)), (true, false), "{reading:?}");
+    }
+}
+
+/// Without the files that tell the machine's shortage from that of a pod at its limit, pressure counts for either.
+#[test]
+fn memory_pressure_brakes_while_it_cannot_be_told_whose_it_is() {
+    let braked = |reading: Option<GatheredSignal>| {
+        let mut decider = decider_that_raises_memory();
+        run(&mut decider, 10..14, 400);
+        for quarter in 57..=72 {
+            let mut sample = sample(quarter, 400);
+            sample.failing = reading.into_iter().collect();
+            // A tenth of the time.
+            sample.memory_pressure.node = Some(Psi {
+                some_us: quarter * 25_000,
+                full_us: 0,
+            });
+            decider.observe(sample);
+        }
+        decider.inputs.estimates().memory.brake
+    };
+    assert_eq!(braked(None), Brake::Off, "a pod at its own limit");
+    assert_eq!(braked(Some(GatheredSignal::Vmstat)), Brake::Shed);
+    assert_eq!(braked(Some(GatheredSignal::LimitEvents)), Brake::Shed);
+}
+
+#[test]
+fn pressure_that_goes_back_raises_nothing() {
+    // Which of CPU and memory rise when both pressures are these, by quarter of a second.
+    let risen = |psi: fn(u64) -> Option<Psi>| {
+        let mut decider = decider_that_raises_memory();
+        run(&mut decider, 10..14, 400);
+        let published = |decider: &Decider| decider.inputs.estimates().map(|_, estimate| estimate.published);
+        let before = published(&decider);
+        for quarter in 57..=200 {
+            let mut sample = Sample {
+                pods: (quarter % 4 == 0).then(|| used(400)),
+                cpu_pressure: psi(quarter),
+                ..sample(quarter, 400)
+            };
+            sample.memory_pressure.node = psi(quarter);
+            decider.observe(sample);
+        }
+        let after = published(&decider);
+        (after.cpu > before.cpu, after.memory > before.memory)
+    };
+    assert_eq!(risen(|_| Some(Psi::default())), (true, true));
+    assert_eq!(
+        risen(|quarter| Some(Psi {
+            some_us: 1_000 - quarter,
+            full_us: 0
+        })),
+        (false, false),
+        "it goes back"
+    );
 }
 
 /// A tenant whose tasks switch so fast that wake-ups are given up, on a kernel that keeps no pressure.

@@ -10,8 +10,16 @@ pub enum GatheredSignal {
     Stat,
     /// CPU pressure.
     CpuPressure,
-    /// Memory, memory pressure and reclaim.
+    /// Memory in use.
     Memory,
+    /// `/proc/vmstat`: reclaim, refaults, swap and kills.
+    Vmstat,
+    /// Memory pressure of the machine.
+    MemoryPressure,
+    /// Memory pressure of kubepods.
+    KubepodsPressure,
+    /// How often kubepods met its own limit.
+    LimitEvents,
     /// Rare events that the kernel programs count: direct reclaim, OOM victims, cgroups and CPUs that come and go.
     Events,
     /// What each pod uses.
@@ -30,6 +38,10 @@ impl GatheredSignal {
             Self::Stat => "stat",
             Self::CpuPressure => "cpu-pressure",
             Self::Memory => "memory",
+            Self::Vmstat => "vmstat",
+            Self::MemoryPressure => "memory-pressure",
+            Self::KubepodsPressure => "kubepods-pressure",
+            Self::LimitEvents => "limit-events",
             Self::Events => "events",
             Self::Pods => "pods",
             Self::Cpusets => "cpusets",

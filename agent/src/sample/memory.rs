@@ -54,8 +54,8 @@ pub struct Vmstat {
 /// All counters that memory brakes are made of, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounters {
-    /// Counters of the machine.
-    pub vm: Vmstat,
+    /// Counters of the machine; `None` before they could be read.
+    pub vm: Option<Vmstat>,
     /// Pressure of the machine, where the kernel keeps it.
     pub node: Option<Psi>,
     /// Pressure of kubepods (cgroup v2 only).
@@ -153,8 +153,11 @@ impl Vmstat {
     /// Parses `/proc/vmstat`.
     ///
     /// # Errors
-    /// When a field is malformed.
+    /// When a field is malformed, or there is none at all.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
+        if text.trim().is_empty() {
+            return Err(FieldError::missing("oom_kill"));
+        }
         let sum = |names: &[&str]| {
             names.iter().try_fold(0_u64, |sum, name| {
                 Ok(sum.saturating_add(keyed(text, name)?.unwrap_or(0)))
@@ -176,20 +179,6 @@ impl Vmstat {
 }
 
 impl MemoryCounters {
-    /// Reads the machine's counters; those of kubepods, and what is judged of kills, are added by whoever knows where
-    /// kubepods is.
-    ///
-    /// # Errors
-    /// When a file cannot be read or parsed.
-    pub fn read(files: &Procfs) -> Result<Self, SampleError> {
-        let node = files.psi(super::psi::Subject::Memory)?;
-        Ok(Self {
-            vm: files.vmstat()?,
-            node,
-            ..Self::default()
-        })
-    }
-
     /// What happened since an earlier reading, `elapsed` ago.
     ///
     /// Pressure of kubepods counts while it meets its limit: otherwise it is the machine's, which has it too, or that of
@@ -219,13 +208,14 @@ impl MemoryCounters {
         } else {
             (0, 0)
         };
+        let (vm, vm_then) = vm.zip(earlier.vm).unwrap_or_default();
         let grown = |now: u64, then: u64| now.saturating_sub(then);
-        let refault_mb_s = megabytes_per_second(grown(vm.refaulted, earlier.vm.refaulted), elapsed);
-        let swap_out_mb_s = megabytes_per_second(grown(vm.swapped_out, earlier.vm.swapped_out), elapsed);
+        let refault_mb_s = megabytes_per_second(grown(vm.refaulted, vm_then.refaulted), elapsed);
+        let swap_out_mb_s = megabytes_per_second(grown(vm.swapped_out, vm_then.swapped_out), elapsed);
         let reclaim_ns = grown(*direct_reclaim_ns, earlier.direct_reclaim_ns);
         let is_short = reclaim_ns == 0 || u128::from(reclaim_ns) * 100 >= elapsed.as_nanos();
-        let is_stalled = vm.stalls > earlier.vm.stalls && is_short;
-        let is_missed = vm.scanned > earlier.vm.scanned && (refault_mb_s > 0 || swap_out_mb_s > 0);
+        let is_stalled = vm.stalls > vm_then.stalls && is_short;
+        let is_missed = vm.scanned > vm_then.scanned && (refault_mb_s > 0 || swap_out_mb_s > 0);
         MemoryPressure {
             some_ppm: node_some.max(pods_some),
             full_ppm: node_full.max(pods_full),

@@ -330,7 +330,7 @@ impl Estimator {
             if !self.visibility.can_brake(resource) {
                 target.reasons.push(Reason::NoBrake);
             }
-            let is_held = self.brakes.level(resource) >= Brake::Hold || !self.visibility.may_rise();
+            let is_held = self.brakes.level(resource) >= Brake::Hold || !self.visibility.may_rise(resource);
             self.publication.get_mut(resource).step(
                 target.cents,
                 bounds.max,

@@ -181,23 +181,25 @@ fn judged(kubepods: &Kubepods, what: impl FnOnce()) -> (u64, Kills) {
     let (mut judge, mut at_ns) = (KillJudge::default(), 0);
     let mut read = || {
         at_ns += 250_000_000;
-        let counters = MemoryCounters {
-            limit: kubepods.limit_events().unwrap(),
-            ..MemoryCounters::read(&Procfs::default()).unwrap()
-        };
+        let limit = kubepods.limit_events().unwrap();
         let vm = Vmstat {
             stalls: at_ns,
-            ..counters.vm
+            ..Procfs::default().vmstat().unwrap()
         };
         let counted = KillCounts {
             at_ns,
             vm,
             victims: 0,
-            limit: counters.limit,
+            limit,
         };
         let (kills, read) = judge.attribute(counted, || kubepods.pod_ooms());
         read.unwrap();
-        MemoryCounters { kills, ..counters }
+        MemoryCounters {
+            vm: Some(vm),
+            limit,
+            kills,
+            ..MemoryCounters::default()
+        }
     };
     let before = read();
     what();

@@ -94,11 +94,28 @@ impl EstimatorInputs {
         }
     }
 
-    /// What a period showed, with what its last sample tells of pods and of which CPUs they share.
+    /// What a period showed, with what its last sample tells of pods, of which CPUs they share, and of what fails.
     pub(super) fn with_pod_visibility(mut inputs: BrakeInputs, sample: &Sample) -> BrakeInputs {
+        use GatheredSignal::{
+            Cpu, CpuPressure, Cpusets, Events, KubepodsPressure, LimitEvents, Memory, MemoryPressure, Pods,
+            Stat, Vmstat,
+        };
+        let fails = |signals: &[GatheredSignal]| signals.iter().any(|signal| sample.failing.contains(signal));
         let visibility = &mut inputs.pressure.visibility;
-        visibility.pods = sample.has_kubepods && !sample.failing.contains(&GatheredSignal::Pods);
-        visibility.shared_cpus = !sample.failing.contains(&GatheredSignal::Cpusets);
+        visibility.pods = sample.has_kubepods && !fails(&[Pods]);
+        visibility.shared_cpus = !fails(&[Cpusets]);
+        visibility.cpu_counters &= !fails(&[Cpu, Stat, CpuPressure]);
+        visibility.memory_pressure &= !fails(&[MemoryPressure]);
+        visibility.memory_counters &= !fails(&[
+            Memory,
+            MemoryPressure,
+            KubepodsPressure,
+            LimitEvents,
+            Vmstat,
+            Events,
+        ]);
+        // By these, pressure is told from that of pods at limits of their own: without them all of it counts.
+        inputs.pressure.memory.has_global_reclaim |= fails(&[Vmstat, LimitEvents]);
         inputs
     }
 }

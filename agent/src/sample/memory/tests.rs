@@ -90,6 +90,10 @@ fn vmstat_sums_what_belongs_together() {
         oom_kills: 2,
     };
     assert_eq!(Vmstat::parse(VMSTAT), Ok(expected));
+    assert!(
+        Vmstat::parse("\n").is_err(),
+        "not a machine on which nothing happened"
+    );
     assert_eq!(
         Vmstat::parse("allocstall 9\n").unwrap().stalls,
         9,
@@ -158,8 +162,12 @@ fn pressure_is_the_larger_of_node_and_of_kubepods_at_its_limit() {
 
 #[test]
 fn kswapd_tells_of_a_shortage_only_where_what_it_took_is_wanted_again() {
-    let before = MemoryCounters::default();
+    let before = MemoryCounters {
+        vm: Some(Vmstat::default()),
+        ..MemoryCounters::default()
+    };
     let has_global_reclaim = |vm| {
+        let vm = Some(vm);
         MemoryCounters { vm, ..before }
             .since(&before, PERIOD)
             .has_global_reclaim
@@ -195,12 +203,15 @@ fn kswapd_tells_of_a_shortage_only_where_what_it_took_is_wanted_again() {
 
 #[test]
 fn tasks_that_reclaimed_for_less_time_than_any_pressure_brakes_tell_of_no_shortage() {
-    let before = MemoryCounters::default();
+    let before = MemoryCounters {
+        vm: Some(Vmstat::default()),
+        ..MemoryCounters::default()
+    };
     let after = |direct_reclaim_ns| MemoryCounters {
-        vm: Vmstat {
+        vm: Some(Vmstat {
             stalls: 1,
             ..Vmstat::default()
-        },
+        }),
         direct_reclaim_ns,
         ..before
     };
@@ -218,13 +229,16 @@ fn tasks_that_reclaimed_for_less_time_than_any_pressure_brakes_tell_of_no_shorta
 
 #[test]
 fn rates_are_megabytes_per_second() {
-    let before = MemoryCounters::default();
+    let before = MemoryCounters {
+        vm: Some(Vmstat::default()),
+        ..MemoryCounters::default()
+    };
     let pages = 2_000_000_000 / page_bytes();
-    let vm = Vmstat {
+    let vm = Some(Vmstat {
         refaulted: pages,
         swapped_out: pages / 2,
         ..Vmstat::default()
-    };
+    });
     let pressure = MemoryCounters { vm, ..before }.since(&before, PERIOD);
     assert_eq!(
         (pressure.refault_mb_s, pressure.swap_out_mb_s),
@@ -241,7 +255,7 @@ fn running_machine_is_readable() {
         meminfo.used() > 0 && meminfo.used() < meminfo.total,
         "{meminfo:?}"
     );
-    MemoryCounters::read(&files).unwrap();
+    files.vmstat().unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
-use headroom_agent::sample::{memory::MemoryCounters, procfs::Procfs};
+use headroom_agent::sample::procfs::Procfs;
 use headroom_domain::{estimate::Profile, names, policy::Mode};
 use headroom_testbed::{
     Testbed,
@@ -316,6 +316,5 @@ impl HarmTestbed {
 
 /// Processes that the kernel has killed for want of memory since it started, on the whole machine.
 fn oom_kills() -> Result<usize> {
-    let counters = MemoryCounters::read(&Procfs::default())?;
-    Ok(usize::try_from(counters.vm.oom_kills)?)
+    Ok(usize::try_from(Procfs::default().vmstat()?.oom_kills)?)
 }

@@ -23,6 +23,10 @@ pub struct Visibility {
     pub pods: bool,
     /// Which CPUs pods share: isolated ones and those of one pod alone are left out.
     pub shared_cpus: bool,
+    /// All that brakes of the CPU go by, as far as this machine has it.
+    pub cpu_counters: bool,
+    /// All that brakes of memory go by, as far as this machine has it.
+    pub memory_counters: bool,
 }
 
 impl Visibility {
@@ -34,6 +38,8 @@ impl Visibility {
         memory_pressure: true,
         pods: true,
         shared_cpus: true,
+        cpu_counters: true,
+        memory_counters: true,
     };
 
     /// Everything that procfs and cgroupfs tell.
@@ -53,9 +59,14 @@ impl Visibility {
             }
     }
 
-    /// May a ratio rise? Not on the word of pods or of CPUs that nobody has seen.
-    pub const fn may_rise(&self) -> bool {
-        self.pods && self.shared_cpus
+    /// May the ratio of this resource rise? Not on the word of pods or of CPUs that nobody has seen, nor while something
+    /// that would brake it cannot be read.
+    pub const fn may_rise(&self, resource: Resource) -> bool {
+        let has_counters = match resource {
+            Resource::Cpu => self.cpu_counters,
+            Resource::Memory => self.memory_counters,
+        };
+        self.pods && self.shared_cpus && has_counters
     }
 
     /// The highest ratio: `max` of the policy, no more than [`HIGHEST_PROC`] on the word of procfs alone, and 1.00 where
@@ -110,7 +121,9 @@ mod tests {
 
     #[test]
     fn nothing_rises_on_the_word_of_what_is_not_seen() {
-        assert!(Visibility::ALL.may_rise() && Visibility::PROCFS.may_rise());
+        let rises = |visibility: Visibility| Resource::ALL.map(|resource| visibility.may_rise(resource));
+        assert_eq!(rises(Visibility::ALL), [true; 2]);
+        assert_eq!(rises(Visibility::PROCFS), [true; 2]);
         let without_pods = Visibility {
             pods: false,
             ..Visibility::ALL
@@ -119,6 +132,19 @@ mod tests {
             shared_cpus: false,
             ..Visibility::ALL
         };
-        assert!(!without_pods.may_rise() && !without_cpus.may_rise());
+        assert_eq!(
+            (rises(without_pods), rises(without_cpus)),
+            ([false; 2], [false; 2])
+        );
+        let without_counters = Visibility {
+            cpu_counters: false,
+            ..Visibility::ALL
+        };
+        assert_eq!(rises(without_counters), [false, true]);
+        let without_counters = Visibility {
+            memory_counters: false,
+            ..Visibility::ALL
+        };
+        assert_eq!(rises(without_counters), [true, false]);
     }
 }
