@@ -9,6 +9,7 @@ mod memory_counters;
 mod pinned_pods;
 mod pods;
 mod read_errors;
+mod shared_cpus;
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,6 +23,7 @@ use self::{
     interval::Every,
     memory_counters::MemoryReader,
     read_errors::ReadErrors,
+    shared_cpus::SharedCpus,
 };
 pub use self::{
     gathered_signal::GatheredSignal,
@@ -83,6 +85,8 @@ pub struct Sample {
     pub failing: BTreeSet<GatheredSignal>,
     /// Is there a cgroup of all pods?
     pub has_kubepods: bool,
+    /// Is it known which CPUs pods share? Not before it could be read, nor before pods were looked at that hold some.
+    pub knows_shared_cpus: bool,
 }
 
 /// Memory in use at one moment.
@@ -127,6 +131,7 @@ struct Loop {
     /// The frame that the turn before lay in.
     frame: u64,
     frame_ns: u64,
+    shared_cpus: SharedCpus,
     /// CPUs that one pod each holds, as those who know what pods ask for have found.
     exclusive: Receiver<CpuSet>,
     kubepods: Option<Kubepods>,
@@ -159,7 +164,7 @@ impl Gatherer {
                 return;
             }
         };
-        let files = self.files.clone();
+        let (files, cgroup_root) = (self.files.clone(), self.cgroup_root.clone());
         let mut turns = Loop {
             gatherer: self,
             supervisor,
@@ -168,8 +173,9 @@ impl Gatherer {
             accounts,
             frame: 0,
             frame_ns: nanoseconds(timing.frame()).max(1),
+            shared_cpus: SharedCpus::new(timing.memory_sample),
             exclusive,
-            kubepods: None,
+            kubepods: Kubepods::find(&cgroup_root),
             memory_counters: MemoryReader::default(),
             memory: Every::new(timing.memory_sample),
             plain: PlainReader::new(files),
@@ -177,6 +183,8 @@ impl Gatherer {
             has_sched_ext: false,
             read_errors: ReadErrors::default(),
         };
+        // Before the first poll, which counts over them.
+        turns.keep(Clocks::read());
         let mut owed = None;
         while !stop.is_cancelled() {
             std::thread::sleep(until_next(Clocks::read().boottime_ns));
@@ -228,8 +236,7 @@ impl Loop {
         });
         // What comes after its frame has ended is nobody's.
         let pods = pods.and_then(|(frame, pods)| (frame == before).then_some(pods));
-        let kept = self.accounts.kept(self.exclusive.borrow().clone());
-        self.gatherer.sampler.keep(kept);
+        self.keep(at);
         let runs = self.runs();
         let plain = self.plain(at);
         let cpu_pressure = self.cpu_pressure();
@@ -249,6 +256,7 @@ impl Loop {
             plain,
             failing: failing.chain(self.accounts.failing()).collect(),
             has_kubepods: self.kubepods.is_some(),
+            knows_shared_cpus: self.shared_cpus.is_known() && self.accounts.has_answered(),
         })
     }
 
@@ -259,6 +267,16 @@ impl Loop {
             self.read_errors.note(read, GatheredSignal::Stat);
         }
         poll
+    }
+
+    /// Leaves CPUs out of the next poll that are kept from pods.
+    fn keep(&mut self, at: Clocks) {
+        let files = &self.gatherer.files;
+        if let Some(read) = self.shared_cpus.turn(at, files, self.kubepods.as_ref()) {
+            self.read_errors.note(read, GatheredSignal::Cpusets);
+        }
+        let kept = self.shared_cpus.kept(self.exclusive.borrow().clone());
+        self.gatherer.sampler.keep(kept);
     }
 
     fn cpu_pressure(&mut self) -> Option<Psi> {
@@ -346,13 +364,4 @@ fn until_next(boottime_ns: u64) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn polls_lie_on_quarters_of_a_second_since_boot() {
-        assert_eq!(until_next(1_000_000_000), POLL);
-        assert_eq!(until_next(1_249_999_999), Duration::from_nanos(1));
-        assert_eq!(until_next(1_010_000_000), Duration::from_millis(240));
-    }
-}
+mod tests;

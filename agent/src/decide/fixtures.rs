@@ -84,5 +84,6 @@ pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
         plain: None,
         failing: BTreeSet::new(),
         has_kubepods: true,
+        knows_shared_cpus: true,
     }
 }

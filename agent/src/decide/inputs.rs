@@ -156,6 +156,7 @@ impl EstimatorInputs {
             plain: _,
             failing,
             has_kubepods: _,
+            knows_shared_cpus: _,
         } = sample;
         // Before the time moves on, as it is measured from the last sample.
         self.observe_gap(at, poll.as_ref().is_some_and(Poll::covers_time));

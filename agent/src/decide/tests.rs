@@ -997,6 +997,33 @@ fn pressure_that_goes_back_raises_nothing() {
     );
 }
 
+/// Twelve full CPUs of sixteen may be all that pods share.
+#[test]
+fn pressure_is_asked_while_it_is_not_known_which_cpus_pods_share() {
+    let levels = |knows_shared_cpus| {
+        let mut decider = decider_with_view();
+        run(&mut decider, 10..30, 400);
+        let mut levels = Vec::new();
+        for quarter in 121..=132 {
+            decider.observe(Sample {
+                cpu_pressure: Some(Psi {
+                    some_us: quarter * 150_000,
+                    full_us: 0,
+                }),
+                knows_shared_cpus,
+                ..sample(quarter, 3000)
+            });
+            // A period ends with the first quarter of each second.
+            if quarter % 4 == 1 && quarter > 121 {
+                levels.push(decider.inputs.estimates().cpu.brake);
+            }
+        }
+        levels
+    };
+    assert_eq!(levels(true), [Brake::Off; 2]);
+    assert_eq!(levels(false), [Brake::Shed, Brake::Stop]);
+}
+
 /// A tenant whose tasks switch so fast that wake-ups are given up, on a kernel that keeps no pressure.
 #[test]
 fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {

@@ -19,7 +19,6 @@ use crate::{
         SampleError,
         cgroup::Kubepods,
         clock::{Clocks, nanoseconds},
-        cpus::{CpuSet, Kept},
         procfs::Procfs,
     },
 };
@@ -49,8 +48,6 @@ pub(super) struct Answer {
     pub(super) pods: Option<(u64, PodFrame)>,
     pub(super) memory: Option<MemoryUse>,
     pub(super) pinned_use: Option<Vec<PinnedUse>>,
-    /// CPUs that are kept from pods, but for those that one pod each holds.
-    kept: Kept,
     failing: BTreeSet<GatheredSignal>,
 }
 
@@ -62,8 +59,8 @@ pub(super) struct Accounts {
     /// When the question was asked that has no answer yet.
     asked_ns: Option<u64>,
     is_late: bool,
+    has_answered: bool,
     /// As of the last answer.
-    kept: Kept,
     failing: BTreeSet<GatheredSignal>,
 }
 
@@ -101,7 +98,7 @@ impl Accounts {
             answers,
             asked_ns: None,
             is_late: false,
-            kept: Kept::default(),
+            has_answered: false,
             failing: BTreeSet::new(),
         })
     }
@@ -113,8 +110,8 @@ impl Accounts {
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => return Err(Gone),
         };
-        if let Some(Answer { kept, failing, .. }) = &answer {
-            self.kept.clone_from(kept);
+        if let Some(Answer { failing, .. }) = &answer {
+            self.has_answered = true;
             self.failing.clone_from(failing);
             self.asked_ns = None;
         }
@@ -126,12 +123,9 @@ impl Accounts {
         Ok(answer)
     }
 
-    /// What keeps CPUs from pods, as it was last found, when these are held by one pod each.
-    pub(super) fn kept(&self, exclusive: CpuSet) -> Kept {
-        Kept {
-            exclusive,
-            ..self.kept.clone()
-        }
+    /// Was there an answer yet?
+    pub(super) const fn has_answered(&self) -> bool {
+        self.has_answered
     }
 
     /// What fails at the moment. Pods do while they are being read for too long.
@@ -189,7 +183,6 @@ impl AccountReader {
             pods: pods.map(|pods| (frame, pods)),
             memory,
             pinned_use: self.read_errors.note(held, GatheredSignal::Cpusets),
-            kept: self.held.kept(CpuSet::default()),
             failing: self.read_errors.failing().clone(),
         }
     }

@@ -1,14 +1,13 @@
-//! `Watcher` finds the CPUs that are kept from pods: isolated CPUs, and CPUs that one pod may hold exclusively. It also
-//! measures the CPU use of those pods. The accounts thread calls it.
+//! `Watcher` finds pods that may hold CPUs exclusively, and measures their CPU use. The accounts thread calls it.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::POLL;
+use super::{POLL, shared_cpus};
 use crate::sample::{
     SampleError,
     cgroup::{Cpusets, Kubepods, PinnedPod},
     clock::{Clocks, nanoseconds},
-    cpus::{CpuSet, Kept},
+    cpus::CpuSet,
     procfs::Procfs,
 };
 
@@ -57,15 +56,6 @@ impl Watcher {
         }
     }
 
-    /// What keeps CPUs from pods, as it was last found, when these are held by one pod each.
-    pub(super) fn kept(&self, exclusive: CpuSet) -> Kept {
-        Kept {
-            isolated: self.isolated.clone(),
-            kubepods: self.cpusets.all.clone(),
-            exclusive,
-        }
-    }
-
     /// The pods as they are now. After an error, what was known before stays known.
     pub(super) fn turn(
         &mut self,
@@ -74,7 +64,9 @@ impl Watcher {
         kubepods: Option<&Kubepods>,
     ) -> Result<Vec<PinnedUse>, SampleError> {
         if at.monotonic_ns >= self.due_ns {
-            (self.isolated, self.cpusets) = read_shared_cpus(files, kubepods)?;
+            let kept = shared_cpus::read(files, kubepods)?;
+            self.cpusets = kubepods.map_or_else(|| Ok(Cpusets::default()), Kubepods::cpusets)?;
+            self.isolated = kept.isolated;
             self.due_ns = at.monotonic_ns.saturating_add(self.every_ns);
         }
         let Some(kubepods) = kubepods else {
@@ -102,30 +94,6 @@ impl Watcher {
         }
         self.before = now;
         Ok(held)
-    }
-}
-
-/// Reads which CPUs are isolated and which are for pods. Sets that leave pods none are wrong, or of a moment in which they
-/// were being changed.
-fn read_shared_cpus(files: &Procfs, kubepods: Option<&Kubepods>) -> Result<(CpuSet, Cpusets), SampleError> {
-    let (online, isolated) = (files.online()?, files.isolated()?);
-    let counted = online.without(&isolated);
-    if counted.is_empty() {
-        return Err(SampleError::NoCpus {
-            path: files.isolated_path().to_owned(),
-            found: isolated.to_string(),
-        });
-    }
-    let Some(kubepods) = kubepods else {
-        return Ok((isolated, Cpusets::default()));
-    };
-    let cpusets = kubepods.cpusets()?;
-    match &cpusets.all {
-        Some(all) if counted.within(all).is_empty() => Err(SampleError::NoCpus {
-            path: kubepods.cpuset_path().unwrap_or_default(),
-            found: all.to_string(),
-        }),
-        Some(_) | None => Ok((isolated, cpusets)),
     }
 }
 
@@ -187,55 +155,6 @@ mod tests {
 
         fs::remove_dir_all(root.path().join(pod)).unwrap();
         assert_eq!(turn(8), [], "gone, though nobody has looked again");
-    }
-
-    #[test]
-    fn a_machine_without_kubepods_holds_nothing_and_may_isolate() {
-        let root = tempfile::tempdir().unwrap();
-        let files = machine(root.path(), "6-7\n");
-        let mut watcher = Watcher::new(Duration::ZERO);
-        assert_eq!(watcher.turn(at(1), &files, None).unwrap(), []);
-        let kept = watcher.kept(CpuSet::default());
-        assert_eq!((kept.isolated.to_string().as_str(), kept.kubepods), ("6-7", None));
-    }
-
-    #[test]
-    fn sets_that_cannot_be_read_or_leave_no_cpu_change_nothing() {
-        let root = tempfile::tempdir().unwrap();
-        write(root.path(), "cgroup.controllers", "cpu cpuset memory\n");
-        write(root.path(), "kubepods/cpuset.cpus.effective", "0-7\n");
-        write(root.path(), "kubepods/cpu.stat", "usage_usec 1\n");
-        let kubepods = Kubepods::find(root.path()).unwrap();
-        let mut watcher = Watcher::new(Duration::ZERO);
-        let mut turn = |isolated: &str, of_pods: &str| {
-            let files = machine(root.path(), isolated);
-            write(root.path(), "kubepods/cpuset.cpus.effective", of_pods);
-            let read = watcher
-                .turn(at(1), &files, Some(&kubepods))
-                .map_err(|error| error.to_string());
-            let Kept {
-                isolated, kubepods, ..
-            } = watcher.kept(CpuSet::default());
-            (read, format!("{isolated} of {}", kubepods.unwrap()))
-        };
-        let good = "6-7 of 2-7".to_owned();
-        assert_eq!(turn("6-7\n", "2-7\n"), (Ok(Vec::new()), good.clone()));
-        for (isolated, of_pods, why) in [
-            ("0-7\n", "2-7\n", "isolated: `0-7` leaves pods no CPU"),
-            (
-                "6-7\n",
-                "6-7\n",
-                "cpuset.cpus.effective: `6-7` leaves pods no CPU",
-            ),
-            ("6-7\n", "64\n", "`64` leaves pods no CPU"),
-            ("6-7\n", "\n", "no `cpu list`"),
-            ("6-7\n", "2-", "no `cpu list`"),
-            ("nohz\n", "2-7\n", "isolated: `cpu list` is \"nohz\""),
-        ] {
-            let (read, kept) = turn(isolated, of_pods);
-            assert!(read.as_ref().unwrap_err().contains(why), "{read:?}");
-            assert_eq!(kept, good, "{isolated}{of_pods}");
-        }
     }
 
     #[test]

@@ -103,7 +103,11 @@ impl EstimatorInputs {
         let fails = |signals: &[GatheredSignal]| signals.iter().any(|signal| sample.failing.contains(signal));
         let visibility = &mut inputs.pressure.visibility;
         visibility.pods = sample.has_kubepods && !fails(&[Pods]);
-        visibility.shared_cpus = !fails(&[Cpusets]);
+        visibility.shared_cpus = sample.knows_shared_cpus && !fails(&[Cpusets]);
+        if !sample.knows_shared_cpus {
+            // Of CPUs of which it is not known how many they are, all may be busy.
+            inputs.pressure.cpu.busy_ppm = 1_000_000;
+        }
         visibility.cpu_counters &= !fails(&[Cpu, Stat, CpuPressure]);
         visibility.memory_pressure &= !fails(&[MemoryPressure]);
         visibility.memory_counters &= !fails(&[

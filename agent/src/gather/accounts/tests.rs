@@ -133,7 +133,7 @@ fn who_samples_learns_that_the_thread_is_gone() {
         answers,
         asked_ns: None,
         is_late: false,
-        kept: Kept::default(),
+        has_answered: false,
         failing: BTreeSet::new(),
     };
     let question = Question {

@@ -26,16 +26,23 @@ pub struct Cpusets {
 }
 
 impl Kubepods {
+    /// The CPUs that pods may run on; `None` where no cpuset says.
+    ///
+    /// # Errors
+    /// When the file is there but cannot be read or parsed.
+    pub fn cpus(&self) -> Result<Option<CpuSet>, SampleError> {
+        self.cpuset
+            .as_ref()
+            .map_or(Ok(None), |tree| tree.cpus(&tree.path))
+    }
+
     /// The CPUs of kubepods, and the Guaranteed pods that have a container with fewer; none without cpusets. Only they are
     /// ever given CPUs, and they lie outside the two other classes.
     ///
     /// # Errors
     /// When a file or directory is there but cannot be read or parsed.
     pub fn cpusets(&self) -> Result<Cpusets, SampleError> {
-        let Some(tree) = &self.cpuset else {
-            return Ok(Cpusets::default());
-        };
-        let Some(all) = tree.cpus(&tree.path)? else {
+        let (Some(tree), Some(all)) = (&self.cpuset, self.cpus()?) else {
             return Ok(Cpusets::default());
         };
         let mut confined = Vec::new();

@@ -253,6 +253,7 @@ struct CpuCall {
 
 /// By windows and waits where both are seen. Where waits are not, pressure says whether somebody waits, in saturated
 /// windows as in those that procfs has seen busy; where that is not seen either, windows alone count, as if all waited long.
+/// Windows of CPUs that may not be those that pods share hide waits: pressure is asked as well then.
 fn cpu_call(pressure: &Pressure) -> CpuCall {
     let CpuPressure {
         sigma8_ppm,
@@ -275,32 +276,19 @@ fn cpu_call(pressure: &Pressure) -> CpuCall {
             (sigma8_ppm >= 20_000, Brake::Hold, Reason::CpuNoIdle),
         ])
     };
-    let psi = || {
-        strongest(&[
-            (
-                some_ppm >= 500_000 && busy_ppm >= 950_000,
-                Brake::Stop,
-                Reason::CpuPsi,
-            ),
-            (
-                some_ppm >= 250_000 && busy_ppm >= 900_000,
-                Brake::Shed,
-                Reason::CpuPsi,
-            ),
-            (
-                some_ppm >= 100_000 && busy_ppm >= 850_000,
-                Brake::Hold,
-                Reason::CpuPsi,
-            ),
-        ])
-    };
+    let psi = || psi_call(some_ppm, busy_ppm);
     let Visibility {
         windows,
         waits,
         cpu_pressure,
+        shared_cpus,
         ..
     } = pressure.visibility;
     let (call, shed_periods) = match (windows, waits, cpu_pressure) {
+        (true, true, true) if !shared_cpus => (
+            stronger(saturation(runq_p99_us >= 10_000, runq_p99_us >= 25_000), psi()),
+            1,
+        ),
         (true, true, _) => (saturation(runq_p99_us >= 10_000, runq_p99_us >= 25_000), 1),
         (true, false, true) => (
             stronger(saturation(some_ppm >= 250_000, some_ppm >= 500_000), psi()),
@@ -311,6 +299,27 @@ fn cpu_call(pressure: &Pressure) -> CpuCall {
         (false, _, false) => ((Brake::Off, None), 1),
     };
     CpuCall { call, shed_periods }
+}
+
+/// By pressure, as far as the CPUs are busy: quotas make it rise on idle ones, too.
+fn psi_call(some_ppm: u32, busy_ppm: u32) -> Call {
+    strongest(&[
+        (
+            some_ppm >= 500_000 && busy_ppm >= 950_000,
+            Brake::Stop,
+            Reason::CpuPsi,
+        ),
+        (
+            some_ppm >= 250_000 && busy_ppm >= 900_000,
+            Brake::Shed,
+            Reason::CpuPsi,
+        ),
+        (
+            some_ppm >= 100_000 && busy_ppm >= 850_000,
+            Brake::Hold,
+            Reason::CpuPsi,
+        ),
+    ])
 }
 
 /// The stronger of two calls, the first of equal ones.
