@@ -92,14 +92,14 @@ mod tests {
         format!("some avg10=0.00 total={some_us}\nfull avg10=0.00 total=0\n")
     }
 
-    /// A machine with kubepods, with one of these files as it should not be.
-    struct Machine {
+    /// A machine with kubepods, and its reader.
+    struct MemoryFiles {
         root: TempDir,
         reader: MemoryReader,
         errors: ReadErrors,
     }
 
-    impl Machine {
+    impl MemoryFiles {
         fn new() -> Self {
             let root = tempfile::tempdir().unwrap();
             write(root.path(), "cgroup/cgroup.controllers", "cpu cpuset memory\n");
@@ -149,7 +149,7 @@ mod tests {
             (EVENTS, GatheredSignal::LimitEvents),
         ] {
             for garbled in ["", "oom_kill x\nsome total=x\nmax x\n"] {
-                let mut machine = Machine::new();
+                let mut machine = MemoryFiles::new();
                 machine.read(1);
                 machine.set(3);
                 write(machine.root.path(), file, garbled);
