@@ -87,7 +87,7 @@ impl Derivation {
         };
         let slack = slack(&Inputs {
             resource,
-            capacity: hint.capacity.saturating_sub(hint.isolated),
+            capacity: hint.usable_capacity(),
             raw,
             target_ppm: theta_ppm,
             peak: hint.peak,
@@ -108,7 +108,7 @@ impl Derivation {
             resource,
             sight,
             timing,
-            capacity: hint.capacity.saturating_sub(hint.isolated),
+            capacity: hint.usable_capacity(),
             theta_ppm,
             margin_ppm: hint.margin_ppm,
             calibration: hint.calibration,

@@ -123,6 +123,13 @@ pub struct ResourceHint {
     pub reasons: Vec<String>,
 }
 
+impl ResourceHint {
+    /// C: capacity without isolated CPUs.
+    pub const fn usable_capacity(&self) -> u64 {
+        self.capacity.saturating_sub(self.isolated)
+    }
+}
+
 /// What P0 was made of. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Highs {

@@ -37,7 +37,7 @@ pub fn after_departures(
         }
         let slack = slack(&Inputs {
             resource,
-            capacity: part.capacity,
+            capacity: part.usable_capacity(),
             raw: *raw.get(resource),
             target_ppm: *policy.target_ppm.get(resource),
             peak: part.predicted_peak,
@@ -70,7 +70,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::hint::{PodTrust, tests::hint};
+    use crate::hint::{PodTrust, ResourceHint, tests::hint};
 
     /// The first row of docs/estimator.md#a-worked-example: 26,000 old, 3,000 at 10 hours, 1,000 young; one of the old pods asks for 4,000.
     fn row_1() -> NodeHint {
@@ -115,6 +115,38 @@ mod tests {
             after_departures(&hint, &raw, &Policy::default(), stays).cpu,
             Cents(107)
         );
+    }
+
+    /// 16 CPUs of which 4 are isolated, at 1.34: T is 10,800 and not A.
+    #[test]
+    fn isolated_cpus_are_no_room_for_those_that_stay() {
+        let mut hint = row_1();
+        hint.resources.cpu = ResourceHint {
+            capacity: 16_000,
+            isolated: 4_000,
+            predicted_peak: 4_000,
+            warm_requests: 14_000,
+            published: Cents(134),
+            target: Cents(134),
+            ..hint.resources.cpu
+        };
+        let requests = |uid: &str| match uid {
+            "old" => 10_000,
+            "leaving" => 4_000,
+            _ => 0,
+        };
+        let ratio = |leaving: &str| {
+            let stays = |uid: &str| {
+                let cpu = requests(uid);
+                (uid != leaving).then_some(PerResource { cpu, memory: 0 })
+            };
+            let raw = PerResource {
+                cpu: 15_500,
+                memory: 1 << 30,
+            };
+            after_departures(&hint, &raw, &Policy::default(), stays).cpu
+        };
+        assert_eq!((ratio("nobody"), ratio("leaving")), (Cents(134), Cents(108)));
     }
 
     #[rstest]
