@@ -93,7 +93,7 @@ pub struct ResourceHint {
     pub capacity: u64,
     /// Of that, isolated CPUs: C is capacity without them. 0 from agents that do not say so, and for memory.
     pub isolated: u64,
-    /// Measured use, mean over the last frame; for CPU without time stolen by the hypervisor.
+    /// Measured use, mean over the last frame; for CPU without isolated CPUs and time stolen by the hypervisor.
     pub usage: u64,
     /// P0: the highest conditioned peak, before the margin.
     pub peak: u64,
@@ -208,7 +208,7 @@ pub struct NodeHint {
     pub resources: PerResource<ResourceHint>,
     /// Trust per pod.
     pub trust: Vec<PodTrust>,
-    /// Share of capacity stolen by the hypervisor in the last second, in ppm: a kubelet counts it as use.
+    /// Share of C stolen by the hypervisor in the last second, in ppm: a kubelet counts it as use.
     pub steal_ppm: u32,
     /// The signals that were measured.
     pub signals: Vec<Signal>,

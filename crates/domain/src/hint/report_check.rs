@@ -7,7 +7,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{AgentMode, Brake, NodeHint, capacity_tolerance::differs};
+use super::{AgentMode, Brake, NodeHint, ResourceHint, capacity_tolerance::differs};
 use crate::resource::{PerResource, Resource};
 
 /// For how long reports must contradict what the Node says before that counts: an agent is told of it within a second and
@@ -139,11 +139,14 @@ impl ReportCheck {
         if hint.sight == AgentMode::Blind {
             return;
         }
+        let cpu = &hint.resources.cpu;
+        let isolated = believable_isolated(cpu);
         // Kubelets may count as used what a hypervisor took.
-        let steal = u128::from(hint.resources.cpu.capacity) * u128::from(hint.steal_ppm) / 1_000_000;
+        let steal = u128::from(cpu.capacity - isolated) * u128::from(hint.steal_ppm) / 1_000_000;
         let steal = u64::try_from(steal).unwrap_or(u64::MAX);
         let said = PerResource {
-            cpu: hint.resources.cpu.usage.saturating_add(steal),
+            // Kubelets count isolated CPUs, agents do not: all of their time may be in the one figure alone.
+            cpu: cpu.usage.saturating_add(steal).saturating_add(isolated),
             memory: hint.resources.memory.usage,
         };
         let capacity = hint.resources.map(|_, part| part.capacity);
@@ -260,6 +263,16 @@ impl Figures {
         self.pairs
             .back()
             .is_none_or(|(at, _, _)| now.saturating_sub(*at) > USE_FORGOTTEN)
+    }
+}
+
+/// What isolated CPUs may add to the kubelet's figure, in milli-cores. Agents leave at least one CPU that is not isolated: a
+/// report of as many as there are explains nothing.
+const fn believable_isolated(cpu: &ResourceHint) -> u64 {
+    if cpu.isolated < cpu.capacity {
+        cpu.isolated
+    } else {
+        0
     }
 }
 

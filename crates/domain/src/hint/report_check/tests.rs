@@ -218,6 +218,39 @@ fn what_a_hypervisor_takes_explains_no_more_than_that() {
     }
 }
 
+/// Is a report found to say too little, in milli-cores? Of its 16 CPUs some are isolated; of the others the hypervisor takes a
+/// tenth.
+fn found_beside_isolated(isolated: u64, said: u64, used: u64) -> bool {
+    let mut trial = ReportCheck::default();
+    let mut report = report();
+    report.resources.cpu.capacity = 16_000;
+    report.resources.cpu.isolated = isolated;
+    report.resources.cpu.usage = said;
+    report.steal_ppm = 100_000;
+    for minute in 0..20 {
+        let used = PerResource { cpu: used, memory: 0 };
+        trial.compare(&report, used, at(60 * minute));
+    }
+    trial.verdict(at(60 * 19)) == Some(Contradiction::Use)
+}
+
+#[rstest]
+#[case::filled_by_exclusive_pods(12_000, 1_000, 13_000, false)]
+#[case::as_much_as_they_can_explain(4_000, 1_800, 10_000, false)]
+#[case::and_no_more(4_000, 1_800, 10_001, true)]
+#[case::without_any(0, 5_400, 10_000, false)]
+#[case::without_any_and_no_more(0, 5_400, 10_001, true)]
+#[case::none_would_be_left(16_000, 1_000, 13_000, true)]
+#[case::more_than_there_are(u64::MAX, 1_000, 13_000, true)]
+fn isolated_cpus_explain_what_they_can_add(
+    #[case] isolated: u64,
+    #[case] said: u64,
+    #[case] used: u64,
+    #[case] is_found: bool,
+) {
+    assert_eq!(found_beside_isolated(isolated, said, used), is_found);
+}
+
 #[test]
 fn a_boot_that_went_before_the_one_that_came_back_is_remembered() {
     let mut trial = ReportCheck::default();
