@@ -27,11 +27,11 @@ pub(super) fn encode(version: u32, content: &impl Serialize) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// The content of the bytes.
+/// The content of the bytes, and those behind it, which only a later agent of this version knows.
 ///
 /// # Errors
 /// They are not what [`encode`] makes of a content of this version.
-pub(super) fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<T, CheckpointError> {
+pub(super) fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<(T, &[u8]), CheckpointError> {
     if bytes.get(..VERSION_AT) != Some(&MARK) {
         return Err(CheckpointError::Foreign);
     }
@@ -62,7 +62,7 @@ pub(super) fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<
     if checksum(head, record) != expected {
         return Err(CheckpointError::Damaged);
     }
-    Ok(postcard::from_bytes(record)?)
+    Ok(postcard::take_from_bytes(record)?)
 }
 
 fn checksum(head: &[u8], record: &[u8]) -> u32 {

@@ -4,10 +4,13 @@
 //!
 //! A change to the parts of a [`CheckpointFile`], or of the snapshot in it, raises [`OWN`]. The former types stay here
 //! as those of the predecessor, with conversions in both directions, and the version before is dropped.
+//!
+//! What can be missing needs no new version: it stands behind the record, where agents that do not know it read no
+//! further. That is so of the bounds of frames that do not count.
 
 use std::time::Duration;
 
-use headroom_domain::estimate::Snapshot;
+use headroom_domain::{estimate::Snapshot, resource::PerResource};
 
 use super::{CheckpointError, CheckpointFile, Owner, format};
 
@@ -34,6 +37,9 @@ pub(super) const PREDECESSOR: Schema = Schema {
     before: "estimator.checkpoint.before",
 };
 
+/// As [`Snapshot::bounds`].
+type Bounds = PerResource<Vec<(u64, u64)>>;
+
 /// A record as it was read.
 #[derive(Debug)]
 pub(super) struct Read {
@@ -49,7 +55,11 @@ impl Schema {
     /// The record cannot be written down.
     pub(super) fn encode(self, record: &CheckpointFile, since: Duration) -> Result<Vec<u8>, CheckpointError> {
         if self == OWN {
-            return format::encode(self.version, &(since, record));
+            let bounds = record.snapshot.bounds();
+            if bounds == Bounds::default() {
+                return format::encode(self.version, &(since, record));
+            }
+            return format::encode(self.version, &(since, record, bounds));
         }
         let CheckpointFile {
             owner,
@@ -67,11 +77,20 @@ impl Schema {
     /// They are not what [`Schema::encode`] makes.
     pub(super) fn decode(self, bytes: &[u8]) -> Result<Read, CheckpointError> {
         if self == OWN {
-            let (since, record) = format::decode(self.version, bytes)?;
+            let ((since, record), rest): ((_, CheckpointFile), _) = format::decode(self.version, bytes)?;
+            let bounds: Bounds = if rest.is_empty() {
+                Bounds::default()
+            } else {
+                postcard::from_bytes(rest)?
+            };
+            let record = CheckpointFile {
+                snapshot: record.snapshot.with_bounds(&bounds),
+                ..record
+            };
             let since = Some(since);
             return Ok(Read { record, since });
         }
-        let (owner, boot_id, wall, snapshot): (Owner, String, Duration, Snapshot) =
+        let ((owner, boot_id, wall, snapshot), _): ((Owner, String, Duration, Snapshot), _) =
             format::decode(self.version, bytes)?;
         let record = CheckpointFile {
             owner,

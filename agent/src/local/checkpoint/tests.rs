@@ -328,6 +328,50 @@ fn a_folder_that_others_may_write_to_is_closed_or_refused() {
     assert_eq!(now(), 0o1777);
 }
 
+/// The record of a node whose last frame starvation spoiled.
+fn starved() -> CheckpointFile {
+    let before = record(1, 2);
+    let lapse = headroom_domain::estimate::Lapse {
+        frame: 2,
+        now: Duration::from_secs(2),
+        boot: Boot::Same,
+    };
+    let timing = Profile::Production.timing();
+    let mut estimator = Estimator::resume(timing, before.snapshot.clone(), lapse).unwrap();
+    estimator.end_frame(&Frame {
+        index: 2,
+        is_bound: true,
+        peak: PerResource {
+            cpu: 64_000,
+            memory: 1 << 30,
+        },
+        ..Frame::default()
+    });
+    CheckpointFile {
+        snapshot: estimator.snapshot(Duration::from_secs(3)),
+        ..before
+    }
+}
+
+#[test]
+fn what_was_seen_of_a_spoiled_frame_is_kept() {
+    let (_folder, mut store) = store();
+    store.save(&starved()).unwrap();
+    assert_eq!(load(&mut store), Some(starved()));
+}
+
+/// Agents of this version that do not know of such frames read the same file, and write one without them.
+#[test]
+fn agents_of_this_version_that_forget_spoiled_frames_read_and_are_read() {
+    let bytes = encoded(&starved());
+    let read = format::decode::<(Duration, CheckpointFile)>(OWN.version, &bytes);
+    let ((since, forgetful), _) = read.unwrap();
+    assert_eq!((since, forgetful.owner.clone()), (OPENED, owner()));
+    assert_ne!(forgetful, starved());
+    let bytes = format::encode(OWN.version, &(OPENED, &forgetful)).unwrap();
+    assert_eq!(OWN.decode(&bytes).unwrap().record, forgetful);
+}
+
 proptest::proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {

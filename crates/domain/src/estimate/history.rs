@@ -13,7 +13,8 @@ struct Slot {
     index: u64,
     /// F, if the frame is valid.
     peak: Option<u64>,
-    /// What F was at least, if the frame is not. It is not saved: after a restart such a frame is a missing one.
+    /// What F was at least, if the frame is not. The layout of a saved slot is that of before there was any: see
+    /// [`super::Snapshot::bounds`].
     #[serde(skip)]
     least: Option<u64>,
     /// Dep: low estimates, in this frame, of pods that have left since.
@@ -96,6 +97,23 @@ impl History {
             least,
             departed: 0,
         });
+    }
+
+    /// The frames of which only a part was seen, and what their peaks were at least.
+    pub(super) fn bounds(&self) -> Vec<(u64, u64)> {
+        let bounds = self.slots.iter().map(|slot| Some((slot.index, slot.least?)));
+        bounds.flatten().collect()
+    }
+
+    /// Puts back what [`Self::bounds`] returned; nothing where a frame is valid or missing.
+    pub(super) fn restore_bounds(&mut self, bounds: &[(u64, u64)]) {
+        for &(index, least) in bounds {
+            let found = self.slots.binary_search_by_key(&index, |slot| slot.index);
+            let slot = found.ok().and_then(|at| self.slots.get_mut(at));
+            if let Some(slot) = slot.filter(|slot| slot.peak.is_none()) {
+                slot.least = Some(least);
+            }
+        }
     }
 
     /// Subtracts the use of a pod that has left from each frame: `uses` are (frame, low estimate).

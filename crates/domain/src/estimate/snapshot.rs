@@ -17,7 +17,7 @@ use crate::{
 const LONGEST_GAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The state of an estimator at one moment: rings, pods, outcomes, publication and brakes. The server's view is none of
-/// it; it is told anew.
+/// it; it is told anew. What serde makes of it has no [bounds](Self::bounds) of frames: they are saved beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// When it was made, in monotonic time.
@@ -72,6 +72,23 @@ impl Snapshot {
     /// From the first frame that is remembered to the last, in frames.
     pub fn frames(&self) -> u64 {
         self.history.cpu.span()
+    }
+
+    /// The frames that do not count and of which a part was seen, as (number, least peak in milli-cores or bytes). They are
+    /// no part of what serde writes, as it was there before them and versions that do not know them have to read it.
+    pub fn bounds(&self) -> PerResource<Vec<(u64, u64)>> {
+        PerResource::from_fn(|resource| self.history.get(resource).bounds())
+    }
+
+    /// The snapshot with bounds that were saved beside it. Frames that are valid or missing have none.
+    #[must_use]
+    pub fn with_bounds(mut self, bounds: &PerResource<Vec<(u64, u64)>>) -> Self {
+        for resource in Resource::ALL {
+            self.history
+                .get_mut(resource)
+                .restore_bounds(bounds.get(resource));
+        }
+        self
     }
 
     /// Checks that all of it can be, with `last` as the last frame that can have ended.

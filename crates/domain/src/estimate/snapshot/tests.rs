@@ -118,6 +118,42 @@ fn on_the_same_boot_everything_goes_on() {
     );
 }
 
+/// What starvation left of a frame goes on bounding the peak, on this boot and the next.
+#[test]
+fn bounds_of_frames_that_do_not_count_survive_beside_the_snapshot() {
+    let mut before = seasoned();
+    before.end_frame(&Frame {
+        is_valid: false,
+        is_bound: true,
+        peak: PerResource {
+            cpu: 64_000,
+            memory: 1 << 36,
+        },
+        ..frame(1001, &["a", "b"])
+    });
+    let snapshot = before.snapshot(SAVED);
+    let json = serde_json::to_string(&snapshot).unwrap();
+    let without: Snapshot = serde_json::from_str(&json).unwrap();
+    assert_eq!(without.bounds(), PerResource::default());
+    let whole = without.clone().with_bounds(&snapshot.bounds());
+    assert_eq!(whole, snapshot);
+    for (frame, boot) in [(1002, Boot::Same), (40, after(3600))] {
+        let lapse = Lapse {
+            frame,
+            now: SAVED,
+            boot,
+        };
+        let mut resumed = Estimator::resume(TIMING, whole.clone(), lapse).unwrap();
+        resumed.set_view(view(&["a", "b"]));
+        let peaks = resumed.estimates().map(|_, estimate| estimate.slack.peak);
+        assert_eq!((peaks.cpu, peaks.memory), (64_000, 1 << 36), "{boot:?}");
+    }
+    // The frame before it counts, and the one after it is yet to come.
+    let (spoiled, _) = snapshot.bounds().cpu[0];
+    let forged = PerResource::from_fn(|_| vec![(spoiled - 1, u64::MAX), (spoiled + 1, u64::MAX)]);
+    assert_eq!(without.clone().with_bounds(&forged), without);
+}
+
 #[test]
 fn frames_that_were_missed_lower_the_coverage() {
     let mut estimator = resumed(1145, Boot::Same);
