@@ -4,13 +4,15 @@
 //! Each schema that is written has two files: the newest state and the one before it. An unusable file is set aside
 //! under another name; its content is lost, and the agent starts all the same.
 
+mod error;
+mod folder;
 mod format;
 mod schema;
 
 use std::{
-    fs::{self, File, Permissions},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -25,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::watch, task};
 use tracing::{info, warn};
 
+pub use self::error::CheckpointError;
 use self::schema::{OWN, PREDECESSOR, Read, Schema};
 use crate::metrics::CHECKPOINTS;
 
@@ -32,65 +35,16 @@ use crate::metrics::CHECKPOINTS;
 const UNFINISHED: &str = "estimator.checkpoint.unfinished";
 /// What a file that cannot be used is called then; the last one is kept.
 const ASIDE: &str = "unusable";
-/// No file is larger: three times what 512 pods take.
-const LARGEST: u64 = 4 << 20;
 /// For so long after a schema was first written in a folder, its predecessor's is written beside it.
 const BOTH_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// What a folder's mode allows others to do: make, rename and remove files.
-const OTHERS_WRITE: u32 = 0o022;
-/// A folder that everybody may use, and that is nobody's to close.
-const STICKY: u32 = 0o1000;
-
-/// Why a checkpoint cannot be written or used.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckpointError {
-    /// The file system refuses.
-    #[error("{path}")]
-    File {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The file does not begin as a checkpoint does.
-    #[error("it is no checkpoint of an agent")]
-    Foreign,
-    /// The file is of a schema that this agent does not read.
-    #[error("it is of schema version {found}, and a file of this name of {known}")]
-    Version {
-        /// Its version.
-        found: u32,
-        /// That which files of its name are of.
-        known: u32,
-    },
-    /// Others may put files into the folder, and it is shared on purpose.
-    #[error("{path}: everybody may write there")]
-    Shared {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The file is shorter than it says.
-    #[error("it is cut off")]
-    Truncated,
-    /// The checksum does not match.
-    #[error("its checksum does not match")]
-    Damaged,
-    /// The checksum matches and the content makes no sense.
-    #[error("its content cannot be read")]
-    Content(#[from] postcard::Error),
-    /// It is no state that an estimator can be in.
-    #[error("its content makes no sense")]
-    State(#[from] ResumeError),
-    /// It tells of another node or timing.
-    #[error("it is of node {node} under the timing {timing}")]
-    Other {
-        /// The node.
-        node: String,
-        /// The timing.
-        timing: String,
-    },
-}
+/// All names that a checkpoint may have.
+const NAMES: [&str; 5] = [
+    OWN.newest,
+    OWN.before,
+    PREDECESSOR.newest,
+    PREDECESSOR.before,
+    UNFINISHED,
+];
 
 /// Whose state it is: a file of anybody else is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +118,10 @@ pub struct Store {
     folder: PathBuf,
     /// Wall time since which this schema is written in the folder.
     since: Duration,
+    /// The user whose files they are.
+    own: u32,
+    /// True if there were files that others may have put there.
+    was_exposed: bool,
 }
 
 /// The records of one schema, newest first, of which the first that can be read is known.
@@ -175,34 +133,36 @@ struct Candidates {
 
 impl Store {
     /// The files in this folder, which is made for the agent alone if it is not there; `wall` is now. A folder of ours that
-    /// others may write to becomes ours alone: who could put a file there could have any ratio published.
+    /// others may write to becomes ours alone, and what lies in it is set aside: anybody may have put it there.
     ///
     /// # Errors
-    /// The folder cannot be made or closed, or everybody is meant to use it.
+    /// The folder cannot be made, closed or cleared, is another user's, or everybody is meant to use it.
     pub fn open(folder: &Path, wall: Duration) -> Result<Self, CheckpointError> {
-        let failed = |source| CheckpointError::File {
-            path: folder.to_owned(),
-            source,
-        };
-        let close = || fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(failed);
-        if folder.is_dir() {
-            let mode = fs::metadata(folder).map_err(failed)?.mode();
-            if mode & STICKY != 0 {
-                return Err(CheckpointError::Shared {
-                    path: folder.to_owned(),
-                });
-            }
-            if mode & OTHERS_WRITE != 0 {
-                close()?;
-            }
-        } else {
-            fs::create_dir_all(folder).map_err(failed)?;
-            close()?;
-        }
-        Ok(Self {
+        Self::open_as(folder, wall, rustix::process::geteuid().as_raw())
+    }
+
+    /// As [`Store::open`], for the user `own`.
+    fn open_as(folder: &Path, wall: Duration, own: u32) -> Result<Self, CheckpointError> {
+        let was_open = folder::claim(folder, own)?;
+        let mut store = Self {
             folder: folder.to_owned(),
             since: wall,
-        })
+            own,
+            was_exposed: false,
+        };
+        // Not before it is closed: nobody can put more there.
+        for name in NAMES.into_iter().filter(|_| was_open) {
+            let path = folder.join(name);
+            if fs::symlink_metadata(&path).is_err() {
+                continue;
+            }
+            store.was_exposed = true;
+            // Once the folder is closed nothing would tell that this file is of before.
+            if let Err(source) = store.set_aside(name, &CheckpointError::Exposed) {
+                return Err(CheckpointError::File { path, source });
+            }
+        }
+        Ok(store)
     }
 
     /// What `resume` makes of the newest record of this owner that can be used, if there is any: of this schema, or of its
@@ -212,7 +172,7 @@ impl Store {
         owner: &Owner,
         mut resume: impl FnMut(CheckpointFile) -> Result<T, ResumeError>,
     ) -> Loaded<T> {
-        let mut is_any_unusable = false;
+        let mut is_any_unusable = self.was_exposed;
         let mut all = [OWN, PREDECESSOR].map(|schema| Candidates {
             schema,
             first: None,
@@ -233,7 +193,7 @@ impl Store {
                     self.since = since.unwrap_or(self.since);
                     return Loaded::Resumed(resumed);
                 }
-                Err(error) => self.set_aside(name, &error.into()),
+                Err(error) => drop(self.set_aside(name, &error.into())),
             }
             is_any_unusable = true;
             self.advance(next, owner);
@@ -256,7 +216,7 @@ impl Store {
                     break;
                 }
                 Err(error) => {
-                    self.set_aside(name, &error);
+                    drop(self.set_aside(name, &error));
                     is_any_unusable = true;
                 }
             }
@@ -291,8 +251,13 @@ impl Store {
         let names = [schema.newest, schema.before, UNFINISHED];
         let [newest, before, unfinished] = names.map(|name| self.folder.join(name));
         let write = || {
+            // A new file each time: what has that name may be a link to another.
+            match fs::remove_file(&unfinished) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
             let mut options = File::options();
-            options.write(true).create(true).truncate(true).mode(0o600);
+            options.write(true).create_new(true).mode(0o600);
             let mut file = options.open(&unfinished)?;
             file.write_all(bytes)?;
             file.sync_all()
@@ -310,12 +275,8 @@ impl Store {
     }
 
     fn read(&self, schema: Schema, name: &str, owner: &Owner) -> Result<Option<Read>, CheckpointError> {
-        let path = self.folder.join(name);
-        let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
-        match read {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|source| CheckpointError::File { path, source })?,
+        let Some(bytes) = folder::read(&self.folder.join(name), self.own)? else {
+            return Ok(None);
         };
         let read = schema.decode(&bytes)?;
         if read.record.owner == *owner {
@@ -326,11 +287,13 @@ impl Store {
         }
     }
 
-    fn set_aside(&self, name: &str, error: &CheckpointError) {
+    /// Renames a file that is of no use for this reason; the log has both, and whether that failed.
+    fn set_aside(&self, name: &str, error: &CheckpointError) -> io::Result<()> {
         let from = self.folder.join(name);
         let to = self.folder.join(format!("{name}.{ASIDE}"));
         let reason = chain(error);
-        match fs::rename(&from, &to) {
+        let renamed = fs::rename(&from, &to);
+        match &renamed {
             Ok(()) => {
                 warn!(file = %from.display(), now = %to.display(), %reason, "a checkpoint is of no use and was set aside");
             }
@@ -338,6 +301,7 @@ impl Store {
                 warn!(file = %from.display(), %reason, %error, "a checkpoint is of no use and cannot be set aside");
             }
         }
+        renamed
     }
 }
 

@@ -1,6 +1,11 @@
 //! Tests of the checkpoint store: saved, truncated and damaged files, and files of another node, timing or schema
 //! version.
 
+use std::{
+    fs::Permissions,
+    os::unix::fs::{PermissionsExt as _, chown, symlink},
+};
+
 use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
     policy::Policy,
@@ -326,6 +331,102 @@ fn a_folder_that_others_may_write_to_is_closed_or_refused() {
     mode(0o1777);
     Store::open(folder.path(), OPENED).unwrap_err();
     assert_eq!(now(), 0o1777);
+}
+
+/// A folder that was open may hold what anybody put there: a whole record of this node counts no more than a bent one.
+#[test]
+fn what_lay_in_a_folder_that_had_to_be_closed_is_set_aside() {
+    let (_folder, store) = store();
+    for frames in [1, 2] {
+        store.save(&record(1, frames)).unwrap();
+    }
+    fs::write(store.folder.join(UNFINISHED), "half").unwrap();
+    fs::set_permissions(&store.folder, Permissions::from_mode(0o777)).unwrap();
+    let mut again = Store::open(&store.folder, OPENED).unwrap();
+    assert_eq!(again.load(&owner(), Ok), Loaded::Unusable);
+    let expected = [PREDECESSOR.newest, PREDECESSOR.before, UNFINISHED, NEWEST, BEFORE];
+    let mut expected = expected.map(|name| format!("{name}.{ASIDE}"));
+    expected.sort();
+    assert_eq!(names(&again), expected);
+    again.save(&record(1, 3)).unwrap();
+    let mut again = Store::open(&store.folder, OPENED).unwrap();
+    assert_eq!(load(&mut again), Some(record(1, 3)), "from then on it is closed");
+}
+
+#[test]
+fn a_file_that_is_not_the_agents_alone_is_not_read() {
+    type Tampering = fn(&Path);
+    let cases: [(&str, Tampering); 3] = [
+        ("that others may write to", |path| {
+            fs::set_permissions(path, Permissions::from_mode(0o602)).unwrap();
+        }),
+        ("behind a link", |path| {
+            let elsewhere = path.with_extension("elsewhere");
+            fs::rename(path, &elsewhere).unwrap();
+            symlink(&elsewhere, path).unwrap();
+        }),
+        ("that is a folder", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir(path).unwrap();
+        }),
+    ];
+    for (case, change) in cases {
+        let (_folder, mut store) = store();
+        store.save(&later(1, 1)).unwrap();
+        store.save(&later(1, 2)).unwrap();
+        change(&store.folder.join(NEWEST));
+        assert_eq!(load(&mut store), Some(later(1, 1)), "{case}");
+        assert!(names(&store).contains(&format!("{NEWEST}.{ASIDE}")), "{case}");
+    }
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let (_folder, mut store) = store();
+    let other = store.folder.join("other");
+    fs::write(&other, "somebody's").unwrap();
+    symlink(&other, store.folder.join(UNFINISHED)).unwrap();
+    store.save(&later(1, 1)).unwrap();
+    assert_eq!(fs::read(&other).unwrap(), b"somebody's");
+    assert_eq!(load(&mut store), Some(later(1, 1)));
+}
+
+/// Makes files somebody else's, and returns as whom to open them. Only root can give files away; others open them as
+/// another user.
+fn chown_to_stranger(paths: &[&Path]) -> u32 {
+    let own = rustix::process::geteuid().as_raw();
+    if own != 0 {
+        return own + 1;
+    }
+    for path in paths {
+        chown(path, Some(4242), None).unwrap();
+    }
+    own
+}
+
+#[test]
+fn files_of_somebody_else_are_not_read() {
+    let (_folder, mut store) = store();
+    store.save(&later(1, 1)).unwrap();
+    store.save(&later(1, 2)).unwrap();
+    let [newest, before] = [NEWEST, BEFORE].map(|name| store.folder.join(name));
+    store.own = chown_to_stranger(&[&newest, &before]);
+    assert_eq!(store.load(&owner(), Ok), Loaded::Unusable);
+    assert_eq!(
+        names(&store),
+        [BEFORE, NEWEST].map(|name| format!("{name}.{ASIDE}"))
+    );
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = chown_to_stranger(&[folder.path()]);
+    for mode in [0o755, 0o777] {
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        let refusal = Store::open_as(folder.path(), OPENED, own).unwrap_err();
+        assert!(matches!(refusal, CheckpointError::NotOwned { .. }), "{refusal}");
+    }
 }
 
 /// The record of a node whose last frame starvation spoiled.
