@@ -1,5 +1,5 @@
 //! Cgroups in this machine's hierarchies: a Guaranteed pod's, at the kubelet's path, and cgroups with a limit of memory
-//! or CPU.
+//! or CPU, or with the weight of a request.
 
 use std::{
     fs,
@@ -99,6 +99,18 @@ impl Limited {
         limited.set(
             &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", &quota_us)],
             &[("cpu.max", &format!("{quota_us} 100000"))],
+        );
+        limited
+    }
+
+    /// One with the weight that a kubelet gives who asks for so many milli-cores.
+    pub fn requesting(name: &str, milli: u64) -> Self {
+        let limited = Self::create("cpu", name);
+        let shares = (milli * 1024 / 1000).clamp(2, 262_144);
+        let weight = 1 + (shares - 2) * 9999 / 262_142;
+        limited.set(
+            &[("cpu.shares", &shares.to_string())],
+            &[("cpu.weight", &weight.to_string())],
         );
         limited
     }

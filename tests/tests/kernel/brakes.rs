@@ -52,6 +52,9 @@ const MOST_STOLEN: u64 = 10;
 const LIMIT_MIB: usize = 24;
 const WANTED_MIB: usize = 96;
 
+/// What the agent's manifest asks for, in milli-cores.
+const OWN_REQUEST_MILLI: u64 = 50;
+
 /// Held by one test at a time: they load the same machine.
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
@@ -183,7 +186,7 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
 }
 
 /// Has a load make a node shed and then stop, in time; how it went. Where time was stolen it is tried again.
-pub(super) async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn() -> Crowd) -> String {
+pub(super) async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn(&Braking) -> Crowd) -> String {
     let levels = [
         (Brake::Shed, as_long(SHED_WITHIN)),
         (Brake::Stop, as_long(STOP_WITHIN)),
@@ -193,7 +196,7 @@ pub(super) async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn() ->
         assert!(Instant::now() < deadline, "much time is stolen all the time");
         let mut braking = Braking::start(mount).await;
         let began = Instant::now();
-        let crowd = load();
+        let crowd = load(&braking);
         let (reached, stolen_milli) = braking.reach(began, levels).await;
         let last = braking.read(Cpu).await.map(|(last, _)| last);
         drop(crowd);
@@ -216,10 +219,28 @@ async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop_however_long
     // Beside those who look on, not before them.
     let group = Limited::cpu("headroom-crowd", 100 * 1000 * cpus() as u64);
     for for_each_cpu in [16, 100, 300, 1000] {
-        let crowd = || Crowd::start(for_each_cpu * cpus(), &[group.procs()]);
+        let crowd = |_: &Braking| Crowd::start(for_each_cpu * cpus(), &[group.procs()]);
         let what = format!("{for_each_cpu} tasks for each CPU");
         println!("{}", sheds_and_stops(&what, tree.mount(), crowd).await);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_with_no_more_weight_than_it_asks_for_makes_a_node_full_of_requests_stop() {
+    let _machine = MACHINE.lock().await;
+    let (tree, _pod) = tree("weight");
+    let own = Limited::requesting("headroom-own-request", OWN_REQUEST_MILLI);
+    // Twice what the machine has: all that a node may publish.
+    let pods = Limited::requesting("headroom-requests", 2 * 1000 * cpus() as u64);
+    let crowd = |braking: &Braking| {
+        let pid = braking.agent.process.pid();
+        fs::write(own.procs(), pid.to_string()).expect("put the agent into its cgroup");
+        Crowd::start(100 * cpus(), &[pods.procs()])
+    };
+    println!(
+        "{}",
+        sheds_and_stops("an agent with its own weight", tree.mount(), crowd).await
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,7 +254,7 @@ async fn a_read_of_what_a_pod_uses_that_does_not_end_keeps_no_node_from_stopping
     let pipe = pod.join("cpu.stat");
     mkfifoat(rustix::fs::CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
     let group = Limited::cpu("headroom-stuck", 100 * 1000 * cpus() as u64);
-    let crowd = || Crowd::start(16 * cpus(), &[group.procs()]);
+    let crowd = |_: &Braking| Crowd::start(16 * cpus(), &[group.procs()]);
     println!("{}", sheds_and_stops("a stuck read", mount.path(), crowd).await);
     // It can only be opened so while somebody waits for it.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK;
@@ -249,7 +270,7 @@ async fn pods_that_fill_the_cpus_they_may_use_stop_a_node_that_has_others() {
     let own = last_cpu().expect("a CPU").to_string();
     let confined = tree.confine(&format!("{pod}/container"), &own);
     let group = Limited::cpu("headroom-cpuset", 100 * 1000);
-    let crowd = || Crowd::start(16, &[group.procs(), confined.clone()]);
+    let crowd = |_: &Braking| Crowd::start(16, &[group.procs(), confined.clone()]);
     println!(
         "{}",
         sheds_and_stops("one CPU for all pods", tree.mount(), crowd).await

@@ -32,7 +32,7 @@ async fn a_crowd_on_the_cpus_that_are_not_isolated_stops_the_node() {
     let (tree, _pod) = tree("isolated");
     let group = Limited::cpu("headroom-isolated", 100 * 1000);
     // The scheduler puts none of them on the isolated CPU.
-    let crowd = || Crowd::start(16, &[group.procs()]);
+    let crowd = |_: &Braking| Crowd::start(16, &[group.procs()]);
     println!(
         "{}",
         sheds_and_stops("16 tasks beside an idle isolated CPU", tree.mount(), crowd).await

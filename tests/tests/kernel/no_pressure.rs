@@ -8,7 +8,7 @@ use std::path::Path;
 use e2e::{agent::AgentNode, cgroup::Limited, cpu_load::Crowd};
 use headroom_domain::resource::Resource;
 
-use super::brakes::{cpus, sheds_and_stops, tree};
+use super::brakes::{Braking, cpus, sheds_and_stops, tree};
 
 fn is_told_no_pressure() {
     assert!(
@@ -23,7 +23,7 @@ async fn a_crowd_stops_the_node_by_its_windows_and_waits() {
     is_told_no_pressure();
     let (tree, _pod) = tree("no-pressure");
     let group = Limited::cpu("headroom-no-pressure", 100 * 1000 * cpus() as u64);
-    let crowd = || Crowd::start(16 * cpus(), &[group.procs()]);
+    let crowd = |_: &Braking| Crowd::start(16 * cpus(), &[group.procs()]);
     println!(
         "{}",
         sheds_and_stops("16 tasks for each CPU, psi=0", tree.mount(), crowd).await
