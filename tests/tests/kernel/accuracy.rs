@@ -135,7 +135,7 @@ fn burst_of_20_ms_is_seen_in_windows_and_blocks_and_not_in_the_mean_of_a_second(
     loop {
         assert!(
             Instant::now() < deadline,
-            "no second in which the CPU did little else"
+            "no second in which the CPU did that and little else"
         );
         let mut windows: Vec<Window> = Vec::new();
         meter.read();
@@ -151,7 +151,8 @@ fn burst_of_20_ms_is_seen_in_windows_and_blocks_and_not_in_the_mean_of_a_second(
             .into_iter()
             .flatten()
             .any(|window| window.busy_ns * 2 > WINDOW_NS);
-        if mean > 60 || is_cut {
+        // A load that the hypervisor held up may leave a second without a burst.
+        if !(15..=60).contains(&mean) || is_cut {
             continue;
         }
         let highest = windows.iter().map(|window| window.busy_ns).max().unwrap_or(0);
