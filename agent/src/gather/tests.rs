@@ -41,8 +41,8 @@ fn machine() -> TempDir {
     root
 }
 
-/// The first samples of the machine.
-fn samples(root: &Path, count: usize) -> Vec<Sample> {
+/// The first samples of the machine: so many at most, up to one that is the last.
+fn samples(root: &Path, most: usize, is_last: impl Fn(&Sample) -> bool) -> Vec<Sample> {
     let files = Procfs::at(&root.join("proc"), &root.join("sys"));
     let now = Clocks::read();
     let source = ProcStatSource::new(now.monotonic_ns);
@@ -61,7 +61,10 @@ fn samples(root: &Path, count: usize) -> Vec<Sample> {
     let stopping = stop.clone();
     let (_nobody_tells, exclusive) = watch::channel(CpuSet::default());
     let thread = thread::spawn(move || gatherer.run(&samples_tx, exclusive, &stopping));
-    let taken = (0..count).map(|_| samples.blocking_recv().unwrap()).collect();
+    let mut taken = Vec::new();
+    while taken.len() < most && !taken.last().is_some_and(&is_last) {
+        taken.push(samples.blocking_recv().unwrap());
+    }
     stop.cancel();
     thread.join().unwrap();
     taken
@@ -73,7 +76,7 @@ fn which_cpus_pods_share_is_known_though_the_reader_of_accounts_hangs_from_the_s
     // Who opens a pipe to read waits for one who writes, as who reads a file of the kernel waits for it.
     let stuck = root.path().join("cgroup/kubepods/memory.stat");
     mkfifoat(rustix::fs::CWD, &stuck, Mode::from_raw_mode(0o600)).unwrap();
-    let samples = samples(root.path(), 3);
+    let samples = samples(root.path(), 3, |_| false);
     let shared: Vec<_> = samples
         .iter()
         .map(|sample| sample.poll.as_ref().unwrap().shared_cpus)
@@ -95,7 +98,7 @@ fn which_cpus_pods_share_is_known_once_pods_were_looked_at() {
         "cgroup/kubepods/memory.stat",
         "anon 4000\nactive_file 0\ninactive_file 0\n",
     );
-    let samples = samples(root.path(), 3);
+    let samples = samples(root.path(), 40, |sample| sample.knows_shared_cpus);
     assert!(samples.last().unwrap().knows_shared_cpus);
 }
 
