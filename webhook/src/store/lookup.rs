@@ -81,7 +81,8 @@ pub trait TreeNodesLookup: Send + Sync {
 
 /// What quotas have given out to pods, in memory.
 pub trait RoomLookup: Send + Sync {
-    /// What the quota of each level of the request has given out to other pods, of the resources that it names; `None` while not all pods are known.
+    /// What the quota of each level of the request has given out to other pods, of the resources that it names; `None` while
+    /// not all pods are known.
     fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Vec<Usage>>;
 
     /// Has the Pod count from now on if `fits` finds that there is room beside what the quotas have given out. Nobody else is
