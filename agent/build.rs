@@ -41,6 +41,8 @@ fn main() -> Result<()> {
     }
     println!("cargo::rustc-check-cfg=cfg(headroom_bpf)");
     println!("cargo::rerun-if-changed=build.rs");
+    // aya-build names the folder by its whole path, which is another workspace's where `target/` was copied from there.
+    println!("cargo::rerun-if-changed=../agent-ebpf");
     for name in [WISH, ARCHITECTURE, choice::VARIABLE, "CARGO_HOME", "RUSTUP_HOME"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
