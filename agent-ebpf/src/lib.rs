@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(slot, 16);
 
         let CpuRing {
-            last,
             state,
             closed,
+            last,
             busy,
             nsw,
             wait,
@@ -149,7 +149,7 @@ mod tests {
             opened,
             missed,
         } = CpuRing::default();
-        let header = size_of_val(&last) + size_of_val(&state) + size_of_val(&closed);
+        let header = size_of_val(&state) + size_of_val(&closed) + size_of_val(&last);
         let counters = size_of_val(&busy) + size_of_val(&nsw) + size_of_val(&wait);
         let tail = size_of_val(&opened) + size_of_val(&missed);
         assert_eq!(

@@ -52,18 +52,18 @@ pub struct Slot {
 
 /// What the kernel knows about one CPU.
 ///
-/// The agent gets copies that the kernel may be writing to; the [`guard`] tells which of them hold half of an update. Its
-/// second word, `opened`, is at the end of the structure and its first, `closed`, near the start, so that one copy that
-/// runs from start to end is enough where loads and stores keep their order ([`CpuRing::is_whole`]).
+/// The agent gets copies that the kernel may be writing to; the [`guard`] tells which of them hold half of an update. The
+/// kernel copies 8 bytes at a time, from start to end: `closed` is in the first of them and `opened` in the last, so that
+/// one copy is enough where loads and stores keep their order ([`CpuRing::is_whole`]).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuRing {
-    /// CLOCK_MONOTONIC nanoseconds of the last transition (of the start of its window for the first switch seen).
-    pub last: u64,
     /// [`UNKNOWN`], [`IDLE`] or [`BUSY`], since `last`.
     pub state: u32,
     /// Updates completed, modulo 2^32.
     pub closed: u32,
+    /// CLOCK_MONOTONIC nanoseconds of the last transition (of the start of its window for the first switch seen).
+    pub last: u64,
     /// Busy nanoseconds up to `last`, from the start of the window in which the first switch was seen.
     pub busy: u64,
     /// Context switches.
@@ -81,9 +81,9 @@ pub struct CpuRing {
 impl Default for CpuRing {
     fn default() -> Self {
         Self {
-            last: 0,
             state: UNKNOWN,
             closed: 0,
+            last: 0,
             busy: 0,
             nsw: 0,
             wait: 0,

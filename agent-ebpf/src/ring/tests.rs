@@ -1,6 +1,8 @@
 //! Tests of `CpuRing`: busy time by window, sampled waits, missed switches and wraps. The agent's reconstruction of
 //! windows is tested in `agent/src/sample/ring/tests.rs`.
 
+use core::mem::{offset_of, size_of};
+
 use super::*;
 
 const W: u64 = WINDOW_NS;
@@ -109,12 +111,21 @@ fn copy_taken_during_an_update_is_not_whole() {
     ring.turn(100 * W + 20, false);
     guard::close(&mut ring);
     let torn = CpuRing {
-        last: head.last,
         state: head.state,
         closed: head.closed,
         ..ring
     };
     assert!(!torn.is_whole());
+}
+
+#[test]
+fn guard_is_in_the_first_and_the_last_word_that_the_kernel_copies() {
+    let word = size_of::<u64>();
+    assert_eq!(offset_of!(CpuRing, closed) / word, 0);
+    assert_eq!(
+        offset_of!(CpuRing, opened) / word,
+        size_of::<CpuRing>() / word - 1
+    );
 }
 
 #[test]
