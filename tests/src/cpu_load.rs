@@ -146,6 +146,11 @@ impl Crowd {
         assert!(asked.is_some_and(|asked| asked.is_ok()), "it waits");
         Self { child, _input: input }
     }
+
+    /// The process whose threads they are.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Crowd {

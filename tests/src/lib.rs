@@ -18,6 +18,7 @@ pub mod cgroup;
 pub mod confined;
 pub mod console;
 pub mod cpu_load;
+pub mod cpu_shares;
 pub mod custom_kinds;
 pub mod delayed_proxy;
 pub mod etcd;
