@@ -219,13 +219,8 @@ impl Oracle {
 
     /// True if that is of `base` the share that stayed earlier, and no more than was ever asked for.
     fn is_kept(&self, resource: Resource, value: u64, base: u64) -> bool {
-        let most = self.most(resource, base);
-        let is_share = |&(was, of): &(u64, u64)| {
-            // Whole cents stay whole.
-            let cents = u32::try_from((was * 100).div_ceil(of)).expect("ratios are small here");
-            share(base, was, of) == value || (times(of, cents) == was && times(base, cents) == value)
-        };
-        value <= most && self.kept.get(resource).iter().any(is_share)
+        let is_share = |&(was, of): &(u64, u64)| possible_shares(base, was, of).contains(&value);
+        value <= self.most(resource, base) && self.kept.get(resource).iter().any(is_share)
     }
 
     /// The most that was ever asked for.
@@ -300,6 +295,14 @@ pub(super) fn beside(apart: u64, raw: u64, cents: u32) -> u64 {
 /// What `part` of `whole` is of another value, cut off.
 fn share(value: u64, part: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(value) * u128::from(part) / u128::from(whole)).expect("amounts are small here")
+}
+
+/// That share, and where it is whole cents the one in cents: they stay whole.
+fn possible_shares(value: u64, part: u64, whole: u64) -> [u64; 2] {
+    let share = share(value, part, whole);
+    let cents = u32::try_from((part * 100).div_ceil(whole)).expect("ratios are small here");
+    let is_whole = times(whole, cents) == part;
+    [share, if is_whole { times(value, cents) } else { share }]
 }
 
 /// A raw value times a ratio, cut off.

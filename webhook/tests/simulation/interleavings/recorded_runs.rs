@@ -1,5 +1,7 @@
 //! Runs that once failed, each for a rule of its own.
 
+use rstest::rstest;
+
 use super::{Annotation, Forgery, ModelRun, ModelStep, Others, Quiet, model_pods::PodChange};
 
 #[test]
@@ -302,6 +304,47 @@ fn a_larger_machine_whose_raw_value_nobody_tells_stays_at_it() {
             exclusive: 0,
             are_lies: false,
         },
+    };
+    run.check().unwrap();
+}
+
+/// A pod waits with more than somebody makes of raw, and asks for less later. The machine shrinks, and a replica that has heard of
+/// no policy keeps the share that the pod held: on one machine after the other, in whole cents, and of what is stored where
+/// somebody has lowered that unheard.
+#[rstest]
+#[case::at_once(0, vec![ModelStep::StartBlind(0)])]
+#[case::after_a_machine_on_which_the_value_stays(
+    0,
+    vec![ModelStep::StartBlind(0), ModelStep::Machine(0), ModelStep::Sync { lag: 0 }]
+)]
+#[case::in_whole_cents(1, vec![ModelStep::StartBlind(0)])]
+#[case::of_what_somebody_lowered_unheard(
+    0,
+    vec![
+        ModelStep::Outage { replica: 0, is_over: false },
+        ModelStep::Others(Others::Edit(1)),
+        ModelStep::StartBlind(0),
+    ]
+)]
+fn what_a_pod_held_is_a_share_of_raw_for_a_replica_without_policies(
+    #[case] edit: usize,
+    #[case] between: Vec<ModelStep>,
+) {
+    let before = [
+        ModelStep::Policy {
+            policy: 1,
+            replica: None,
+        },
+        ModelStep::Pods(PodChange::Bind(2)),
+        ModelStep::Machine(1),
+        ModelStep::Sync { lag: 0 },
+        ModelStep::Others(Others::Edit(edit)),
+        ModelStep::Pods(PodChange::Resize { pod: 0, size: 0 }),
+    ];
+    let after = [ModelStep::Machine(3), ModelStep::Sync { lag: 0 }];
+    let run = ModelRun {
+        steps: before.into_iter().chain(between).chain(after).collect(),
+        quiet: Quiet::UNHEARD,
     };
     run.check().unwrap();
 }

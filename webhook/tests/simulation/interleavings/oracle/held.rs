@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use headroom_domain::resource::Resource;
 
-use super::{Oracle, share, times};
+use super::{Oracle, Recorded, possible_shares, share, times};
 
 /// What pods hold of one resource when a write comes.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,8 @@ pub(in crate::interleavings) struct PodAmounts {
     /// True while whoever decides has not heard of them, or asks for a hint of this Node and has none of the agent: then what
     /// is stored stays.
     pub(in crate::interleavings) may_stay: bool,
+    /// True if whoever decides has heard of no policy, and so of no pods.
+    pub(in crate::interleavings) is_policy_unknown: bool,
 }
 
 impl Oracle {
@@ -34,24 +36,11 @@ impl Oracle {
             fit,
             stored,
             may_stay,
+            is_policy_unknown,
         } = pods;
-        if may_stay {
-            // Whoever knows no policy takes what was written unheard for a share of the raw value that the marker records.
-            let is_share = |truth: u64| {
-                let most = self.most(resource, truth).min(stored.max(truth));
-                let recorded = *self.recorded.get(resource);
-                value <= most && recorded.is_some_and(|marker| share(truth, stored, marker.raw) == value)
-            };
-            let is_kept = |truth: &u64| value == stored || is_share(*truth);
-            let kept: Vec<(u64, u64)> = self
-                .bases(resource)
-                .filter(is_kept)
-                .map(|truth| (value, truth))
-                .collect();
-            if !kept.is_empty() {
-                self.kept.get_mut(resource).extend(kept);
-                return true;
-            }
+        let is_left = is_policy_unknown && self.is_left_of_pods(resource, value, stored);
+        if (may_stay && self.stays(resource, value, stored)) || is_left {
+            return true;
         }
         let maxima = self
             .policies
@@ -79,6 +68,48 @@ impl Oracle {
         };
         self.held.get_mut(resource).insert((value, truth));
         true
+    }
+
+    /// True if that is what is stored, or made of it by whoever knows no policy; remembers that it was kept.
+    fn stays(&mut self, resource: Resource, value: u64, stored: u64) -> bool {
+        // What was written unheard is taken for a share of the raw value that the marker records.
+        let is_share = |truth: u64| {
+            let most = self.most(resource, truth).min(stored.max(truth));
+            let recorded = *self.recorded.get(resource);
+            value <= most && recorded.is_some_and(|marker| share(truth, stored, marker.raw) == value)
+        };
+        let is_kept = |truth: &u64| value == stored || is_share(*truth);
+        let kept: Vec<(u64, u64)> = self
+            .bases(resource)
+            .filter(is_kept)
+            .map(|truth| (value, truth))
+            .collect();
+        let stays = !kept.is_empty();
+        self.kept.get_mut(resource).extend(kept);
+        stays
+    }
+
+    /// True if the marker records what pods held of its raw value, and `value` is the same share of today's; of what is stored, where
+    /// somebody has lowered that since. It is no more than is stored or raw. Pods may hold less by now, and nobody may have asked
+    /// for such a ratio: whoever knows neither of policies nor of pods leaves running pods what they could have, until it
+    /// does. Remembers that they hold it.
+    fn is_left_of_pods(&mut self, resource: Resource, value: u64, stored: u64) -> bool {
+        let was_held = |marker: &Recorded| self.held.get(resource).contains(&(marker.written, marker.raw));
+        let Some(marker) = self.recorded.get(resource).filter(was_held) else {
+            return false;
+        };
+        let is_share = |truth: &u64| {
+            let shares = possible_shares(*truth, marker.written.min(stored), marker.raw);
+            shares.map(|share| share.min(stored.max(*truth))).contains(&value)
+        };
+        let left: Vec<(u64, u64)> = self
+            .bases(resource)
+            .filter(is_share)
+            .map(|truth| (value, truth))
+            .collect();
+        let is_left = !left.is_empty();
+        self.held.get_mut(resource).extend(left);
+        is_left
     }
 
     /// Pods hold that value under a forged marker: on another machine it may be the same share, as far as they have it.

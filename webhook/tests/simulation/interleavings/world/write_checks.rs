@@ -72,6 +72,7 @@ impl ModelWorld {
         let asks_agent =
             !replica.is_up || policy.is_none_or(|policy| matches!(policy.mode, Mode::Guard | Mode::Auto));
         let may_stay = !are_known || (asks_agent && (is_unheard || !hears_agent));
+        let is_policy_unknown = replica.is_up && policy.is_none();
         let is_news = self.truths() != self.told_before;
         let is_alone = self.has_floor && !replica.is_up;
         for resource in Resource::ALL {
@@ -87,6 +88,7 @@ impl ModelWorld {
                 fit: *fit.get(resource),
                 stored: before,
                 may_stay,
+                is_policy_unknown,
             };
             if is_low {
                 self.oracle.left_to_pods(resource, value, pods);
