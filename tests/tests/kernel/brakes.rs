@@ -55,9 +55,6 @@ const SPARING_LOOK_EVERY: Duration = Duration::from_secs(1);
 const LIMIT_MIB: usize = 24;
 const WANTED_MIB: usize = 96;
 
-/// What the agent's manifest asks for, in milli-cores.
-const OWN_REQUEST_MILLI: u64 = 50;
-
 /// Held by one test at a time: they load the same machine.
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
@@ -141,6 +138,20 @@ impl ObservedBrakes {
 
 pub(super) fn cpus() -> usize {
     thread::available_parallelism().unwrap().get()
+}
+
+/// What the agent's manifest asks for, in milli-cores.
+fn own_request_milli() -> u64 {
+    let manifest = include_str!("../../../deploy/kustomize/base/agent.yaml");
+    let mut asked = manifest
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("cpu: "));
+    let milli = asked
+        .next()
+        .and_then(|asked| asked.strip_suffix('m'))
+        .expect("a request in milli-cores");
+    assert_eq!(asked.next(), None, "one container asks, and has no limit");
+    milli.parse().expect("a number")
 }
 
 /// A tree with a container of a pod, and nothing in it.
@@ -227,7 +238,7 @@ async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop_however_long
 async fn an_agent_with_no_more_weight_than_it_asks_for_makes_a_node_full_of_requests_stop() {
     let _machine = MACHINE.lock().await;
     let (tree, _pod) = tree("weight");
-    let own = Limited::requesting("headroom-own-request", OWN_REQUEST_MILLI);
+    let own = Limited::requesting("headroom-own-request", own_request_milli());
     // Twice what the machine has: all that a node may publish.
     let pods = Limited::requesting("headroom-requests", 2 * 1000 * cpus() as u64);
     let crowd = |braking: &Braking| {
