@@ -145,6 +145,21 @@ impl EffectiveHint {
             is_renewal_due: false,
         }
     }
+
+    /// What other replicas may read of it on a Node whose annotation is `stored`. They take for fresh what a nudge says, so that an
+    /// older hint says no more than was applied, and at most 1.00 once it holds nothing.
+    pub fn note_for_others(&self, stored: Option<&Note>) -> Note {
+        let most = match self.freshness {
+            Freshness::Fresh => return self.note.clone(),
+            Freshness::Hold => Cents(u32::MAX),
+            Freshness::Stop => Cents::ONE,
+        };
+        let ratios = self.note.resources().map(|resource, part| {
+            let applied = stored.map_or(Cents::ONE, |stored| stored.resources().get(resource).published());
+            part.published().min(applied).min(most)
+        });
+        self.note.clone().with_ratios(&ratios)
+    }
 }
 
 /// How much the report of a live stream counts at that age, and for how long.

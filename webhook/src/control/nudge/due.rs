@@ -77,7 +77,7 @@ pub(in crate::control) fn due_of(
     }
     let nudge = direction.map(|direction| Nudge {
         direction,
-        note: recorded.map_or_else(|| found.note.to_string(), Clone::clone),
+        note: recorded.map_or_else(|| found.note_for_others(stored).to_string(), Clone::clone),
         expected: decision.outcomes.map(|_, outcome| outcome.result),
         version: (raises || direction != Direction::Lower).then_some(node.version),
     });

@@ -122,6 +122,24 @@ fn a_mode_that_records_no_hint_is_not_nudged_for_a_brake() {
     assert_eq!(direction(&cluster), None);
 }
 
+/// Another replica may know of no such mode yet, and takes the hint for fresh.
+#[rstest]
+#[case::fresh(60, 130)]
+#[case::that_may_only_stay(61, 120)]
+#[case::that_holds_nothing(301, 100)]
+#[tokio::test(start_paused = true)]
+async fn a_nudge_says_no_more_than_its_hint_counts_for(#[case] age: u64, #[case] expected: u32) {
+    let mut object = amplified(3, "4800m", 120);
+    object["metadata"]["annotations"][names::MODE] = json!("off");
+    let cluster = cluster([object], []);
+    offer(&cluster, published(2, 130));
+    advance(Duration::from_secs(age)).await;
+    let nudge = due(&cluster, &cluster.nodes.get("n1").unwrap()).nudge.unwrap();
+    assert_eq!(nudge.direction, Direction::Lower);
+    let note: Value = serde_json::from_str(&nudge.note).unwrap();
+    assert_eq!(note["cpu"]["pub"], expected);
+}
+
 #[test]
 fn lowering_one_resource_counts_as_lowering() {
     let cluster = cluster([amplified(3, "4800m", 120)], []);

@@ -76,6 +76,21 @@ fn the_last_hint_of_a_stream_that_ended_counts_as_an_annotation_does() {
     assert_eq!(standing(&mut table, 901), Some(Freshness::Fresh));
 }
 
+#[rstest]
+#[case::fresh(60, [134, 134, 134])]
+#[case::that_may_only_stay(61, [120, 134, 100])]
+#[case::that_holds_nothing(301, [100, 100, 100])]
+fn others_read_no_more_of_a_hint_than_it_counts_for(#[case] age: u64, #[case] expected: [u32; 3]) {
+    let mut table = Table::default();
+    table.insert(reported(1, 134), at(0));
+    let found = found(&mut table, 1, None, age).unwrap();
+    let told = |applied: Option<u32>| {
+        let stored = applied.map(|cents| Note::from_hint(&reported(1, cents)));
+        found.note_for_others(stored.as_ref()).cpu.published
+    };
+    assert_eq!([told(Some(120)), told(Some(140)), told(None)], expected);
+}
+
 #[test]
 fn an_older_sequence_of_the_same_boot_is_stale() {
     let mut table = Table::default();
