@@ -4,7 +4,12 @@
 use std::time::Duration;
 
 use super::{Contradiction, Note};
-use crate::{annotation::Annotation, estimate::STEP, ratio::Cents, resource::PerResource};
+use crate::{
+    annotation::Annotation,
+    estimate::STEP,
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
 
 /// Up to this age the report of a live stream is fresh: an agent reports every 15 s, so three may be lost.
 pub(super) const FRESH: Duration = Duration::from_secs(60);
@@ -154,12 +159,17 @@ impl EffectiveHint {
             Freshness::Hold => Cents(u32::MAX),
             Freshness::Stop => Cents::ONE,
         };
-        let ratios = self.note.resources().map(|resource, part| {
-            let applied = stored.map_or(Cents::ONE, |stored| stored.resources().get(resource).published());
-            part.published().min(applied).min(most)
-        });
+        let ratios = self
+            .note
+            .resources()
+            .map(|resource, part| part.published().min(applied(stored, resource)).min(most));
         self.note.clone().with_ratios(&ratios)
     }
+}
+
+/// The ratio that a Node's annotation says was applied; 1.00 where it has none.
+pub(super) fn applied(stored: Option<&Note>, resource: Resource) -> Cents {
+    stored.map_or(Cents::ONE, |stored| stored.resources().get(resource).published())
 }
 
 /// How much the report of a live stream counts at that age, and for how long.

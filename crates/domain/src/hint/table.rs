@@ -263,7 +263,7 @@ impl EffectiveHint {
     /// The same, and as high as a nudge of another replica says: whether a step is due was for that one to tell.
     fn raised_by(mut self, nudged: &Note, stored: Option<&Note>) -> Self {
         for resource in Resource::ALL {
-            let before = stored.map_or(Cents::ONE, |stored| stored.resources().get(resource).published());
+            let before = freshness::applied(stored, resource);
             let raised = nudged.resources().get(resource).published;
             let step = self.step.get_mut(resource);
             *step = (*step).max(Cents(raised.saturating_sub(before.0)));

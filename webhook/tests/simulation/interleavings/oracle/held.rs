@@ -79,11 +79,7 @@ impl Oracle {
             value <= most && recorded.is_some_and(|marker| share(truth, stored, marker.raw) == value)
         };
         let is_kept = |truth: &u64| value == stored || is_share(*truth);
-        let kept: Vec<(u64, u64)> = self
-            .bases(resource)
-            .filter(is_kept)
-            .map(|truth| (value, truth))
-            .collect();
+        let kept = self.pairs(resource, value, is_kept);
         let stays = !kept.is_empty();
         self.kept.get_mut(resource).extend(kept);
         stays
@@ -102,14 +98,16 @@ impl Oracle {
             let shares = possible_shares(*truth, marker.written.min(stored), marker.raw);
             shares.map(|share| share.min(stored.max(*truth))).contains(&value)
         };
-        let left: Vec<(u64, u64)> = self
-            .bases(resource)
-            .filter(is_share)
-            .map(|truth| (value, truth))
-            .collect();
+        let left = self.pairs(resource, value, is_share);
         let is_left = !left.is_empty();
         self.held.get_mut(resource).extend(left);
         is_left
+    }
+
+    /// The value beside each raw value that it may be made of.
+    fn pairs(&self, resource: Resource, value: u64, is_made_of: impl Fn(&u64) -> bool) -> Vec<(u64, u64)> {
+        let raw = self.bases(resource).filter(is_made_of);
+        raw.map(|truth| (value, truth)).collect()
     }
 
     /// Pods hold that value under a forged marker: on another machine it may be the same share, as far as they have it.
