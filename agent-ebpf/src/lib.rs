@@ -156,7 +156,7 @@ mod tests {
             size_of::<CpuRing>(),
             header + counters + size_of_val(&slots) + tail
         );
-        assert_eq!((size_of::<CpuRing>(), align_of::<CpuRing>()), (1072, 8));
+        assert_eq!((size_of::<CpuRing>(), align_of::<CpuRing>()), (4144, 8));
 
         let Config {
             salt,

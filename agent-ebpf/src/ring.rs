@@ -1,4 +1,4 @@
-//! [`CpuRing`]: the busy time of one CPU, as totals and a ring of 64 windows of 8.39 ms. The kernel program at
+//! [`CpuRing`]: the busy time of one CPU, as totals and a ring of 256 windows of 8.39 ms. The kernel program at
 //! `sched_switch` writes it; the agent reads copies.
 //!
 //! Work is done only when the CPU turns from idle to busy or back, and when a sampled wait ends. A window in which
@@ -21,9 +21,9 @@ use self::guard::Guard;
 pub const W_SHIFT: u32 = 23;
 /// Length of a window: 8.388608 ms.
 pub const WINDOW_NS: u64 = 1 << W_SHIFT;
-/// Windows the ring remembers: 537 ms, two polls of the agent, so that one poll may come late. A power of two: the index
-/// is a mask, which the verifier accepts as a bound.
-pub const SLOTS: usize = 64;
+/// Windows the ring remembers: 2.147 s. The agent reads it at least once a second, so that one reading may come a second
+/// late. A power of two: the index is a mask, which the verifier accepts as a bound.
+pub const SLOTS: usize = 256;
 
 /// [`CpuRing::state`] until the first switch after attach: what the CPU does is not known yet.
 pub const UNKNOWN: u32 = 0;
@@ -70,7 +70,7 @@ pub struct CpuRing {
     pub nsw: u64,
     /// Sampled run-queue waits in ticks of 1.024 us; to be multiplied by the sampling factor.
     pub wait: u64,
-    /// The windows; window `w` lives in slot `w % 64`.
+    /// The windows; window `w` lives in slot `w % 256`.
     pub slots: [Slot; SLOTS],
     /// Switches that the kernel did not tell us of, as far as we noticed.
     pub missed: u32,

@@ -1,11 +1,12 @@
-//! The sampling thread: `Gatherer::run` takes four samples a second, each with the brake readings that are due and could
-//! be read. A sample also carries what the second thread (`accounts`) has finished by then: pods' use, memory in use, and
+//! The sampling thread: `Gatherer::run` takes four samples a second, each with the readings that are due and could be
+//! read. A sample also carries what the second thread (`accounts`) has finished by then: pods' use, memory in use, and
 //! pinned pods. Nothing else runs on the sampling thread.
 
 mod accounts;
 mod gathered_signal;
 mod interval;
 mod memory_counters;
+mod pace;
 mod pinned_pods;
 mod pods;
 mod read_errors;
@@ -22,6 +23,7 @@ use self::{
     accounts::{Accounts, Answer, Gone, Question},
     interval::Every,
     memory_counters::MemoryReader,
+    pace::Pace,
     read_errors::ReadErrors,
     shared_cpus::SharedCpus,
 };
@@ -48,7 +50,7 @@ use crate::{
     },
 };
 
-/// Time between two polls: the kernel's rings hold twice as much.
+/// Time between two turns. The kernel's rings hold eight times as much: [`Pace`] may leave out three, and one may come late.
 pub const POLL: Duration = Duration::from_millis(250);
 /// Time between two readings of signals that are shown as they are.
 const PLAIN_EVERY: Duration = Duration::from_secs(1);
@@ -58,7 +60,7 @@ const PLAIN_EVERY: Duration = Duration::from_secs(1);
 pub struct Sample {
     /// When the turn began.
     pub at: Clocks,
-    /// CPU counters.
+    /// CPU counters; once a second, and with every sample while waits matter.
     pub poll: Option<Poll>,
     /// How the kernel programs stand; `None` if there were none from the start.
     pub probe_state: Option<ProbeState>,
@@ -123,6 +125,7 @@ pub struct Gatherer {
 #[derive(Debug)]
 struct Loop {
     gatherer: Gatherer,
+    pace: Pace,
     supervisor: Option<ProbeSupervisor>,
     /// Why the kernel programs were given up.
     lost: Option<Arc<str>>,
@@ -167,6 +170,7 @@ impl Gatherer {
         let (files, cgroup_root) = (self.files.clone(), self.cgroup_root.clone());
         let mut turns = Loop {
             gatherer: self,
+            pace: Pace::new(timing.second),
             supervisor,
             lost: None,
             event_counters: None,
@@ -205,8 +209,8 @@ impl Gatherer {
 impl Loop {
     fn turn(&mut self, at: Clocks) -> Result<Sample, Gone> {
         // First: its counts end at `at`, which was read just before.
-        let poll = self.poll(at);
-        let probe_state = self.supervise(poll.as_ref());
+        let poll = self.pace.is_due(at).then(|| self.poll(at)).flatten();
+        let probe_state = self.probe_state();
         // Before the counters of memory: see `KillCounts::victims`.
         let event_counters = self.event_counters();
         let frame = at.boottime_ns / self.frame_ns;
@@ -266,6 +270,9 @@ impl Loop {
         if let Some(read) = sampler.take_stat_read() {
             self.read_errors.note(read, GatheredSignal::Stat);
         }
+        self.supervise(poll.as_ref());
+        let do_waits_matter = self.supervisor.as_ref().is_some_and(ProbeSupervisor::needs_waits);
+        self.pace.record(at, poll.as_ref(), do_waits_matter);
         poll
     }
 
@@ -285,14 +292,18 @@ impl Loop {
         pressure.flatten()
     }
 
-    /// Lets the supervisor of the kernel programs judge a poll, or that there is none, and says how they stand.
-    fn supervise(&mut self, poll: Option<&Poll>) -> Option<ProbeState> {
+    /// Lets the supervisor of the kernel programs judge a poll, or that it failed.
+    fn supervise(&mut self, poll: Option<&Poll>) {
         if let Some(supervisor) = &mut self.supervisor
             && let Some(reason) = supervisor.judge(poll, &mut self.gatherer.sampler)
         {
             self.supervisor = None;
             self.lost = Some(reason);
         }
+    }
+
+    /// How the kernel programs stood in the last poll.
+    fn probe_state(&self) -> Option<ProbeState> {
         let lost = self
             .lost
             .as_ref()

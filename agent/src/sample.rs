@@ -1,5 +1,5 @@
 //! Readers of the agent's measurements: CPU counters, memory, pressure and pods; `gather` calls most of them. CPU
-//! counters come from the kernel programs or from procfs, four times a second.
+//! counters come from the kernel programs or from procfs.
 //!
 //! ```text
 //! probe::KernelMaps -> ring::RingSource     ┐
@@ -25,10 +25,11 @@ pub mod waits;
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use self::{
-    clock::Clocks,
+    clock::{Clocks, nanoseconds},
     cpus::{Cpus, Kept},
     procfs::{CpuTime, Procfs, Stat},
     waits::Waits,
@@ -84,8 +85,8 @@ pub enum SampleError {
     },
 }
 
-/// `/proc/stat` is read at every fourth poll: once a second.
-pub const STAT_EVERY: u32 = 4;
+/// `/proc/stat` is read once a second.
+pub const STAT_EVERY: Duration = Duration::from_secs(1);
 /// A window in which the CPUs that pods share are that busy, in percent, has no idle one: what is missing are the kernel's own
 /// microseconds between two tasks.
 pub const FULL_WINDOW_PERCENT: u64 = 98;
@@ -147,7 +148,7 @@ pub struct Counts {
 pub struct Windows {
     /// Number of the first one: its start in CLOCK_MONOTONIC nanoseconds is this shifted left by 23.
     pub first: u64,
-    /// The windows, oldest first, at most 64.
+    /// The windows, oldest first, at most as many as a ring has slots.
     pub windows: Vec<Window>,
 }
 
@@ -225,9 +226,9 @@ pub struct Sampler {
     source: Box<dyn CounterSource>,
     files: Procfs,
     kept: Kept,
-    stat_every: u32,
-    /// Polls that were made; one that failed, or did without `/proc/stat`, is not among them, so that file stays due.
-    polls: u32,
+    /// So long after the last reading of `/proc/stat` it is due. It stays due when it could not be read, and when the poll
+    /// failed.
+    stat_every_ns: u64,
     /// Of the last poll that read it.
     stat: Stat,
     stat_at_ns: u64,
@@ -255,16 +256,16 @@ impl SampleError {
 }
 
 impl Sampler {
-    /// A sampler over a source, which reads `/proc/stat` at every `stat_every`-th poll (at least every poll; 4 makes it
-    /// 1 Hz at the usual 4 Hz) and whenever the source wants it. Reading it costs microseconds on a small machine and
-    /// can cost milliseconds on one with hundreds of CPUs.
+    /// A sampler over a source, which reads `/proc/stat` when `stat_every` has passed, or an eighth less as polls may come
+    /// early, and whenever the source wants it. Reading it costs microseconds on a small machine and can cost milliseconds on
+    /// one with hundreds of CPUs.
     ///
     /// # Errors
     /// When `/proc/stat` cannot be read.
     pub fn new(
         source: Box<dyn CounterSource>,
         files: Procfs,
-        stat_every: u32,
+        stat_every: Duration,
         now: Clocks,
     ) -> Result<Self, SampleError> {
         let stat = files.stat()?;
@@ -272,8 +273,7 @@ impl Sampler {
             source,
             files,
             kept: Kept::default(),
-            stat_every: stat_every.max(1),
-            polls: 0,
+            stat_every_ns: nanoseconds(stat_every.saturating_sub(stat_every / 8)),
             stat,
             stat_at_ns: now.monotonic_ns,
             stat_read: None,
@@ -312,14 +312,14 @@ impl Sampler {
 
     /// Counts what happened since the poll before; `now` must have been read just before the call.
     ///
-    /// To be called every 250 ms. After a gap of more than 520 ms windows are lost, and the poll says how many. A source
-    /// that does not want `/proc/stat` goes on where it cannot be read; [`Sampler::take_stat_read`] has the error.
+    /// To be called once a second or more often. After a gap of more than 2.1 s windows are lost, and the poll says how many.
+    /// A source that does not want `/proc/stat` goes on where it cannot be read; [`Sampler::take_stat_read`] has the error.
     ///
     /// # Errors
     /// When counters cannot be read. The next poll covers the time of this one.
     pub fn poll(&mut self, now: Clocks) -> Result<Poll, SampleError> {
         let cpus = self.kept.within(self.files.online()?);
-        let is_due = self.polls % self.stat_every == self.stat_every - 1;
+        let is_due = now.monotonic_ns.saturating_sub(self.stat_at_ns) >= self.stat_every_ns;
         let is_wanted = self.source.wants_stat();
         self.stat_read = None;
         let stat = match (is_due || is_wanted).then(|| self.files.stat()) {
@@ -340,15 +340,12 @@ impl Sampler {
         };
         let counts = self.source.poll(&tick)?;
 
-        // Only now: after a failure, the next poll covers the time of this one in both sources.
-        if !matches!(self.stat_read, Some(Err(_))) {
-            self.polls = self.polls.wrapping_add(1);
-        }
         let span = delta.map(|delta| StatSpan {
             elapsed_ns: now.monotonic_ns.saturating_sub(self.stat_at_ns),
             time: delta.total(&cpus.counted),
             shared_busy_ns: delta.total(&cpus.shared).busy_ns,
         });
+        // Only now: after a failure, the next poll covers the time of this one in both sources.
         if let Some(stat) = stat {
             (self.stat, self.stat_at_ns) = (stat, now.monotonic_ns);
         }

@@ -62,15 +62,15 @@ fn slot_of_an_older_window_is_begun_anew() {
     let mut ring = settled(100 * W, false);
     ring.turn(100 * W + 10, true);
     ring.turn(100 * W + 20, false);
-    ring.turn(164 * W + 500, true);
+    ring.turn(356 * W + 500, true);
     let Slot {
         win,
         busy,
         wait,
         end: _,
-    } = slot(&ring, 164);
-    assert_eq!((win, busy, wait), (164, 0, 0));
-    assert_eq!(u64::from(slot(&ring, 164).whole_busy_ns()), W - 500);
+    } = slot(&ring, 356);
+    assert_eq!((win, busy, wait), (356, 0, 0));
+    assert_eq!(u64::from(slot(&ring, 356).whole_busy_ns()), W - 500);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn guard_is_in_the_first_and_the_last_word_that_the_kernel_copies() {
 #[test]
 fn window_numbers_wrap_after_417_days() {
     let wrap = (1_u64 << 32) * W;
-    let mut ring = settled(wrap - 64 * W, false);
+    let mut ring = settled(wrap - 256 * W, false);
     ring.turn(wrap - 1_000, true);
     ring.turn(wrap + 1_000, false);
     assert_eq!(

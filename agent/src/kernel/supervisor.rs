@@ -22,7 +22,7 @@ use crate::{
         probe::{Hook, HookVerdict, LogDrain, Probe, Refused, Runs},
     },
     metrics::REATTACHED,
-    sample::{Poll, SampleError, Sampler},
+    sample::{Poll, SampleError, Sampler, clock::nanoseconds},
 };
 
 /// A second silence within so long of the first means that linking anew does not help.
@@ -58,6 +58,9 @@ pub(crate) struct ProbeSupervisor {
     /// Were they not listened to in the last poll? What its counts were made under is told with them, not what they lead to.
     was_calm: bool,
     watch: Watch,
+    /// How often the kernel is asked whether it still has the links, and when it was last.
+    links_every_ns: u64,
+    links_asked_ns: u64,
     reattached: u32,
     /// When they were last attached again.
     reattached_ns: Option<u64>,
@@ -95,6 +98,8 @@ impl ProbeSupervisor {
             wake_ups,
             was_calm: false,
             watch,
+            links_every_ns: nanoseconds(limits.links_every),
+            links_asked_ns: 0,
             reattached: 0,
             reattached_ns: None,
             verdicts: None,
@@ -124,11 +129,10 @@ impl ProbeSupervisor {
             return Some(reason.into());
         };
         let counts = &poll.counts;
-        let lost = self.probe.lost_link().map(|hook| {
-            let name = hook.tracepoint();
-            format!("somebody took away the kernel's link of the program for {name}")
-        });
-        if let Some(why) = lost.or_else(|| self.watch.observe(poll)) {
+        let silence = self.watch.observe(poll);
+        // A link that is gone tells more than the silence that follows from it.
+        let lost = self.lost_link(counts.until_ns, silence.is_some());
+        if let Some(why) = lost.or(silence) {
             let reason = self.link_anew(&why, counts.until_ns)?;
             sampler.fall_back();
             return Some(reason.into());
@@ -148,6 +152,11 @@ impl ProbeSupervisor {
         None
     }
 
+    /// Does something go by how long tasks wait: are CPUs nearly full, or were they lately?
+    pub(crate) const fn needs_waits(&self) -> bool {
+        self.wake_ups.are_needed()
+    }
+
     /// How the programs stood in the last poll.
     pub(crate) fn probe_state(&self) -> ProbeState {
         ProbeState::Counting {
@@ -156,6 +165,19 @@ impl ProbeSupervisor {
             reattached: self.reattached,
             verdicts: self.verdicts.clone(),
         }
+    }
+
+    /// That somebody took a link away, if the kernel says so. It is asked when that is due, or at once.
+    fn lost_link(&mut self, now_ns: u64, at_once: bool) -> Option<String> {
+        let is_due = now_ns.saturating_sub(self.links_asked_ns) >= self.links_every_ns;
+        if !is_due && !at_once {
+            return None;
+        }
+        self.links_asked_ns = now_ns;
+        let name = self.probe.lost_link()?.tracepoint();
+        Some(format!(
+            "somebody took away the kernel's link of the program for {name}"
+        ))
     }
 
     /// Attaches what is not attached, and notes what has become of each hook.

@@ -255,7 +255,7 @@ impl<R: Rings> CounterSource for RingSource<R> {
             .iter()
             .filter_map(|ring| newest_slot(ring, end))
             .fold(end, u64::max);
-        // A slot newer than the time of this poll has overwritten the window 64 before it.
+        // A slot newer than the time of this poll has overwritten the window as many before it as the ring has slots.
         let first = self.next.max((newest + 1).saturating_sub(SLOTS as u64)).min(end);
         let counts = self.sum_up(&rings, Stretch { first, end, newest }, factor, tick);
         self.sampling

@@ -62,7 +62,7 @@ fn at(milliseconds: u64) -> Clocks {
     }
 }
 
-fn reads_of_stat(wants: bool, stat_every: u32) -> u32 {
+fn reads_of_stat(wants: bool, stat_every: Duration) -> u32 {
     let (machine, with_stat) = (ProcDir::new(), Arc::new(AtomicU32::new(0)));
     let source = CountingSource {
         with_stat: Arc::clone(&with_stat),
@@ -77,9 +77,9 @@ fn reads_of_stat(wants: bool, stat_every: u32) -> u32 {
 
 #[test]
 fn proc_stat_is_read_when_due_or_when_the_source_wants_it() {
-    assert_eq!(reads_of_stat(false, 4), 2);
-    assert_eq!(reads_of_stat(false, 1), 8);
-    assert_eq!(reads_of_stat(true, 4), 8);
+    assert_eq!(reads_of_stat(false, STAT_EVERY), 2);
+    assert_eq!(reads_of_stat(false, Duration::ZERO), 8);
+    assert_eq!(reads_of_stat(true, STAT_EVERY), 8);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn stat_covers_the_time_since_it_was_last_read() {
         with_stat,
         wants: false,
     };
-    let mut sampler = Sampler::new(Box::new(source), machine.files(), 2, at(0)).unwrap();
+    let mut sampler = Sampler::new(Box::new(source), machine.files(), STAT_EVERY / 2, at(0)).unwrap();
     assert_eq!(sampler.poll(at(250)).unwrap().stat, None);
     machine.set(
         "proc/stat",
@@ -107,7 +107,7 @@ fn failed_poll_is_covered_by_the_next() {
     let mut sampler = Sampler::new(
         Box::new(procstat::ProcStatSource::new(0)),
         machine.files(),
-        1,
+        Duration::ZERO,
         at(0),
     )
     .unwrap();
@@ -129,7 +129,8 @@ fn proc_stat_that_cannot_be_read_takes_no_windows_from_who_does_not_need_it() {
         with_stat: Arc::clone(&with_stat),
         wants,
     };
-    let sampler = |wants| Sampler::new(Box::new(source(wants)), machine.files(), 2, at(0)).unwrap();
+    let sampler =
+        |wants| Sampler::new(Box::new(source(wants)), machine.files(), STAT_EVERY / 2, at(0)).unwrap();
     let (mut plain, mut wanting) = (sampler(false), sampler(true));
     plain.poll(at(250)).unwrap();
     machine.set("proc/stat", "nonsense\n");
@@ -147,9 +148,9 @@ fn proc_stat_that_cannot_be_read_takes_no_windows_from_who_does_not_need_it() {
 fn procfs_source_measures_this_machine() {
     let now = Clocks::read();
     let source = procstat::ProcStatSource::new(now.monotonic_ns);
-    let mut sampler = Sampler::new(Box::new(source), Procfs::default(), 1, now).unwrap();
+    let mut sampler = Sampler::new(Box::new(source), Procfs::default(), Duration::ZERO, now).unwrap();
     // Until this thread has run for three ticks.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
     let mut busy_ns = 0;
     while busy_ns < 30_000_000 && std::time::Instant::now() < deadline {
         busy_ns += sampler.poll(Clocks::read()).unwrap().counts.busy_ns;

@@ -30,7 +30,7 @@ use headroom_agent::{
         probe::{Health, Hook, Options, Probe},
         supervisor::{Limits, ProbeState, Shed, Watch},
     },
-    sample::{Origin, Sampler, clock::Clocks, cpus::CpuSet, procfs::Procfs, ring},
+    sample::{Origin, STAT_EVERY, Sampler, clock::Clocks, cpus::CpuSet, procfs::Procfs, ring},
 };
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{ping_pong, thread::last_cpu};
@@ -160,7 +160,7 @@ fn gatherer(mut probe: Probe) -> Gatherer {
     let source = ring::RingSource::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns()).unwrap();
     let files = Procfs::default();
     Gatherer {
-        sampler: Sampler::new(Box::new(source), files.clone(), 4, Clocks::read()).unwrap(),
+        sampler: Sampler::new(Box::new(source), files.clone(), STAT_EVERY, Clocks::read()).unwrap(),
         probe: Some(probe),
         watch: Watch::new(Duration::from_secs(1), Duration::from_secs(60)),
         limits: Limits {
@@ -327,7 +327,8 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     let _machine = machine();
     let mut gatherer = gatherer(attach(&Options::default()));
     gatherer.limits.rest_after = Duration::from_secs(2);
-    // A CPU for each that never rests, once the programs are at rest.
+    // A CPU for each that never rests, once the programs have been at rest for two seconds.
+    let at_rest = Cell::new(0);
     let crowd = Mutex::new(Vec::new());
     let resting = Some(ProbeState::Counting {
         shed: Shed::Nothing,
@@ -344,7 +345,8 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
                     .as_ref()
                     .is_some_and(|poll| poll.counts.waits.count() > 0);
         }
-        if crowd.is_empty() {
+        at_rest.set(at_rest.get() + 1);
+        if crowd.is_empty() && at_rest.get() == 8 {
             let cpus = (0..=last_cpu().unwrap()).cycle().take(4);
             crowd.extend(cpus.map(|cpu| Loop::start(cpu, 100 * MS, Duration::from_micros(1))));
         }
@@ -352,14 +354,28 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     };
     let samples = samples_until(gatherer, true, is_woken);
     drop(crowd);
-    let first = samples
-        .iter()
-        .position(|sample| sample.probe_state == resting)
-        .unwrap();
-    let rested = samples[first..]
-        .iter()
-        .filter(|sample| sample.probe_state == resting);
-    println!("at rest for {} polls before the CPUs were full", rested.count());
+    // What is calm is read once a second; that CPUs are full is found by such a reading.
+    let rested = samples.iter().filter(|sample| sample.probe_state == resting);
+    let read: Vec<_> = rested
+        .filter(|sample| sample.poll.is_some())
+        .map(|sample| sample.at.boottime_ns / 1_000_000_000)
+        .collect();
+    println!(
+        "{} samples at rest, counters read in the seconds {read:?}",
+        at_rest.get()
+    );
+    assert!(
+        read.len() >= 2 && read.is_sorted_by(|one, next| one < next),
+        "{read:?}"
+    );
+    assert!(
+        samples
+            .iter()
+            .rev()
+            .take_while(|sample| sample.probe_state != resting)
+            .all(|sample| sample.poll.is_some()),
+        "each sample since then has a poll"
+    );
     assert!(
         samples.iter().all(|sample| matches!(
             sample.probe_state,

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::sample::{
-    SampleError, Sampler,
+    STAT_EVERY, SampleError, Sampler,
     cpus::Kept,
     procfs::Procfs,
     ring::{Counters, RingSource, Rings, SAMPLING_SHIFT},
@@ -91,7 +91,7 @@ fn brake_after(seconds: u64, busy: usize, kept: Kept) -> (Brake, u64) {
         boottime_ns: ns,
     };
     let source = RingSource::new(Recorded::with_busy(busy), SAMPLING_SHIFT, START_NS).unwrap();
-    let mut sampler = Sampler::new(Box::new(source), files, 4, at(START_NS)).unwrap();
+    let mut sampler = Sampler::new(Box::new(source), files, STAT_EVERY, at(START_NS)).unwrap();
     sampler.keep(kept);
     let mut decider = production();
     for quarter in 1..=seconds * 4 {

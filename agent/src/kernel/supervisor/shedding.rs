@@ -7,7 +7,7 @@ use headroom_domain::estimate::Timing;
 
 use crate::sample::{clock::nanoseconds, ring::SAMPLING_SHIFT};
 
-/// From when on sampling is shed, and from when on it comes back.
+/// From when on sampling is shed, from when on it comes back, and how closely the programs are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Switches a second on one CPU above which it is hot.
@@ -20,6 +20,8 @@ pub struct Limits {
     pub calm_for: Duration,
     /// No CPU is nearly full for so long before wake-ups are not listened to.
     pub rest_after: Duration,
+    /// The kernel is asked so often whether it still has their links.
+    pub links_every: Duration,
 }
 
 /// How much of the sampling is given up.
@@ -77,7 +79,8 @@ impl Limits {
 
     /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production. After sixty without a full CPU,
     /// ten minutes, wake-ups are left alone: as long as a brake that sheds lasts, so that nothing is attached and detached
-    /// again and again.
+    /// again and again. Links are asked for once a minute: programs that lost theirs fall silent, which is noticed within ten
+    /// seconds where it is the one that nothing is counted without.
     pub const fn from_timing(timing: &Timing) -> Self {
         Self {
             hot_switches: Self::HOT_SWITCHES,
@@ -85,6 +88,7 @@ impl Limits {
             hot_for: timing.brake_period,
             calm_for: timing.brake_period.saturating_mul(6),
             rest_after: timing.brake_period.saturating_mul(60),
+            links_every: timing.second.saturating_mul(60),
         }
     }
 }
@@ -125,6 +129,7 @@ impl Shedder {
             hot_for,
             calm_for,
             rest_after: _,
+            links_every: _,
         } = self.limits;
         let is_hot = switches_per_s > hot_switches;
         let is_calm = switches_per_s.saturating_mul(100) < hot_switches.saturating_mul(calm_percent);

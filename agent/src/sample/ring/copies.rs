@@ -7,8 +7,8 @@ use headroom_agent_ebpf::{CpuRing, ring::guard};
 use super::Rings;
 use crate::sample::SampleError;
 
-/// Attempts at copies without a half-done update. A copy takes 100 ns of a CPU's time, so one retry is rare; more
-/// mean that a virtual CPU was stopped in the middle of an update.
+/// Attempts at copies without a half-done update. A copy takes well under a microsecond of a CPU's time, so one retry is rare;
+/// more mean that a virtual CPU was stopped in the middle of an update.
 pub(super) const ATTEMPTS: usize = 8;
 
 /// Does this machine keep the order of loads and of stores? The kernel copies a ring word by word from start to end, so there
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(taken(&at_rest, false), (Some(1), 3));
         let begun_before = [ring(2, 1, 0), ring(2, 2, 1), ring(2, 2, 2)];
         assert_eq!(taken(&begun_before, false), (Some(2), 6));
-        let begun_during = [
+        let begun_during = vec![
             ring(1, 1, 0),
             ring(1, 1, 1),
             ring(2, 2, 2),
