@@ -12,6 +12,8 @@ mod loader;
 mod log;
 pub(crate) mod maps;
 mod verdict;
+#[cfg(feature = "bench")]
+pub mod wide_maps;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 

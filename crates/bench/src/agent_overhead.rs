@@ -5,6 +5,7 @@ mod arms;
 mod counting_proxy;
 mod first_hint;
 mod load;
+mod many_cpus;
 mod pods;
 mod resident;
 
@@ -21,6 +22,7 @@ use self::{
     arms::{Arm, COUNTED, ROUND, SEED, Turns},
     first_hint::FirstHint,
     load::Pace,
+    many_cpus::ManyCpus,
     resident::{Cost, ResidentWatch, Watched},
 };
 use super::{
@@ -130,6 +132,10 @@ pub struct AgentOverheadReport {
     pub programs_cpu_pct_100k: f64,
     /// At `switches_per_s_max`.
     pub programs_cpu_pct_max: f64,
+    /// What reading the counters of 256 CPUs takes while they are nearly full: maps of that size, with a slot in each window.
+    pub counters_cpu_pct_256_cpus: f64,
+    /// The same on a calm node.
+    pub counters_cpu_pct_256_cpus_calm: f64,
     /// The most memory of the process until it has measured and reported for the first time.
     pub rss_start_mib: f64,
     /// Its memory a minute later, with 100 pods.
@@ -190,6 +196,7 @@ pub fn run() -> Result<AgentOverheadReport> {
     ] {
         report.put_programs(name, &arms::counted(cpu, arm)?);
     }
+    report.put_many_cpus()?;
     report.put_first_hints(&program)?;
     report.put_process(&program)?;
     for target in report.targets() {
@@ -240,6 +247,16 @@ impl AgentOverheadReport {
             put("runs", count);
             put("jited_bytes", f64::from(runs.jited_bytes));
         }
+    }
+
+    fn put_many_cpus(&mut self) -> Result<()> {
+        print("maps of 256 CPUs, read as by an agent");
+        let ManyCpus { close_pct, calm_pct } = ManyCpus::measure()?;
+        (
+            self.counters_cpu_pct_256_cpus,
+            self.counters_cpu_pct_256_cpus_calm,
+        ) = (close_pct, calm_pct);
+        Ok(())
     }
 
     fn put_first_hints(&mut self, program: &Path) -> Result<()> {
@@ -307,7 +324,7 @@ impl AgentOverheadReport {
     }
 
     /// What the figures should be.
-    fn targets(&self) -> [FigureTarget; 9] {
+    fn targets(&self) -> [FigureTarget; 10] {
         let target = |figure, measured, must, stretch| FigureTarget {
             figure,
             measured,
@@ -329,6 +346,12 @@ impl AgentOverheadReport {
                 None,
             ),
             target("cpu_pct_100k", self.cpu_pct_100k, 0.5, None),
+            target(
+                "counters_cpu_pct_256_cpus",
+                self.counters_cpu_pct_256_cpus,
+                0.5,
+                None,
+            ),
             target("rss_mib", self.rss_mib, 12.0, None),
             target("rss_mib_1000_pods", self.rss_mib_1000_pods, 20.0, None),
             target("rss_start_mib", self.rss_start_mib, 20.0, None),
