@@ -179,12 +179,12 @@ async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_f
     confined.agent.mode_until("FULL").await;
     let before = counters(&confined).await;
     confined.agent.process.signal(Signal::STOP).expect("stop it");
-    sleep(Duration::from_secs(3)).await;
+    sleep(Duration::from_secs(5)).await;
     confined.agent.process.signal(Signal::CONT).expect("let it go on");
     let deadline = Instant::now() + happens_within();
     loop {
         let [lost, void] = counters(&confined).await;
-        // Windows of 8.39 ms in three seconds, less what the rings hold and the last poll before.
+        // Windows of 8.39 ms in five seconds, less what the rings hold and the last poll before.
         if lost - before[0] > 200 && void > before[1] {
             return;
         }
