@@ -4,7 +4,7 @@
 //!   sched_wakeup(_new) ── stamp ──> ENQ ──┐ wait = switch-in - stamp
 //!   sched_switch ── idle <-> busy ────────┴──> CPU (one ring of windows per CPU) + RQH (histogram of waits)
 //!   direct reclaim begin, end ── stamp, DRS ──> MEM;  mark_victim ──> MEM + OOM;  cgroup and CPU changes ──> CHG
-//!   agent ── salt, mask, generation ──> CFG;  agent <── reads CPU and RQH, four times a second, like MEM, OOM and CHG
+//!   agent ── salt, mask, generation ──> CFG;  agent <── reads CPU and RQH once to four times a second, MEM, OOM and CHG four times
 //! ```
 //!
 //! The rules that both sides must agree on ([`ring`], [`stamp`], [`histogram`]) are ordinary Rust, compiled into the

@@ -267,12 +267,14 @@ impl Loop {
     fn poll(&mut self, at: Clocks) -> Option<Poll> {
         let sampler = &mut self.gatherer.sampler;
         let poll = self.read_errors.note(sampler.poll(at), GatheredSignal::Cpu);
-        if let Some(read) = sampler.take_stat_read() {
+        let stat_read = sampler.take_stat_read();
+        let is_read = poll.as_ref().is_some_and(Poll::covers_time) && !matches!(stat_read, Some(Err(_)));
+        if let Some(read) = stat_read {
             self.read_errors.note(read, GatheredSignal::Stat);
         }
         self.supervise(poll.as_ref());
         let do_waits_matter = self.supervisor.as_ref().is_some_and(ProbeSupervisor::needs_waits);
-        self.pace.record(at, poll.as_ref(), do_waits_matter);
+        self.pace.record(at, is_read, do_waits_matter);
         poll
     }
 
@@ -302,7 +304,7 @@ impl Loop {
         }
     }
 
-    /// How the kernel programs stood in the last poll.
+    /// How the kernel programs stand since the last poll.
     fn probe_state(&self) -> Option<ProbeState> {
         let lost = self
             .lost

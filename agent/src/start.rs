@@ -66,7 +66,7 @@ use crate::{
     start::{source as sense, source::Opened},
 };
 
-/// Samples that may wait to be taken: two seconds. Once more are lost, the frame under way does not count.
+/// Samples that may wait to be taken: two seconds. What is lost beyond is missing in the frame under way.
 const SAMPLES: usize = 8;
 /// Directives that may wait to be taken.
 const DIRECTIVES: usize = 16;

@@ -22,7 +22,7 @@ use crate::{
 const LONGEST_SUSPEND_NS: u64 = 1_000_000_000;
 /// A frame that lost more than one window in so many is void: as many seconds may go unsampled.
 const WINDOWS_TO_A_LOST_ONE: u64 = 5;
-/// A poll that covers more than this voids a frame: the machine, or the agent, stood still.
+/// Without a sample for longer than this, the machine, or the agent, stood still.
 pub(super) const LONGEST_POLL_NS: u64 = 2_000_000_000;
 
 /// What a frame has been so far.
@@ -32,6 +32,8 @@ pub(super) struct Frames {
     frame_ns: u64,
     /// A stretch of at least this makes a second.
     least_second_ns: u64,
+    /// A poll that covers more than this voids a frame.
+    longest_poll_ns: u64,
     second: CpuTotals,
     open: Option<Open>,
     /// Pods that were there when they were last read. A frame without a reading has these: were it empty, their use would
@@ -75,6 +77,8 @@ impl Frames {
             frame_ns: nanoseconds(timing.frame()).max(1),
             // Polls are not exactly one interval apart; half of one keeps a second from swallowing the next poll.
             least_second_ns: nanoseconds(timing.second.saturating_sub(poll / 2)).max(1),
+            // Counters may not have been due at the samples of a second before that.
+            longest_poll_ns: LONGEST_POLL_NS + nanoseconds(timing.second.saturating_sub(poll)),
             second: CpuTotals::default(),
             open: None,
             there: BTreeSet::new(),
@@ -126,7 +130,7 @@ impl Frames {
         let poll_ns = poll.counts.until_ns.saturating_sub(poll.counts.from_ns);
         open.is_void |= suspended_ns.abs_diff(open.suspended_ns) > LONGEST_SUSPEND_NS
             || poll.cpus != open.cpus
-            || poll_ns > LONGEST_POLL_NS;
+            || poll_ns > self.longest_poll_ns;
         open.lost_windows = open.lost_windows.saturating_add(poll.counts.lost_windows);
         open.windows = open
             .windows

@@ -43,6 +43,8 @@ pub(super) struct Period {
     /// Each as many times as it stands for: sampling may have been shed within the period.
     waits: Waits,
     saturation: Saturation,
+    /// CPU pressure of the last period in which a poll counted time, and whether its waits were seen.
+    last_cpu: (CpuPressure, bool),
     least_available: Option<u64>,
 }
 
@@ -67,6 +69,7 @@ impl Period {
             totals: CpuTotals::default(),
             waits: Waits::default(),
             saturation: Saturation::default(),
+            last_cpu: (CpuPressure::default(), false),
             least_available: None,
         }
     }
@@ -150,15 +153,23 @@ impl Period {
         } = self.saturation.end_period();
         let totals = std::mem::take(&mut self.totals);
         let waits = std::mem::take(&mut self.waits);
+        let are_waits_seen = self.wait_coverage.end_period();
+        if totals.length_ns() > 0 {
+            let busy_ppm = ppm(totals.shared_busiest_milli(), u64::from(self.shared_cpus) * 1000);
+            let cpu = CpuPressure {
+                sigma8_ppm,
+                runq_p99_us: waits.percentile_us(990_000),
+                some_ppm,
+                busy_ppm,
+            };
+            self.last_cpu = (cpu, are_waits_seen);
+        }
+        // An OOM kill may end a period before any counters were due: the CPUs did not come to rest by it.
+        let (cpu, are_waits_seen) = self.last_cpu;
+        let cpu = CpuPressure { some_ppm, ..cpu };
         let visibility = Visibility {
-            waits: self.wait_coverage.end_period() && seen.windows,
+            waits: are_waits_seen && seen.windows,
             ..seen
-        };
-        let cpu = CpuPressure {
-            sigma8_ppm,
-            runq_p99_us: waits.percentile_us(990_000),
-            some_ppm,
-            busy_ppm: ppm(totals.shared_busiest_milli(), u64::from(self.shared_cpus) * 1000),
         };
         BrakeInputs {
             pressure: Pressure {
@@ -263,6 +274,29 @@ mod tests {
             period.observe(&with_oom(7, 4), Hearing::Every),
             None,
             "it counts once"
+        );
+    }
+
+    #[test]
+    fn a_period_that_a_kill_ends_before_counters_were_due_has_the_cpus_as_they_were() {
+        let mut period = period();
+        let full = |quarter, kills| Sample {
+            poll: sample(quarter, 4000).poll,
+            ..with_oom(quarter, kills)
+        };
+        for quarter in 4..8 {
+            assert_eq!(period.observe(&full(quarter, 0), Hearing::Every), None);
+        }
+        let before = period.observe(&full(8, 0), Hearing::Every).unwrap().pressure;
+        let killed = Sample {
+            poll: None,
+            ..with_oom(9, 1)
+        };
+        let after = period.observe(&killed, Hearing::Every).unwrap().pressure;
+        assert_eq!((after.memory.node_ooms, after.cpu.sigma8_ppm), (1, 1_000_000));
+        assert_eq!(
+            (after.cpu.busy_ppm, after.visibility.waits),
+            (before.cpu.busy_ppm, true)
         );
     }
 

@@ -32,6 +32,7 @@ use crate::{
     },
 };
 
+mod calm;
 mod figures;
 mod isolated;
 

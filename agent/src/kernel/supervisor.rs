@@ -55,8 +55,6 @@ pub(crate) struct ProbeSupervisor {
     log: Option<LogDrain>,
     shedder: Shedder,
     wake_ups: WakeUps,
-    /// Were they not listened to in the last poll? What its counts were made under is told with them, not what they lead to.
-    was_calm: bool,
     watch: Watch,
     /// How often the kernel is asked whether it still has the links, and when it was last.
     links_every_ns: u64,
@@ -96,7 +94,6 @@ impl ProbeSupervisor {
             probe,
             shedder: Shedder::new(limits),
             wake_ups,
-            was_calm: false,
             watch,
             links_every_ns: nanoseconds(limits.links_every),
             links_asked_ns: 0,
@@ -130,14 +127,14 @@ impl ProbeSupervisor {
         };
         let counts = &poll.counts;
         let silence = self.watch.observe(poll);
-        // A link that is gone tells more than the silence that follows from it.
-        let lost = self.lost_link(counts.until_ns, silence.is_some());
+        // A link that is gone tells more than the silence that follows from it. The agent's own turns are switches.
+        let is_silent = poll.covers_time() && counts.switches == 0;
+        let lost = self.lost_link(counts.until_ns, is_silent);
         if let Some(why) = lost.or(silence) {
             let reason = self.link_anew(&why, counts.until_ns)?;
             sampler.fall_back();
             return Some(reason.into());
         }
-        self.was_calm = !self.wake_ups.are_needed();
         if self.wake_ups.observe(poll) {
             self.turn_to_wake_ups();
         }
@@ -157,11 +154,11 @@ impl ProbeSupervisor {
         self.wake_ups.are_needed()
     }
 
-    /// How the programs stood in the last poll.
+    /// How the programs stand since the last poll: what the next one counts is made under this.
     pub(crate) fn probe_state(&self) -> ProbeState {
         ProbeState::Counting {
             shed: self.shedder.level(),
-            is_calm: self.was_calm,
+            is_calm: !self.wake_ups.are_needed(),
             reattached: self.reattached,
             verdicts: self.verdicts.clone(),
         }

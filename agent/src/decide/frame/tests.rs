@@ -225,10 +225,10 @@ fn the_p99_of_a_production_frame_leaves_three_seconds_out() {
 }
 
 #[test]
-fn a_poll_of_more_than_two_seconds_voids_its_frame() {
+fn a_poll_of_more_than_two_seconds_and_three_turns_voids_its_frame() {
     let is_valid_with = |more_ns: u64| {
         let mut frames = Frames::new(Profile::Production.timing(), POLL);
-        let long = 8;
+        let long = 11;
         let polls = (1200..3000).chain(3000 + long - 1..=3600);
         let ended = polls.filter_map(|quarter| {
             let mut poll = poll(quarter, 1000);

@@ -19,7 +19,8 @@ use crate::sample::{
 pub const CPUS: usize = 256;
 
 /// Maps that no kernel program writes to. A value of a plain array is as long as what a map of values by CPU has for all
-/// CPUs, and the kernel copies the one as it does the other. Clones are of the same maps: one is read, another written.
+/// CPUs, so as many bytes are copied. On a real machine of that size each CPU has its values in a cache of its own, which costs
+/// more, and half-done updates have copies repeated. Clones are of the same maps: one is read, another written.
 #[derive(Clone, Debug)]
 pub struct WideMaps(Arc<Mutex<Inner>>);
 

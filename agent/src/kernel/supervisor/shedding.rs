@@ -79,8 +79,7 @@ impl Limits {
 
     /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production. After sixty without a full CPU,
     /// ten minutes, wake-ups are left alone: as long as a brake that sheds lasts, so that nothing is attached and detached
-    /// again and again. Links are asked for once a minute: programs that lost theirs fall silent, which is noticed within ten
-    /// seconds where it is the one that nothing is counted without.
+    /// again and again. Links are asked for once a minute, and at once where a poll counts no switch.
     pub const fn from_timing(timing: &Timing) -> Self {
         Self {
             hot_switches: Self::HOT_SWITCHES,

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use headroom_agent_ebpf::ring::WINDOW_NS;
+
 use crate::sample::{Poll, clock::nanoseconds};
 
 /// Without a single switch for so long the programs are not called: the agent's own polls are switches.
@@ -70,7 +72,10 @@ impl Watch {
         let last_ns = *self.last_switch_ns.get_or_insert(counts.from_ns);
         if counts.switches > 0 {
             self.last_switch_ns = Some(counts.until_ns);
-        } else if counts.until_ns.saturating_sub(last_ns) >= nanoseconds(self.silent_for) {
+        } else if counts.until_ns.saturating_sub(last_ns).saturating_add(WINDOW_NS)
+            >= nanoseconds(self.silent_for)
+        {
+            // Counts end with a window: ten seconds of them are a little less.
             let seconds = self.silent_for.as_secs();
             return Some(format!(
                 "the kernel programs saw no context switch for {seconds} s"

@@ -7,9 +7,10 @@ use headroom_agent_ebpf::{CpuRing, ring::guard};
 use super::Rings;
 use crate::sample::SampleError;
 
-/// Attempts at copies without a half-done update. A copy takes well under a microsecond of a CPU's time, so one retry is rare;
-/// more mean that a virtual CPU was stopped in the middle of an update.
-pub(super) const ATTEMPTS: usize = 8;
+/// Attempts at copies without a half-done update. A copy of one ring is short beside the time between two updates, so
+/// one retry is rare; more mean that a virtual CPU was stopped in the middle of an update. Where the order is not kept, no update may
+/// begin while the rings of all CPUs are copied twice, and more attempts are needed the more CPUs there are.
+pub(super) const ATTEMPTS: usize = if KEEPS_ORDER { 8 } else { 32 };
 
 /// Does this machine keep the order of loads and of stores? The kernel copies a ring word by word from start to end, so there
 /// one copy holds both words of the guard in the order that they need.
