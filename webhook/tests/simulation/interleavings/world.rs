@@ -93,7 +93,8 @@ pub(super) struct ModelWorld {
     pub(super) raw: PerResource<u64>,
     has_device: bool,
     has_floor: bool,
-    /// The kubelet told of its capacity alone: its old copy had its raw CPU already, and the Node had not.
+    /// The kubelet told of its capacity alone: its old copy had its raw CPU already, and the Node had not. Or the Node had it as what
+    /// we wrote, nobody heard, and the marker was gone before the kubelet spoke again.
     is_raw_unsaid: bool,
     pub(super) seq: u64,
     policies: [usize; 2],

@@ -109,6 +109,18 @@ impl ModelWorld {
         })
     }
 
+    /// True if the kubelet finds what is stored and written, and has told of its capacity unheard: what was written was made of
+    /// another raw value, and nothing but the capacity that the marker records tells the two apart, in the kubelet's next
+    /// sync. Any other write says nothing of raw. One that restores raw takes the marker away before, and the kubelet can
+    /// find once more what is written after it.
+    pub(super) fn is_raw_told_by_marker(&self) -> bool {
+        let (found, node) = (self.raw.cpu, self.stored());
+        self.has_missed_news()
+            && allocatable(node, Resource::Cpu) == found
+            && written_by_marker(node, Resource::Cpu) == Some(found)
+            && raw_of_marker(node, Resource::Cpu) != Some(found)
+    }
+
     /// True if the marker says another raw value than the kubelet does, or that another value was written than is stored.
     fn is_forged(&self) -> bool {
         let is_other = |resource| {
@@ -121,8 +133,8 @@ impl ModelWorld {
     }
 
     /// True if what was written is the very value that the kubelet finds, by a forged raw value and what pods hold of it, or as the
-    /// kubelet has told of its capacity and not of the raw value: nothing tells that from ours, and the node stays at raw
-    /// for as long as that is so.
+    /// kubelet has told of its capacity and not of the raw value, or to nobody who knew by that what it finds: nothing tells
+    /// that from ours, and the node stays at raw for as long as that is so.
     fn is_kubelets_by_chance(&self, resource: Resource) -> bool {
         let raw = Some(*self.raw.get(resource));
         let is_unsaid = resource == Resource::Cpu && self.is_raw_unsaid;

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use super::{KEPT, KUBELET, ModelWorld, NAME, StepResult};
 use crate::interleavings::{
     floor,
-    node::{allocatable, amount_in, raw_of_annotation, raw_of_marker, uid_of, written_by_marker},
+    node::{
+        allocatable, amount_in, heartbeat_of, marker_of, raw_of_annotation, raw_of_marker, uid_of,
+        written_by_marker,
+    },
     oracle::Recorded,
 };
 
@@ -59,6 +62,7 @@ impl ModelWorld {
     pub(super) fn write(&mut self, user: &str, node: Value) -> StepResult {
         let old = self.stored().clone();
         let is_told = self.truths() != self.told_before;
+        let is_by_marker = self.is_raw_told_by_marker();
         let said = PerResource::from_fn(|resource| {
             let stored = allocatable(&old, resource);
             let can_be_raw = written_by_marker(&old, resource) != Some(stored)
@@ -73,17 +77,14 @@ impl ModelWorld {
             }
         }
         self.oracle.believe(&said);
-        self.oracle.recorded(PerResource::from_fn(|resource| {
-            let raw = raw_of_marker(&old, resource)?;
-            let written = written_by_marker(&old, resource).unwrap_or(raw);
-            Some(Recorded { raw, written })
-        }));
+        self.oracle.recorded(recorded_in(&old));
         let is_kubelet = user == KUBELET;
         let mut node = if is_kubelet && self.has_floor {
             floor::after(&old, node)
         } else {
             node
         };
+        let is_sync = is_kubelet && heartbeat_of(&node) != heartbeat_of(&old);
         let replica = &self.replicas[self.route];
         if is_kubelet && !replica.is_up && node == old {
             // The floor policy has kept it to itself: nobody hears of it before the kubelet speaks again.
@@ -111,6 +112,7 @@ impl ModelWorld {
                 return Err(format!("called again, it changes its own result: {second:?}"));
             }
         }
+        self.is_raw_unsaid |= is_by_marker && !is_sync && marker_of(&node).is_none();
         self.store(node)?;
         self.told_before = self.truths();
         if is_told { Ok(()) } else { self.check_covered(&old) }
@@ -134,6 +136,15 @@ impl ModelWorld {
         }
         self.check(&before)
     }
+}
+
+/// What the marker of a Node says.
+fn recorded_in(node: &Value) -> PerResource<Option<Recorded>> {
+    PerResource::from_fn(|resource| {
+        let raw = raw_of_marker(node, resource)?;
+        let written = written_by_marker(node, resource).unwrap_or(raw);
+        Some(Recorded { raw, written })
+    })
 }
 
 /// The user of nudges and sweeps.
