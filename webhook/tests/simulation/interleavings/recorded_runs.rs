@@ -1,8 +1,12 @@
 //! Runs that once failed, each for a rule of its own.
 
+mod larger_machines;
+
 use rstest::rstest;
 
 use super::{Annotation, Forgery, ModelRun, ModelStep, Others, Quiet, model_pods::PodChange};
+
+const SYNC: ModelStep = ModelStep::Sync { lag: 0 };
 
 #[test]
 fn replicas_that_know_of_other_exclusive_cpus_come_to_rest() {
@@ -74,27 +78,6 @@ fn a_forged_raw_value_is_no_ratio_for_a_forged_hint() {
             ModelStep::Report { lag: 0 },
         ],
         quiet: Quiet::UNHEARD,
-    };
-    run.check().unwrap();
-}
-
-/// While no webhook answers, the kubelet tells of a larger machine whose raw value is the very one that is published, and the
-/// floor policy keeps its next heartbeats quiet.
-#[test]
-fn a_larger_machine_that_nobody_heard_of_is_found_by_the_next_report() {
-    let run = ModelRun {
-        steps: vec![
-            ModelStep::Annotate(Annotation::Ratio(Some(0))),
-            ModelStep::Others(Others::Problem),
-            ModelStep::Floor(true),
-            ModelStep::Outage {
-                replica: 0,
-                is_over: false,
-            },
-            ModelStep::RawBecomesStored,
-            ModelStep::Sync { lag: 0 },
-        ],
-        quiet: Quiet::HEARD_BY_ONE,
     };
     run.check().unwrap();
 }
@@ -277,37 +260,6 @@ fn what_somebody_wrote_is_raw_while_the_floor_keeps_the_kubelets_word_to_itself(
     run.check().unwrap();
 }
 
-/// A machine grows so that its raw CPU is what a ratio made before. In quarantine the node is at the raw value before, and a kubelet
-/// with an old copy tells of the capacity alone. Out of it, what is written is what the kubelet finds: the node stays there.
-#[test]
-fn a_larger_machine_whose_raw_value_nobody_tells_stays_at_it() {
-    let run = ModelRun {
-        steps: vec![
-            ModelStep::Annotate(Annotation::Ratio(Some(0))),
-            ModelStep::Others(Others::Problem),
-            ModelStep::RawBecomesStored,
-            ModelStep::Others(Others::Device),
-            ModelStep::Policy {
-                policy: 2,
-                replica: None,
-            },
-            ModelStep::Lies {
-                cents: 0,
-                replica: None,
-            },
-            ModelStep::Others(Others::Problem),
-            ModelStep::Sync { lag: 1 },
-        ],
-        quiet: Quiet {
-            streams: 1,
-            cents: 1,
-            exclusive: 0,
-            are_lies: false,
-        },
-    };
-    run.check().unwrap();
-}
-
 /// A pod waits with more than somebody makes of raw, and asks for less later. The machine shrinks, and a replica that has heard of
 /// no policy keeps the share that the pod held: on one machine after the other, in whole cents, and of what is stored where
 /// somebody has lowered that unheard.
@@ -381,66 +333,48 @@ fn a_nudge_by_a_hint_that_holds_nothing_lets_no_replica_keep_its_ratio() {
     run.check().unwrap();
 }
 
-/// Ratios are off for all, or what the first policy says.
-const RATIOS_OFF: ModelStep = ModelStep::Policy {
-    policy: 3,
-    replica: None,
-};
-const RATIOS_ON: ModelStep = ModelStep::Policy {
-    policy: 0,
-    replica: None,
-};
-const PROBLEM: ModelStep = ModelStep::Others(Others::Problem);
-
-/// While no webhook answers, a machine grows so that its raw CPU is what a ratio made, and the kubelet tells of the capacity alone.
-/// Then raw is restored in a write that is no sync, and the marker is gone, which knew the capacity before. What is written
-/// next is what the kubelet finds: the node stays there. Not so once the kubelet is heard between, or another ratio is there.
+/// A Node is made again, and no replica hears of that. Its agent reports, and then one of the life before: what is left of the first
+/// report is on the Node. A pod holds a machine that somebody has lowered, and on the next one the report's ratio counts, but for
+/// no more than is stored.
 #[rstest]
-#[case::for_one_replica(0, vec![ModelStep::Policy { policy: 3, replica: Some(1) }, PROBLEM])]
-#[case::for_both(0, vec![RATIOS_OFF, PROBLEM, RATIOS_ON])]
-#[case::by_another_ratio(1, vec![RATIOS_OFF, PROBLEM, RATIOS_ON])]
-#[case::by_a_high_ratio(3, vec![RATIOS_OFF, PROBLEM, RATIOS_ON])]
-#[case::by_a_device_of_the_kubelets(0, vec![RATIOS_OFF, ModelStep::Others(Others::Device), RATIOS_ON])]
-#[case::by_an_address(0, vec![RATIOS_OFF, ModelStep::Others(Others::Address(1)), RATIOS_ON])]
-#[case::by_a_sweep(0, vec![RATIOS_OFF, ModelStep::Hear(1), ModelStep::Sweep(1), RATIOS_ON])]
-#[case::without_a_ratio(
-    0,
-    vec![
-        ModelStep::Annotate(Annotation::Ratio(None)),
-        PROBLEM,
-        ModelStep::Annotate(Annotation::Ratio(Some(0))),
-    ]
-)]
-#[case::heard_before(0, vec![ModelStep::Report { lag: 0 }, RATIOS_OFF, PROBLEM, RATIOS_ON])]
-#[case::heard_with_ratios_off(0, vec![RATIOS_OFF, ModelStep::Report { lag: 0 }, RATIOS_ON])]
-#[case::heard_with_raw_restored(0, vec![RATIOS_OFF, PROBLEM, ModelStep::Sync { lag: 0 }, RATIOS_ON])]
-#[case::until_another_ratio(
-    0,
-    vec![RATIOS_OFF, PROBLEM, RATIOS_ON, ModelStep::Annotate(Annotation::Ratio(Some(1)))]
-)]
-fn a_larger_machine_that_nobody_heard_of_stays_at_raw_once_the_marker_is_gone(
-    #[case] ratio: usize,
-    #[case] between: Vec<ModelStep>,
-    #[values(0, 1)] first: usize,
+#[case::as_found(vec![PodChange::Bind(0), PodChange::Resize { pod: 0, size: 1 }], false, 0, None, 3, SYNC)]
+#[case::a_copy(vec![PodChange::Bind(1)], true, 0, None, 3, SYNC)]
+#[case::another_report(vec![PodChange::Bind(1)], false, 3, None, 3, SYNC)]
+#[case::one_replica(vec![PodChange::Bind(1)], false, 0, Some(0), 3, SYNC)]
+#[case::the_replica_that_is_not_asked(vec![PodChange::Bind(1)], false, 0, Some(1), 3, SYNC)]
+#[case::another_machine(vec![PodChange::Bind(1)], false, 0, None, 2, SYNC)]
+#[case::no_pod(vec![], false, 0, None, 3, SYNC)]
+#[case::a_report_of_the_kubelet(vec![PodChange::Bind(1)], false, 0, None, 3, ModelStep::Report { lag: 0 })]
+#[case::a_restart(vec![PodChange::Bind(1)], false, 0, None, 3, ModelStep::Restart)]
+fn a_report_of_the_life_before_leaves_what_the_node_says(
+    #[case] pods: Vec<PodChange>,
+    #[case] is_copy: bool,
+    #[case] cents: usize,
+    #[case] replica: Option<usize>,
+    #[case] machine: usize,
+    #[case] last: ModelStep,
 ) {
-    let before = [
-        ModelStep::Route(first),
-        ModelStep::Annotate(Annotation::Ratio(Some(ratio))),
-        PROBLEM,
-        ModelStep::Outage {
-            replica: first,
-            is_over: false,
+    let report = |is_of_old_life, replica| ModelStep::Hint {
+        cents,
+        replica,
+        is_of_old_life,
+        exclusive: 0,
+    };
+    let after = [
+        ModelStep::Recreate { is_copy },
+        ModelStep::Policy {
+            policy: 1,
+            replica: None,
         },
-        ModelStep::RawBecomesStored,
-        ModelStep::Sync { lag: 0 },
-        ModelStep::Route(1),
-        ModelStep::Outage {
-            replica: 1,
-            is_over: true,
-        },
+        ModelStep::Machine(machine),
+        report(false, None),
+        ModelStep::Others(Others::Problem),
+        report(true, replica),
+        ModelStep::Others(Others::Edit(2)),
+        last,
     ];
     let run = ModelRun {
-        steps: before.into_iter().chain(between).collect(),
+        steps: pods.into_iter().map(ModelStep::Pods).chain(after).collect(),
         quiet: Quiet::UNHEARD,
     };
     run.check().unwrap();

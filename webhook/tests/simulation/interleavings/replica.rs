@@ -7,7 +7,7 @@ use std::{
 };
 
 use headroom_domain::{
-    hint::{NodeHint, Origin, ReportVerdict},
+    hint::{HintQuery, NodeHint, Origin, ReportVerdict},
     names,
     policy::Policy,
 };
@@ -117,13 +117,11 @@ impl ModelReplica {
         self.cluster.pods.has_synced()
     }
 
-    /// True if what it says of the node comes from the agent, and not from the Node alone, which has the report of that number.
-    pub(super) fn hears_agent(&self, node: &str, seq: u64) -> bool {
-        let hint = self
-            .cluster
-            .nodes
-            .get(node)
-            .and_then(|node| self.cluster.hint(&node.asked()));
+    /// True if what it says of the Node of that UID comes from the agent, and not from the Node alone, which has the report of that
+    /// number. A report counts for the Node that it speaks for, which a replica that has not heard of that Node is asked about, too.
+    pub(super) fn hears_agent(&self, node: &str, uid: &str, seq: u64) -> bool {
+        let known = self.cluster.nodes.get(node);
+        let hint = known.and_then(|known| self.cluster.hint(&HintQuery { uid, ..known.asked() }));
         hint.is_some_and(|hint| matches!(hint.origin, Origin::Stream | Origin::Nudge) && hint.note.seq >= seq)
     }
 

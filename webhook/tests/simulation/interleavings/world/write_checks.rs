@@ -67,7 +67,7 @@ impl ModelWorld {
         let seq = hint
             .and_then(|hint| hint.parse::<Note>().ok())
             .map_or(0, |note| note.seq);
-        let hears_agent = !replica.is_up || replica.hears_agent(NAME, seq);
+        let hears_agent = !replica.is_up || replica.hears_agent(NAME, uid_of(self.stored()), seq);
         let policy = replica.policy().map(|policy| self.in_force(policy));
         let asks_agent =
             !replica.is_up || policy.is_none_or(|policy| matches!(policy.mode, Mode::Guard | Mode::Auto));

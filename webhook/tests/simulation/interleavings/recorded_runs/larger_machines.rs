@@ -1,0 +1,122 @@
+//! Recorded runs about a machine that grows until its raw CPU is what a ratio made before.
+
+use rstest::rstest;
+
+use super::{Annotation, ModelRun, ModelStep, Others, Quiet};
+
+/// While no webhook answers, the kubelet tells of a larger machine whose raw value is the very one that is published, and the
+/// floor policy keeps its next heartbeats quiet.
+#[test]
+fn a_larger_machine_that_nobody_heard_of_is_found_by_the_next_report() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Floor(true),
+            ModelStep::Outage {
+                replica: 0,
+                is_over: false,
+            },
+            ModelStep::RawBecomesStored,
+            ModelStep::Sync { lag: 0 },
+        ],
+        quiet: Quiet::HEARD_BY_ONE,
+    };
+    run.check().unwrap();
+}
+
+/// A machine grows so that its raw CPU is what a ratio made before. In quarantine the node is at the raw value before, and a kubelet
+/// with an old copy tells of the capacity alone. Out of it, what is written is what the kubelet finds: the node stays there.
+#[test]
+fn a_larger_machine_whose_raw_value_nobody_tells_stays_at_it() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Others(Others::Problem),
+            ModelStep::RawBecomesStored,
+            ModelStep::Others(Others::Device),
+            ModelStep::Policy {
+                policy: 2,
+                replica: None,
+            },
+            ModelStep::Lies {
+                cents: 0,
+                replica: None,
+            },
+            ModelStep::Others(Others::Problem),
+            ModelStep::Sync { lag: 1 },
+        ],
+        quiet: Quiet {
+            streams: 1,
+            cents: 1,
+            exclusive: 0,
+            are_lies: false,
+        },
+    };
+    run.check().unwrap();
+}
+
+/// Ratios are off for all, or what the first policy says.
+const RATIOS_OFF: ModelStep = ModelStep::Policy {
+    policy: 3,
+    replica: None,
+};
+const RATIOS_ON: ModelStep = ModelStep::Policy {
+    policy: 0,
+    replica: None,
+};
+const PROBLEM: ModelStep = ModelStep::Others(Others::Problem);
+
+/// While no webhook answers, a machine grows so that its raw CPU is what a ratio made, and the kubelet tells of the capacity alone.
+/// Then raw is restored in a write that is no sync, and the marker is gone, which knew the capacity before. What is written
+/// next is what the kubelet finds: the node stays there. Not so once the kubelet is heard between, or another ratio is there.
+#[rstest]
+#[case::for_one_replica(0, vec![ModelStep::Policy { policy: 3, replica: Some(1) }, PROBLEM])]
+#[case::for_both(0, vec![RATIOS_OFF, PROBLEM, RATIOS_ON])]
+#[case::by_another_ratio(1, vec![RATIOS_OFF, PROBLEM, RATIOS_ON])]
+#[case::by_a_high_ratio(3, vec![RATIOS_OFF, PROBLEM, RATIOS_ON])]
+#[case::by_a_device_of_the_kubelets(0, vec![RATIOS_OFF, ModelStep::Others(Others::Device), RATIOS_ON])]
+#[case::by_an_address(0, vec![RATIOS_OFF, ModelStep::Others(Others::Address(1)), RATIOS_ON])]
+#[case::by_a_sweep(0, vec![RATIOS_OFF, ModelStep::Hear(1), ModelStep::Sweep(1), RATIOS_ON])]
+#[case::without_a_ratio(
+    0,
+    vec![
+        ModelStep::Annotate(Annotation::Ratio(None)),
+        PROBLEM,
+        ModelStep::Annotate(Annotation::Ratio(Some(0))),
+    ]
+)]
+#[case::heard_before(0, vec![ModelStep::Report { lag: 0 }, RATIOS_OFF, PROBLEM, RATIOS_ON])]
+#[case::heard_with_ratios_off(0, vec![RATIOS_OFF, ModelStep::Report { lag: 0 }, RATIOS_ON])]
+#[case::heard_with_raw_restored(0, vec![RATIOS_OFF, PROBLEM, ModelStep::Sync { lag: 0 }, RATIOS_ON])]
+#[case::until_another_ratio(
+    0,
+    vec![RATIOS_OFF, PROBLEM, RATIOS_ON, ModelStep::Annotate(Annotation::Ratio(Some(1)))]
+)]
+fn a_larger_machine_that_nobody_heard_of_stays_at_raw_once_the_marker_is_gone(
+    #[case] ratio: usize,
+    #[case] between: Vec<ModelStep>,
+    #[values(0, 1)] first: usize,
+) {
+    let before = [
+        ModelStep::Route(first),
+        ModelStep::Annotate(Annotation::Ratio(Some(ratio))),
+        PROBLEM,
+        ModelStep::Outage {
+            replica: first,
+            is_over: false,
+        },
+        ModelStep::RawBecomesStored,
+        ModelStep::Sync { lag: 0 },
+        ModelStep::Route(1),
+        ModelStep::Outage {
+            replica: 1,
+            is_over: true,
+        },
+    ];
+    let run = ModelRun {
+        steps: before.into_iter().chain(between).collect(),
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
