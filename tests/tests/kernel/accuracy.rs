@@ -51,7 +51,8 @@ fn charged(cpu: u32) -> Option<u64> {
     text.split_whitespace().nth(cpu as usize)?.parse().ok()
 }
 
-/// A stretch of some seconds, read as often as the agent reads while waits matter: busy time, what the kernel charged, and the parts.
+/// A stretch of some seconds, read as often as the agent reads while waits matter: busy time, what the kernel charged, and
+/// the parts.
 fn stretch(meter: &mut Meter, cpu: u32) -> (u64, u64, Vec<CpuInterval>) {
     meter.read();
     let before = charged(cpu).unwrap();

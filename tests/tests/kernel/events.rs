@@ -371,8 +371,8 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
         read.len() >= 2 && read.is_sorted_by(|one, next| one < next),
         "{read:?}"
     );
-    let others = samples.iter().filter(|sample| !is_at_rest(sample));
-    assert!(others.clone().all(|sample| sample.poll.is_some()), "{samples:?}");
+    let mut others = samples.iter().filter(|sample| !is_at_rest(sample));
+    assert!(others.all(|sample| sample.poll.is_some()), "{samples:?}");
     assert!(
         samples.iter().all(|sample| matches!(
             sample.probe_state,

@@ -24,8 +24,8 @@ pub(super) const COUNTED: usize = 100;
 /// Length of a round: shorter than what disturbs a CPU for a while, such as load on its sibling, so that arms compared
 /// are disturbed alike.
 pub(super) const ROUND: Duration = Duration::from_millis(20);
-/// Interval of polls. The agent polls every 250 ms while waits matter and has other tasks sampled after each poll; here the two threads
-/// of one round are to meet as many choices as they would in seconds.
+/// Interval of polls. While waits matter the agent polls every 250 ms and has other tasks sampled after each poll; here the
+/// two threads of one round are to meet as many choices as they would in seconds.
 const POLL: Duration = Duration::from_millis(2);
 /// Sampling that meets hardly any task: one in 2^16.
 const RARELY: u32 = 16;
