@@ -77,7 +77,9 @@ pub(in crate::control) fn due_of(
     }
     let nudge = direction.map(|direction| Nudge {
         direction,
-        note: recorded.map_or_else(|| found.note_for_others(stored).to_string(), Clone::clone),
+        note: recorded
+            .filter(|_| asks_hint(decision))
+            .map_or_else(|| found.note_for_others(stored).to_string(), Clone::clone),
         expected: decision.outcomes.map(|_, outcome| outcome.result),
         version: (raises || direction != Direction::Lower).then_some(node.version),
     });
@@ -85,6 +87,13 @@ pub(in crate::control) fn due_of(
         nudge,
         changes_in: found.changes_in,
     }
+}
+
+/// True if a hint was asked what to apply. Where none was, the ratio that is recorded is the administrator's, and was never
+/// measured: another replica may follow hints already, and would take it for one.
+fn asks_hint(decision: &Decision) -> bool {
+    let is_asked = |resource| decision.outcomes.get(resource).hinted.is_some();
+    Resource::ALL.into_iter().any(is_asked)
 }
 
 /// True if a resource is braked harder than the Node's annotation says.

@@ -1,6 +1,7 @@
 //! Runs that once failed, each for a rule of its own.
 
 mod larger_machines;
+mod other_modes;
 
 use rstest::rstest;
 
@@ -296,38 +297,6 @@ fn what_a_pod_held_is_a_share_of_raw_for_a_replica_without_policies(
     let after = [ModelStep::Machine(3), ModelStep::Sync { lag: 0 }];
     let run = ModelRun {
         steps: before.into_iter().chain(between).chain(after).collect(),
-        quiet: Quiet::UNHEARD,
-    };
-    run.check().unwrap();
-}
-
-/// A replica hears alone that ratios are off, when its hint is too old to hold anything. Its nudge goes through one that has not
-/// heard, which takes the nudge's hint for fresh.
-#[test]
-fn a_nudge_by_a_hint_that_holds_nothing_lets_no_replica_keep_its_ratio() {
-    let run = ModelRun {
-        steps: vec![
-            ModelStep::Policy {
-                policy: 1,
-                replica: None,
-            },
-            ModelStep::Hint {
-                cents: 6,
-                replica: None,
-                is_of_old_life: false,
-                exclusive: 0,
-            },
-            ModelStep::Others(Others::Problem),
-            ModelStep::Hear(0),
-            ModelStep::Hear(1),
-            ModelStep::Sync { lag: 0 },
-            ModelStep::Wait(400),
-            ModelStep::Policy {
-                policy: 3,
-                replica: Some(1),
-            },
-            ModelStep::Nudge(1),
-        ],
         quiet: Quiet::UNHEARD,
     };
     run.check().unwrap();

@@ -1,0 +1,70 @@
+//! Recorded runs about a nudge that is decided by another mode than the one it meets.
+
+use rstest::rstest;
+
+use super::{Annotation, ModelRun, ModelStep, Others, PodChange, Quiet};
+
+/// A replica hears alone that ratios are off, when its hint is too old to hold anything. Its nudge goes through one that has not
+/// heard, which takes the nudge's hint for fresh.
+#[test]
+fn a_nudge_by_a_hint_that_holds_nothing_lets_no_replica_keep_its_ratio() {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Policy {
+                policy: 1,
+                replica: None,
+            },
+            ModelStep::Hint {
+                cents: 6,
+                replica: None,
+                is_of_old_life: false,
+                exclusive: 0,
+            },
+            ModelStep::Others(Others::Problem),
+            ModelStep::Hear(0),
+            ModelStep::Hear(1),
+            ModelStep::Sync { lag: 0 },
+            ModelStep::Wait(400),
+            ModelStep::Policy {
+                policy: 3,
+                replica: Some(1),
+            },
+            ModelStep::Nudge(1),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
+
+/// A pod holds CPUs for itself, which by a ratio of people's is news. The mode changes to one that asks hints; a nudge by the mode
+/// before says no more than its hint counts for, and a second one on the same ground changes nothing.
+#[rstest]
+#[case::too_old(400, 2)]
+#[case::that_may_only_stay(200, 2)]
+#[case::fresh(20, 2)]
+#[case::of_hints_alone(400, 3)]
+#[case::of_hints_alone_and_fresh(20, 3)]
+fn a_nudge_by_a_ratio_of_people_is_no_measurement(#[case] age: u16, #[case] mode: usize) {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            ModelStep::Pods(PodChange::Bind(1)),
+            ModelStep::Pods(PodChange::Admit),
+            ModelStep::Others(Others::Problem),
+            ModelStep::Hint {
+                cents: 0,
+                replica: None,
+                is_of_old_life: false,
+                exclusive: 1,
+            },
+            ModelStep::Hear(0),
+            ModelStep::Wait(age),
+            ModelStep::Annotate(Annotation::Mode(Some(mode))),
+            ModelStep::Send(0),
+            ModelStep::Nudge(0),
+            ModelStep::Arrive(0),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
