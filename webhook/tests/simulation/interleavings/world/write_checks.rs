@@ -44,7 +44,11 @@ impl ModelWorld {
             // offered more than it has, down to that maximum.
             let highest = highest(&policy, resource, own_cents(self.stored(), resource));
             let raw = self.oracle.truths(resource).first().copied().unwrap_or_default();
-            let is_most = self.oracle.was_shown(resource, was) && is >= oracle::times(raw, highest);
+            // Or while a forged marker vouched for it, and the one that is there now does not.
+            let is_unvouched =
+                self.oracle.was_forged(resource) && written_by_marker(old, resource) < Some(was);
+            let is_most =
+                (self.oracle.was_shown(resource, was) || is_unvouched) && is >= oracle::times(raw, highest);
             if was >= admitted && is < admitted && !is_most && !self.oracle.believes(resource) {
                 return Err(format!(
                     "{resource} went from {was} to {is} with {admitted} set aside; stored is {:#}",
