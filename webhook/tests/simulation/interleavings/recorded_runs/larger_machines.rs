@@ -120,3 +120,37 @@ fn a_larger_machine_that_nobody_heard_of_stays_at_raw_once_the_marker_is_gone(
     };
     run.check().unwrap();
 }
+
+/// A machine grows so that its raw CPU is what a ratio made; the ratio goes and comes back. The kubelet's old copy has it tell of the
+/// capacity alone, and its next word is what the webhook has made of the former raw value meanwhile: the node stays there. Not so
+/// where it is heard before, or where what is made is another value.
+#[rstest]
+#[case::as_found(1, 5, 3, 1)]
+#[case::by_another_ratio(2, 2, 3, 1)]
+#[case::by_an_older_copy(1, 1, 4, 1)]
+#[case::by_an_older_copy_twice(1, 1, 3, 2)]
+#[case::heard_before(1, 1, 0, 1)]
+#[case::made_to_another_value(1, 2, 3, 1)]
+fn a_word_of_the_kubelet_that_is_what_was_made_is_not_heard(
+    #[case] ratio: usize,
+    #[case] again: usize,
+    #[case] lag: usize,
+    #[case] next: usize,
+    #[values(PROBLEM, ModelStep::Others(Others::Device))] last: ModelStep,
+) {
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(ratio))),
+            ModelStep::Others(Others::Device),
+            ModelStep::RawBecomesStored,
+            ModelStep::Annotate(Annotation::Ratio(None)),
+            ModelStep::Others(Others::Device),
+            last,
+            ModelStep::Annotate(Annotation::Ratio(Some(again))),
+            ModelStep::Sync { lag },
+            ModelStep::Sync { lag: next },
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}

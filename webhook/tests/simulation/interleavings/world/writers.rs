@@ -14,7 +14,7 @@ use super::{
 };
 use crate::interleavings::{
     Annotation, Others,
-    node::{allocatable, amount_in, marker_of, put, put_condition, text},
+    node::{allocatable, amount_in, marker_of, put, put_condition, text, written_by_marker},
 };
 
 impl ModelWorld {
@@ -115,7 +115,11 @@ impl ModelWorld {
             if is_said && allocatable(&node, resource) == raw {
                 self.claim(&node, resource, raw);
             }
+            // A word that is what we wrote already is one that nobody hears.
+            let is_heard = allocatable(self.stored(), resource) != raw
+                || written_by_marker(self.stored(), resource) != Some(raw);
             if resource == Resource::Cpu
+                && is_heard
                 && seen["status"]["allocatable"]["cpu"] != text(resource, raw).as_str()
             {
                 self.is_raw_unsaid = false;
