@@ -139,10 +139,11 @@ impl Nudger {
                 changes.mark_unchanged();
                 let wait = match self.next(&node, &mut retry) {
                     Next::Wait(wait) => wait,
+                    // Boxed: a node mostly waits for news, and need not have room for a write meanwhile.
                     Next::Queue(line) => {
-                        let nudge = self.turn(&node, line, &mut retry, &mut changes).await;
+                        let nudge = Box::pin(self.turn(&node, line, &mut retry, &mut changes)).await;
                         if let Some(nudge) = nudge {
-                            self.write(&node, &nudge, &mut retry, &mut changes).await;
+                            Box::pin(self.write(&node, &nudge, &mut retry, &mut changes)).await;
                         }
                         continue;
                     }

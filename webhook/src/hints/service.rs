@@ -47,7 +47,7 @@ impl HintService {
             return Err(StreamError::ShuttingDown);
         }
         let peer = request.extensions().get::<Peer>();
-        let caller = Caller::from_request(request.metadata(), peer)?;
+        let caller = Box::new(Caller::from_request(request.metadata(), peer)?);
         let agent = self.shared.authenticator.agent(&caller).await?;
         if agent.expires.is_some_and(|end| end <= SystemTime::now()) {
             return Err(StreamError::Expired);
@@ -58,7 +58,7 @@ impl HintService {
         let session = Session::new(Arc::clone(&self.shared), agent, version, directives_tx);
         // From here on nobody takes the connection's place.
         let hold = peer.and_then(Peer::pin);
-        let reports = request.into_inner();
+        let reports = request.into_inner().boxed();
         tokio::spawn(async move {
             let _hold = hold;
             session.run(caller, reports).await;

@@ -6,11 +6,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures::{Stream, StreamExt as _};
+use futures::{StreamExt as _, stream::BoxStream};
 use headroom_domain::hint::{NodeHint, ReportVerdict};
 use headroom_kit::{log::chain, pace::Pace};
 use headroom_proto::v1alpha1::{self as wire, directive::Kind};
 use prost::Message as _;
+use sha2::{Digest as _, Sha256};
 use tokio::{
     select,
     sync::mpsc,
@@ -45,7 +46,10 @@ const REPORT_BURST: u32 = 20;
 /// What goes to the client. The queue of every stream has room for many: boxed, a place takes little while it is empty.
 pub type Outgoing = Result<Box<wire::Directive>, Status>;
 
-/// The state of one stream.
+/// What comes from the client.
+pub type Incoming = BoxStream<'static, Result<wire::HintReport, Status>>;
+
+/// The state of one stream. Boxed, as its reports are: each function that it goes through would have room for all of it.
 pub struct Session {
     shared: Arc<StreamContext>,
     agent: AgentIdentity,
@@ -63,8 +67,8 @@ pub struct Session {
 /// The pods that an agent was told of last.
 struct ToldPods {
     generation: u64,
-    /// Themselves, as they went over the wire: half as long as in memory.
-    encoded: Vec<u8>,
+    /// Stands for them as they went over the wire: what was told is looked at for nothing but a difference.
+    digest: [u8; 32],
 }
 
 /// How a stream came to its end.
@@ -90,9 +94,9 @@ impl Session {
         agent: AgentIdentity,
         version: AgentVersion,
         directives: mpsc::Sender<Outgoing>,
-    ) -> Self {
+    ) -> Box<Self> {
         let place = shared.streams.open(&agent.node, version);
-        Self {
+        Box::new(Self {
             shared,
             agent,
             place,
@@ -102,16 +106,12 @@ impl Session {
             told_pods: None,
             has_seen_pod: false,
             nudging: None,
-        }
+        })
     }
 
     /// Receives reports and sends directives until the stream ends.
-    pub async fn run(
-        mut self,
-        caller: Caller,
-        reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
-    ) {
-        let Err(end) = self.serve(caller, reports).await;
+    pub async fn run(mut self: Box<Self>, caller: Box<Caller>, mut reports: Incoming) {
+        let Err(end) = self.serve(caller, &mut reports).await;
         // The entry of a node whose newer stream has taken over is that one's.
         if !self.place.is_replaced() {
             self.shared.cluster.hints.leave(&self.agent.node);
@@ -137,8 +137,8 @@ impl Session {
 
     async fn serve(
         &mut self,
-        caller: Caller,
-        mut reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
+        caller: Box<Caller>,
+        reports: &mut Incoming,
     ) -> Result<std::convert::Infallible, End> {
         let shared = Arc::clone(&self.shared);
         let mut changes = shared.cluster.changes.follow(&self.agent.node);
@@ -205,13 +205,13 @@ impl Session {
     /// The pods, unless the agent was told all this, as of their last change or later.
     fn news(&self, mut pods: wire::Pods, changed_at: u64) -> Option<(ToldPods, wire::Pods)> {
         let generation = std::mem::take(&mut pods.generation);
-        let encoded = pods.encode_to_vec();
-        let knows = |told: &ToldPods| told.generation >= changed_at && told.encoded == encoded;
+        let digest = Sha256::digest(pods.encode_to_vec()).into();
+        let knows = |told: &ToldPods| told.generation >= changed_at && told.digest == digest;
         if self.told_pods.as_ref().is_some_and(knows) {
             return None;
         }
         pods.generation = generation;
-        Some((ToldPods { generation, encoded }, pods))
+        Some((ToldPods { generation, digest }, pods))
     }
 
     /// Applies one report and answers it.
@@ -307,7 +307,7 @@ impl Session {
 }
 
 /// Completes on expiry or revocation. If TokenReview is down, the credential counts until it expires.
-async fn outlived(shared: &StreamContext, caller: Caller, mut agent: AgentIdentity) -> StreamError {
+async fn outlived(shared: &StreamContext, caller: Box<Caller>, mut agent: AgentIdentity) -> StreamError {
     loop {
         let left = agent
             .expires

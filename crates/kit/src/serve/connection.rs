@@ -22,9 +22,12 @@ use super::{
     read_ahead::Ahead,
 };
 
+/// What a connection reads from and writes to. Boxed: a TLS session is large, and what serves a connection moves it about.
+type ClientStream = Either<TcpStream, Box<TlsStream<Ahead<TcpStream>>>>;
+
 /// An accepted connection after its handshake.
 pub struct Connection {
-    stream: Either<TcpStream, TlsStream<Ahead<TcpStream>>>,
+    stream: ClientStream,
     peer: Peer,
     place: Place,
 }
@@ -80,11 +83,11 @@ impl Connection {
 
     pub(super) fn tls(stream: TlsStream<Ahead<TcpStream>>, address: SocketAddr, place: Place) -> Self {
         let certificates = stream.get_ref().1.peer_certificates().map(Arc::from);
-        Self::new(Either::Right(stream), address, certificates, place)
+        Self::new(Either::Right(Box::new(stream)), address, certificates, place)
     }
 
     fn new(
-        stream: Either<TcpStream, TlsStream<Ahead<TcpStream>>>,
+        stream: ClientStream,
         address: SocketAddr,
         certificates: Option<Arc<[CertificateDer<'static>]>>,
         place: Place,
@@ -188,5 +191,12 @@ mod tests {
             source(address.parse().unwrap()),
             expected.parse::<IpAddr>().unwrap()
         );
+    }
+
+    /// What serves it has room for several of it.
+    #[test]
+    fn a_connection_is_small_with_or_without_tls() {
+        let size = size_of::<Connection>();
+        assert!(size <= 192, "{size} bytes");
     }
 }

@@ -546,3 +546,13 @@ async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
     }
     assert_eq!(began.elapsed(), took, "a burst of a second's worth");
 }
+
+/// A replica has one for each node of the fleet.
+#[tokio::test]
+async fn a_node_that_is_followed_takes_little_while_nothing_is_written() {
+    let cluster = Arc::new(cluster([], []));
+    let writer = FakeWriter::new(&cluster, Mood::Fails);
+    let follow = Arc::new(Nudger::new(cluster, writer, Rates::DEFAULT)).follow("n1".to_owned());
+    let size = size_of_val(&follow);
+    assert!(size <= 1_024, "{size} bytes");
+}
