@@ -240,9 +240,12 @@ fn what_somebody_wrote_above_capacity_is_raw_once_the_node_has_as_much() {
 }
 
 /// While no webhook answers, somebody sets what the node may have, and the floor policy keeps to itself that the kubelet says
-/// otherwise: until the kubelet speaks again that is raw.
-#[test]
-fn what_somebody_wrote_is_raw_while_the_floor_keeps_the_kubelets_word_to_itself() {
+/// otherwise: until the kubelet speaks again that is raw. So it is where a heartbeat is due and is written.
+#[rstest]
+#[case::no_heartbeat(1)]
+#[case::a_heartbeat(280)]
+#[case::a_late_heartbeat(400)]
+fn what_somebody_wrote_is_raw_while_the_floor_keeps_the_kubelets_word_to_itself(#[case] wait: u16) {
     let run = ModelRun {
         steps: vec![
             ModelStep::Machine(2),
@@ -254,7 +257,8 @@ fn what_somebody_wrote_is_raw_while_the_floor_keeps_the_kubelets_word_to_itself(
                 is_over: false,
             },
             ModelStep::Others(Others::Revert { lag: 1 }),
-            ModelStep::Sync { lag: 0 },
+            ModelStep::Wait(wait),
+            SYNC,
         ],
         quiet: Quiet::UNHEARD,
     };

@@ -86,10 +86,13 @@ impl ModelWorld {
         };
         let is_sync = is_kubelet && heartbeat_of(&node) != heartbeat_of(&old);
         let replica = &self.replicas[self.route];
-        if is_kubelet && !replica.is_up && node == old {
-            // The floor policy has kept it to itself: nobody hears of it before the kubelet speaks again.
+        if is_kubelet && !replica.is_up {
+            // What the floor policy has kept to itself nobody hears before the kubelet speaks again.
             for resource in Resource::ALL {
-                if let [_, Some(stored)] = *said.get(resource) {
+                let is_kept = allocatable(&node, resource) == allocatable(&old, resource);
+                if let [_, Some(stored)] = *said.get(resource)
+                    && is_kept
+                {
                     self.oracle.counts_as_told(resource, stored);
                 }
             }
