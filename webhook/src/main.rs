@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use headroom_kit::log::chain;
 use headroom_webhook::{args::Args, start};
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -16,12 +16,12 @@ use headroom_bench::{
     table::table,
 };
 use headroom_testbed::logs;
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 use xtask::terminal::print;
 
 /// As in the webhook.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// The latency probe of a bench, which starts this program again for it.
 const PROBE: &str = "probe";

@@ -5,6 +5,7 @@ pub mod cargo_tool;
 pub mod debian;
 pub mod emulator;
 pub mod golang;
+pub mod make;
 pub mod prometheus;
 pub mod step;
 pub mod toolchain;
