@@ -67,7 +67,7 @@ pub struct Session {
 /// The pods that an agent was told of last.
 struct ToldPods {
     generation: u64,
-    /// Stands for them as they went over the wire: what was told is looked at for nothing but a difference.
+    /// SHA-256 of themselves as they went over the wire: they are only compared.
     digest: [u8; 32],
 }
 

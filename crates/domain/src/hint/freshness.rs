@@ -151,21 +151,17 @@ impl EffectiveHint {
         }
     }
 
-    /// What other replicas may read of it on a Node whose annotation is `stored`. They take for fresh what a nudge says, and for due
-    /// whatever it raises: so that it says no more than one step above what was applied, an older or doubtful one no more than
-    /// that, and one that holds nothing at most 1.00.
-    pub fn note_for_others(&self, stored: Option<&Note>) -> Note {
-        let ratios = self.note.resources().map(|resource, part| {
-            let applied = applied(stored, resource);
-            let most = match self.freshness {
-                Freshness::Fresh if self.caution.is_none() => {
-                    Cents(applied.0.saturating_add(self.step.get(resource).0))
-                }
-                Freshness::Fresh | Freshness::Hold => applied,
-                Freshness::Stop => applied.min(Cents::ONE),
-            };
-            part.published().min(most)
-        });
+    /// What other replicas may read of it where `applied` is in force. They take for fresh what a nudge says, and for due what it
+    /// raises: so it says no more than that, and at most 1.00 once it holds nothing.
+    pub fn note_for_others(&self, applied: &PerResource<Cents>) -> Note {
+        let most = match self.freshness {
+            Freshness::Fresh | Freshness::Hold => Cents(u32::MAX),
+            Freshness::Stop => Cents::ONE,
+        };
+        let ratios = self
+            .note
+            .resources()
+            .map(|resource, part| part.published().min(*applied.get(resource)).min(most));
         self.note.clone().with_ratios(&ratios)
     }
 }

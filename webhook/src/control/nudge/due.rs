@@ -6,7 +6,8 @@ use headroom_domain::{
     capacity::{Decision, amount},
     hint::{Brake, EffectiveHint, Note},
     names,
-    resource::Resource,
+    ratio::Cents,
+    resource::{PerResource, Resource},
 };
 
 use super::{Direction, Nudge};
@@ -77,9 +78,10 @@ pub(in crate::control) fn due_of(
     }
     let nudge = direction.map(|direction| Nudge {
         direction,
-        note: recorded
-            .filter(|_| asks_hint(decision))
-            .map_or_else(|| found.note_for_others(stored).to_string(), Clone::clone),
+        note: recorded.filter(|_| asks_hint(decision)).map_or_else(
+            || found.note_for_others(&applied(decision, stored)).to_string(),
+            Clone::clone,
+        ),
         expected: decision.outcomes.map(|_, outcome| outcome.result),
         version: (raises || direction != Direction::Lower).then_some(node.version),
     });
@@ -94,6 +96,14 @@ pub(in crate::control) fn due_of(
 fn asks_hint(decision: &Decision) -> bool {
     let is_asked = |resource| decision.outcomes.get(resource).hinted.is_some();
     Resource::ALL.into_iter().any(is_asked)
+}
+
+/// The ratios in force: by the Node's annotation, before the floor; by the decision where it has none.
+fn applied(decision: &Decision, stored: Option<&Note>) -> PerResource<Cents> {
+    decision.outcomes.map(|resource, outcome| match stored {
+        Some(stored) => stored.resources().get(resource).published(),
+        None => outcome.ratio.unwrap_or(Cents::ONE),
+    })
 }
 
 /// True if a resource is braked harder than the Node's annotation says.

@@ -125,7 +125,7 @@ fn a_mode_that_records_no_hint_is_not_nudged_for_a_brake() {
 /// Another replica may know of no such mode yet, and takes the hint for fresh. In `static` what is recorded is 1.18, and nobody
 /// measured that.
 #[rstest]
-#[case::fresh(60, 130, 125)]
+#[case::fresh(60, 130, 120)]
 #[case::fresh_and_less_than_is_applied(60, 105, 105)]
 #[case::that_may_only_stay(61, 130, 120)]
 #[case::that_holds_nothing(301, 130, 100)]

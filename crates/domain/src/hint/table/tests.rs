@@ -4,10 +4,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::{
-    annotation::Annotation,
-    hint::{NoRaiseReason, tests::hint},
-};
+use crate::{annotation::Annotation, hint::tests::hint};
 
 const fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -80,26 +77,18 @@ fn the_last_hint_of_a_stream_that_ended_counts_as_an_annotation_does() {
 }
 
 #[rstest]
-#[case::fresh(60, None, [125, 134, 105])]
-#[case::in_doubt(60, Some(NoRaiseReason::OlderPods), [120, 134, 100])]
-#[case::that_may_only_stay(61, None, [120, 134, 100])]
-#[case::that_holds_nothing(301, None, [100, 100, 100])]
-fn others_read_no_more_of_a_hint_than_it_counts_for(
-    #[case] age: u64,
-    #[case] caution: Option<NoRaiseReason>,
-    #[case] expected: [u32; 3],
-) {
+#[case::fresh(60, [120, 134, 100])]
+#[case::that_may_only_stay(61, [120, 134, 100])]
+#[case::that_holds_nothing(301, [100, 100, 100])]
+fn others_read_no_more_of_a_hint_than_it_counts_for(#[case] age: u64, #[case] expected: [u32; 3]) {
     let mut table = Table::default();
     table.insert(reported(1, 134), at(0));
-    let found = EffectiveHint {
-        caution,
-        ..found(&mut table, 1, None, age).unwrap()
-    };
-    let told = |applied: Option<u32>| {
-        let stored = applied.map(|cents| Note::from_hint(&reported(1, cents)));
-        found.note_for_others(stored.as_ref()).cpu.published
-    };
-    assert_eq!([told(Some(120)), told(Some(140)), told(None)], expected);
+    let found = found(&mut table, 1, None, age).unwrap();
+    let told = [120, 140, 100].map(|applied| {
+        let applied = PerResource::from_fn(|_| Cents(applied));
+        found.note_for_others(&applied).cpu.published
+    });
+    assert_eq!(told, expected);
 }
 
 #[test]
