@@ -1,5 +1,6 @@
 //! Runs that once failed, each for a rule of its own.
 
+mod forged_markers;
 mod larger_machines;
 mod other_modes;
 
@@ -348,38 +349,6 @@ fn a_report_of_the_life_before_leaves_what_the_node_says(
     ];
     let run = ModelRun {
         steps: pods.into_iter().map(ModelStep::Pods).chain(after).collect(),
-        quiet: Quiet::UNHEARD,
-    };
-    run.check().unwrap();
-}
-
-/// A machine shrinks below what its pods hold; a forged raw value lets the node cover them above its maximum. The next one to forge the
-/// marker lets no more than that maximum stay.
-#[rstest]
-#[case::as_found(2, 3, Forgery::Quarter, ModelStep::Restart)]
-#[case::another_ratio(3, 3, Forgery::Quarter, ModelStep::Restart)]
-#[case::another_machine(3, 2, Forgery::Quarter, ModelStep::Restart)]
-#[case::another_writer(2, 3, Forgery::Quarter, ModelStep::Others(Others::Problem))]
-#[case::of_capacity(3, 3, Forgery::Origin, ModelStep::Restart)]
-fn what_one_forged_marker_covers_another_uncovers(
-    #[case] ratio: usize,
-    #[case] machine: usize,
-    #[case] forged: Forgery,
-    #[case] last: ModelStep,
-) {
-    let run = ModelRun {
-        steps: vec![
-            ModelStep::Pods(PodChange::Bind(6)),
-            ModelStep::Annotate(Annotation::Ratio(Some(ratio))),
-            ModelStep::Report { lag: 0 },
-            ModelStep::Pods(PodChange::Admit),
-            ModelStep::Machine(machine),
-            SYNC,
-            ModelStep::Forge(forged),
-            SYNC,
-            ModelStep::Forge(Forgery::Written),
-            last,
-        ],
         quiet: Quiet::UNHEARD,
     };
     run.check().unwrap();

@@ -154,3 +154,26 @@ fn a_word_of_the_kubelet_that_is_what_was_made_is_not_heard(
     };
     run.check().unwrap();
 }
+
+/// As above, but nobody has heard of the capacity before: it tells that the word is raw.
+#[test]
+fn a_word_of_the_kubelet_that_is_what_was_made_is_heard_with_its_capacity() {
+    let outage = |is_over| ModelStep::Outage { replica: 0, is_over };
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Annotate(Annotation::Ratio(Some(1))),
+            ModelStep::Others(Others::Device),
+            ModelStep::RawBecomesStored,
+            ModelStep::Annotate(Annotation::Ratio(Some(2))),
+            ModelStep::Others(Others::Device),
+            outage(false),
+            ModelStep::Sync { lag: 1 },
+            outage(true),
+            ModelStep::Annotate(Annotation::Ratio(Some(1))),
+            PROBLEM,
+            ModelStep::Sync { lag: 1 },
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}

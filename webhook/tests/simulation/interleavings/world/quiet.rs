@@ -103,7 +103,7 @@ impl ModelWorld {
 
     /// True if a kubelet told of another capacity while nobody answered. What it told of raw can then be the very value
     /// that was made of the one before, and only its next write, at the latest its report, tells the two apart.
-    fn has_missed_news(&self) -> bool {
+    pub(super) fn has_missed_news(&self) -> bool {
         marker_of(self.stored()).is_some_and(|marker| {
             marker["from"]["cpu"]["capacity"] != self.stored()["status"]["capacity"]["cpu"]
         })

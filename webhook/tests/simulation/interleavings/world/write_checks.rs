@@ -46,7 +46,7 @@ impl ModelWorld {
             let raw = self.oracle.truths(resource).first().copied().unwrap_or_default();
             // Or while a forged marker vouched for it, and the one that is there now does not.
             let is_unvouched =
-                self.oracle.was_forged(resource) && written_by_marker(old, resource) < Some(was);
+                self.oracle.was_forged(resource) && written_by_marker(old, resource) < Some(admitted);
             let is_most =
                 (self.oracle.was_shown(resource, was) || is_unvouched) && is >= oracle::times(raw, highest);
             if was >= admitted && is < admitted && !is_most && !self.oracle.believes(resource) {

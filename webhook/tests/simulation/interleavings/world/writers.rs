@@ -115,9 +115,10 @@ impl ModelWorld {
             if is_said && allocatable(&node, resource) == raw {
                 self.claim(&node, resource, raw);
             }
-            // A word that is what we wrote already is one that nobody hears.
+            // A word that is what we wrote already is one that nobody hears, unless the capacity tells.
             let is_heard = allocatable(self.stored(), resource) != raw
-                || written_by_marker(self.stored(), resource) != Some(raw);
+                || written_by_marker(self.stored(), resource) != Some(raw)
+                || self.has_missed_news();
             if resource == Resource::Cpu
                 && is_heard
                 && seen["status"]["allocatable"]["cpu"] != text(resource, raw).as_str()

@@ -79,6 +79,7 @@ impl ModelWorld {
         self.oracle.believe(&said);
         self.oracle.recorded(recorded_in(&old));
         let is_kubelet = user == KUBELET;
+        let sent = PerResource::from_fn(|resource| allocatable(&node, resource));
         let mut node = if is_kubelet && self.has_floor {
             floor::after(&old, node)
         } else {
@@ -89,7 +90,8 @@ impl ModelWorld {
         if is_kubelet && !replica.is_up {
             // What the floor policy has kept to itself nobody hears before the kubelet speaks again.
             for resource in Resource::ALL {
-                let is_kept = allocatable(&node, resource) == allocatable(&old, resource);
+                let stored = allocatable(&old, resource);
+                let is_kept = *sent.get(resource) != stored && allocatable(&node, resource) == stored;
                 if let [_, Some(stored)] = *said.get(resource)
                     && is_kept
                 {
