@@ -10,11 +10,11 @@ use prost::Message;
 use tonic::codec::BufferSettings;
 use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
-/// What a buffer for sending begins with, and grows by at least.
-const SENDING: usize = 512;
+/// What a buffer for sending begins with, in bytes, and grows by at least.
+const SEND_BUFFER: usize = 512;
 /// The same of a buffer for receiving. It makes room for a message that has arrived already, and doubles: with this it never grows for
 /// a report of some 35 pods.
-const RECEIVING: usize = 4 << 10;
+const RECEIVE_BUFFER: usize = 4 << 10;
 /// From how much on several messages are sent without waiting for more; as gRPC has it by default.
 const SENT_FROM: usize = 32 << 10;
 
@@ -39,10 +39,10 @@ where
     type Encoder = ProstEncoder<T>;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstCodec::<T, U>::raw_encoder(BufferSettings::new(SENDING, SENT_FROM))
+        ProstCodec::<T, U>::raw_encoder(BufferSettings::new(SEND_BUFFER, SENT_FROM))
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        ProstCodec::<T, U>::raw_decoder(BufferSettings::new(RECEIVING, SENT_FROM))
+        ProstCodec::<T, U>::raw_decoder(BufferSettings::new(RECEIVE_BUFFER, SENT_FROM))
     }
 }

@@ -1,6 +1,6 @@
 //! Finds make, or installs it: the C library that gives the webhook its memory is built with it.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::debian::{self, Package};
 use crate::workspace;
@@ -18,5 +18,5 @@ pub fn ensure() -> Result<()> {
     if workspace::on_path(MAKE.name).is_some() {
         return Ok(());
     }
-    debian::ensure(&[MAKE])
+    debian::ensure(&[MAKE]).context("jemalloc, from which the webhook has its memory, is built with make")
 }
