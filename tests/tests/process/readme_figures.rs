@@ -22,8 +22,7 @@ const REACTION: &str = "2026-11-22-brake-reaction-calm";
 const STOPPED: &str = "2026-11-27-a-stopped-primary-on-a-calm-machine";
 const WAKE_UPS: &str = "2026-11-24-wake-ups-on-need";
 const MEMORY: &str = "2026-11-27-memory-of-the-agent";
-const FLEET: &str = "2026-11-23-fleet-on-a-quiet-machine";
-const NO_HUGE_PAGES: &str = "2026-11-27-fleet-without-huge-pages";
+const FLEET: &str = "2026-11-28-memory-of-a-fleet-with-jemalloc";
 
 const fn origin(
     figure: &'static str,
@@ -78,10 +77,10 @@ static FIGURES: &[Origin] = &[
     origin("10.59 MiB", MEMORY, "| resident with 500 pods", "10.59"),
     origin("100 pods", MEMORY, "| resident with 100 pods", "100 pods"),
     origin("with 500", MEMORY, "| resident with 500 pods", "with 500"),
-    origin("0.35 cores", FLEET, "| quiet | CPU |", "0.35 cores"),
-    origin("0.5 was", FLEET, "| quiet | CPU |", "| 0.5 |"),
-    origin("383 MiB", NO_HUGE_PAGES, "| auto for all |", "| 383 |"),
-    origin("300 MiB", FLEET, "| | resident | 525 MiB |", "300 MiB"),
+    origin("0.23 cores", FLEET, "| CPU when quiet |", "0.23 cores"),
+    origin("0.5 was", FLEET, "| CPU when quiet |", "| 0.5 |"),
+    origin("296 MiB", FLEET, "| replica, largest", "296 MiB"),
+    origin("300 MiB", FLEET, "| replica, largest", "300 MiB"),
 ];
 
 /// Numbers of the table that nobody measured: the size of the fleet is the question.
