@@ -77,7 +77,7 @@ fn prepare(items: &[Item], programs: &[&str]) -> Result<()> {
 
 impl Command {
     fn run(self) -> Result<ExitCode> {
-        // All but one build the webhook.
+        // All others build the webhook, now or as what they prepare.
         if !matches!(self, Self::Deny) {
             setup::make::ensure()?;
         }

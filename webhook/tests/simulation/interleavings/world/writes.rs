@@ -90,10 +90,10 @@ impl ModelWorld {
         if is_kubelet && !replica.is_up {
             // What the floor policy has kept to itself nobody hears before the kubelet speaks again.
             for resource in Resource::ALL {
-                let stored = allocatable(&old, resource);
-                let is_kept = *sent.get(resource) != stored && allocatable(&node, resource) == stored;
+                let is_kept =
+                    |stored| *sent.get(resource) != stored && allocatable(&node, resource) == stored;
                 if let [_, Some(stored)] = *said.get(resource)
-                    && is_kept
+                    && is_kept(stored)
                 {
                     self.oracle.counts_as_told(resource, stored);
                 }
