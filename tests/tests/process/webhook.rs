@@ -108,6 +108,24 @@ async fn without_an_api_server_it_answers_and_is_not_ready() {
     );
 }
 
+/// Asked for at its end, the allocator tells the settings that it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn its_allocator_has_the_settings_that_the_workspace_builds_in() {
+    let output = Command::new(programs().await.webhook)
+        .arg("--version")
+        .env("_RJEM_MALLOC_CONF", "stats_print:true")
+        .output()
+        .expect("run it");
+    let told = String::from_utf8_lossy(&output.stderr);
+    for setting in [
+        "opt.narenas: 2",
+        "opt.dirty_decay_ms: 1000 ",
+        "opt.muzzy_decay_ms: 0 ",
+    ] {
+        assert!(told.contains(setting), "no {setting:?} in {told}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_malformed_review_is_refused_with_a_reason_and_the_connection_survives() {
     let folder = tempfile::tempdir().expect("folder");

@@ -54,8 +54,8 @@ pub(super) fn records(
 /// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
 /// while none has come yet, and where the annotation itself is all that says so and less is in force: an agent that comes
 /// back goes on from there. One that cannot be read may be a later version's and stays, too. In `static` it tells replicas
-/// without the agent which CPUs pods hold for themselves. Once there, it stays when pods hold none any more: a replica that
-/// last heard of some would write them again.
+/// without the agent which CPUs pods hold for themselves. Once there, it stays when pods hold none any more, and a nudge that says
+/// so comes there: a replica that last heard of some would write them again.
 fn hint_annotation(
     write: &Write<'_>,
     basis: &Basis<'_>,
@@ -71,7 +71,7 @@ fn hint_annotation(
         Mode::Off => Some((names::HINT, None)),
         Mode::Static => {
             let is_stored = write.old.annotations.note_of(write.uid).is_some();
-            let is_needed = |found: &&EffectiveHint| found.note.excl > 0 || is_stored;
+            let is_needed = |found: &&EffectiveHint| found.note.excl > 0 || is_stored || found.is_record_due;
             let needed = basis.hint.filter(|_| given.is_managed).filter(is_needed);
             Some((names::HINT, needed.map(written)))
         }

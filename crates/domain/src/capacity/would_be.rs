@@ -87,7 +87,7 @@ mod tests {
             step: PerResource::from_fn(|_| Cents(5)),
             caution: None,
             changes_in: None,
-            is_renewal_due: false,
+            is_record_due: false,
         }
     }
 

@@ -87,8 +87,9 @@ pub struct EffectiveHint {
     pub caution: Option<NoRaiseReason>,
     /// Time until it counts for less, or may raise, without any news.
     pub changes_in: Option<Duration>,
-    /// True if the Node's annotation must be renewed: replicas that have nothing else would soon stop holding it.
-    pub is_renewal_due: bool,
+    /// True if the Node's annotation must be written: replicas that have nothing else would soon stop holding it, or the one that
+    /// answers would go back to an earlier report of its own, by which pods hold other CPUs.
+    pub is_record_due: bool,
 }
 
 /// A query for the hint of a node, for one write.
@@ -147,7 +148,7 @@ impl EffectiveHint {
             step: PerResource::from_fn(|_| Cents(u32::MAX)),
             caution: None,
             changes_in: None,
-            is_renewal_due: false,
+            is_record_due: false,
         }
     }
 

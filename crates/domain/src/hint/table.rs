@@ -149,8 +149,10 @@ impl Table {
             Some(found) if found.origin == Origin::Stream && found.note.is_after(nudged) == Some(true) => {
                 Some(found.raised_by(nudged, stored))
             }
-            Some(_) | None => Some(EffectiveHint {
+            found => Some(EffectiveHint {
                 origin: Origin::Nudge,
+                is_record_due: found
+                    .is_some_and(|own| own.origin == Origin::Stream && own.note.excl != nudged.excl),
                 ..EffectiveHint::new(nudged.clone(), Freshness::Fresh)
             }),
         }
@@ -248,12 +250,12 @@ impl Table {
         let renews_in = seen
             .filter(|_| stored.is_some_and(|stored| note.is_after(stored) != Some(false)))
             .map(|seen| RENEW.saturating_sub(now.saturating_sub(seen.since)));
-        let is_renewal_due = freshness == Freshness::Fresh && renews_in.is_some_and(|left| left.is_zero());
+        let is_record_due = freshness == Freshness::Fresh && renews_in.is_some_and(|left| left.is_zero());
         let changes = left.into_iter().chain(rises_in).chain(renews_in);
         Some(EffectiveHint {
             step: PerResource::from_fn(|resource| freshness::step(moved(resource), frame)),
             changes_in: changes.filter(|left| !left.is_zero()).min(),
-            is_renewal_due,
+            is_record_due,
             ..EffectiveHint::new(note, freshness)
         })
     }

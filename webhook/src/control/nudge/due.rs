@@ -70,7 +70,7 @@ pub(in crate::control) fn due_of(
         .iter()
         .find_map(|(key, value)| value.as_ref().filter(|_| *key == names::HINT));
     let stored = node.note();
-    let is_news = found.is_renewal_due
+    let is_news = found.is_record_due
         || is_braked_anew(&found.note, stored)
         || found.note.quarantine != stored.and_then(|stored| stored.quarantine.clone());
     if direction.is_none() && recorded.is_some() && is_news {

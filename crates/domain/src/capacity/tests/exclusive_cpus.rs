@@ -1,6 +1,7 @@
 //! Tests of exclusive CPUs: they are counted once, whatever the mode.
 
 use super::*;
+use crate::hint::Origin;
 
 fn holding(cents: u32, exclusive: u64) -> EffectiveHint {
     let mut hint = found(cents, Freshness::Fresh);
@@ -58,6 +59,21 @@ fn where_there_are_none_static_writes_no_hint() {
     let unmanaged = state("4", "8Gi");
     let (_, after) = cpu(&policy(STATIC), &holding(150, 2000), &unmanaged);
     assert_eq!(after, unmanaged);
+}
+
+/// The replica that answers last heard of some, and would count them again.
+#[test]
+fn where_a_nudge_says_that_there_are_none_any_more_static_records_it() {
+    let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
+    let nudged = EffectiveHint {
+        origin: Origin::Nudge,
+        is_record_due: true,
+        ..holding(150, 0)
+    };
+    let (result, node) = cpu(&policy(STATIC), &nudged, &node);
+    assert_eq!(result, Some(5000));
+    let note = node.annotations.hint.as_ref().unwrap().value().unwrap();
+    assert_eq!(note.excl, 0);
 }
 
 #[test]

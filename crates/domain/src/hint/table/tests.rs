@@ -4,7 +4,10 @@
 use rstest::rstest;
 
 use super::*;
-use crate::{annotation::Annotation, hint::tests::hint};
+use crate::{
+    annotation::Annotation,
+    hint::{PodTrust, tests::hint},
+};
 
 const fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -441,6 +444,36 @@ fn a_nudge_is_followed_by_replicas_that_know_no_better() {
     assert_eq!(nudged(&mut behind, &stored, &lowering, 1).note.cpu.published, 100);
 }
 
+/// By its own report the replica would count other CPUs again at the next write, unless the nudge's are on record.
+#[rstest]
+#[case::none_known(None, false)]
+#[case::the_same(Some(0), false)]
+#[case::others(Some(1_000), true)]
+fn a_nudge_with_other_exclusive_cpus_than_reported_must_be_recorded(
+    #[case] reported_before: Option<u64>,
+    #[case] expected: bool,
+) {
+    let mut table = Table::default();
+    if let Some(exclusive_cpus_milli) = reported_before {
+        let pod = PodTrust {
+            uid: "p1".to_owned(),
+            cpu_ppm: 0,
+            memory_ppm: 0,
+            exclusive_cpus_milli,
+        };
+        let trust = vec![pod];
+        table.insert(
+            NodeHint {
+                trust,
+                ..reported(5, 128)
+            },
+            at(0),
+        );
+    }
+    let found = nudged(&mut table, &note("b1", 4, 110), &note("b1", 6, 115), 1);
+    assert_eq!((found.origin, found.is_record_due), (Origin::Nudge, expected));
+}
+
 #[test]
 fn a_nudge_that_is_outdated_only_says_that_a_step_is_due() {
     let mut table = Table::default();
@@ -463,7 +496,7 @@ fn an_annotation_that_others_will_cease_to_believe_is_renewed() {
         table.insert(reported(seq, 128), at(seconds));
         found(&mut table, 1, Some(&stored), seconds)
             .unwrap()
-            .is_renewal_due
+            .is_record_due
     };
     assert!(!is_due(0, 5) && !is_due(449, 30) && is_due(450, 31));
 }

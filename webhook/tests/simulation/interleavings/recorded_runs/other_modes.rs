@@ -36,6 +36,31 @@ fn a_nudge_by_a_hint_that_holds_nothing_lets_no_replica_keep_its_ratio() {
     run.check().unwrap();
 }
 
+/// The replica that answers heard of CPUs that a pod held for itself, and the one that nudges that there are none any more. Where
+/// people's ratio is applied, that is recorded: the former would count those CPUs again.
+#[test]
+fn a_nudge_by_a_ratio_of_people_tells_that_no_cpus_are_held_any_more() {
+    let report = |replica, exclusive| ModelStep::Hint {
+        cents: 0,
+        replica,
+        is_of_old_life: false,
+        exclusive,
+    };
+    let run = ModelRun {
+        steps: vec![
+            ModelStep::Pods(PodChange::Bind(5)),
+            ModelStep::Pods(PodChange::Admit),
+            report(None, 1),
+            ModelStep::Annotate(Annotation::Ratio(Some(0))),
+            report(Some(1), 0),
+            ModelStep::Hear(1),
+            ModelStep::Nudge(1),
+        ],
+        quiet: Quiet::UNHEARD,
+    };
+    run.check().unwrap();
+}
+
 /// A pod holds CPUs for itself, which by a ratio of people's is news. The mode changes to one that asks hints; a nudge by the mode
 /// before says no more than its hint counts for, and a second one on the same ground changes nothing.
 #[rstest]
