@@ -14,6 +14,7 @@ mod agent;
 mod check;
 mod deferred;
 mod node_and_pods;
+mod recorded;
 mod replica;
 mod world;
 mod write;

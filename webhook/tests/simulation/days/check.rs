@@ -48,8 +48,8 @@ impl SimulatedWorld {
         let all_hear = self
             .replicas
             .iter()
-            .zip(self.streams)
-            .all(|(replica, is_open)| !replica.is_deaf() && is_open);
+            .zip(self.informed)
+            .all(|(replica, is_informed)| !replica.is_deaf() && is_informed);
         if !is_fresh || !all_hear {
             return Ok(());
         }

@@ -53,6 +53,8 @@ pub(super) struct SimulatedWorld {
     pub(super) route: usize,
     /// The last report, and when it came.
     pub(super) reported: Option<(NodeHint, u64)>,
+    /// The replicas that have received the last report and still have it.
+    pub(super) informed: [bool; 2],
 }
 
 impl SimulatedWorld {
@@ -104,6 +106,7 @@ impl SimulatedWorld {
             streams: [true, true],
             route: 0,
             reported: None,
+            informed: [false, false],
         }
     }
 
@@ -136,6 +139,7 @@ impl SimulatedWorld {
             DayStep::Stream { replica, is_open } => {
                 if self.streams[replica] && !is_open {
                     self.replicas[replica].leave();
+                    self.informed[replica] = false;
                 }
                 self.streams[replica] = is_open;
             }
@@ -367,5 +371,6 @@ impl SimulatedWorld {
             });
         }
         self.reported = primary.map(|_| (hint, self.now));
+        self.informed = open;
     }
 }

@@ -24,6 +24,7 @@ impl SimulatedWorld {
             .collect();
         self.replicas[replica] = SimulatedReplica::new(&self.run, &self.stored, bound);
         self.started[replica] = self.now;
+        self.informed[replica] = false;
     }
 
     /// True while one replica takes what the Node says for older than the other does: nobody reports, and a replica that
