@@ -58,8 +58,8 @@ pub fn ensure() -> Result<()> {
     if llvm == LLVM_PREFIX {
         debian::ensure(&PACKAGES).with_context(|| {
             format!(
-                "bpf-linker {VERSION} needs the development files of LLVM {LLVM}: use a Debian that has them (12 does), \
-                 or apt.llvm.org, or `cargo binstall bpf-linker`"
+                "bpf-linker {VERSION} needs the development files of LLVM {LLVM}: use a Debian that has them (12 with its \
+                 security updates does), or apt.llvm.org, or `cargo binstall bpf-linker`"
             )
         })?;
     }

@@ -20,6 +20,7 @@ use crate::{
     launch,
     mutants::{self, Counts},
     setup::{self, Item},
+    terminal::print,
     workspace,
 };
 
@@ -166,8 +167,10 @@ pub(in crate::suite) fn names() -> PossibleValuesParser {
     PARTS.iter().map(|part| part.name).into()
 }
 
-/// A model test of the webhook with so many runs of a new series, optimised. A failure tells the series.
+/// A model test of the webhook with so many runs of a new series, optimised. The start of the series is printed, so that it can be run again.
 fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
+    let seed = seed()?;
+    print(format!("HEADROOM_SEED={seed}"));
     let mut cargo = workspace::cargo();
     cargo
         .args([
@@ -180,7 +183,7 @@ fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
             name,
         ])
         .env(variable, runs)
-        .env("HEADROOM_SEED", seed()?.to_string());
+        .env("HEADROOM_SEED", seed.to_string());
     Ok(run::counted(&mut cargo)?.tally)
 }
 
