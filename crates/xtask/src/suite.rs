@@ -103,6 +103,7 @@ impl Kind {
                 Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
                 Item::Kubelet,
                 Item::Prometheus,
+                Item::Curl,
             ],
         }
     }
@@ -113,9 +114,10 @@ impl Kind {
             return Some("only root may load kernel programs".to_owned());
         }
         // Without its kernel programs the agent still is a process, without kubelet code there are nodes, and few tests ask
-        // Prometheus.
-        let can_do_without =
-            |item: &Item| self == Self::Process || matches!(item, Item::Kubelet | Item::Prometheus);
+        // Prometheus or use curl.
+        let can_do_without = |item: &Item| {
+            self == Self::Process || matches!(item, Item::Kubelet | Item::Prometheus | Item::Curl)
+        };
         let needed = self.items();
         let missing = ready
             .obstacles
