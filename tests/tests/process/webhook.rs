@@ -118,7 +118,7 @@ async fn its_allocator_has_the_settings_that_the_workspace_builds_in() {
         .expect("run it");
     let told = String::from_utf8_lossy(&output.stderr);
     for setting in [
-        "opt.narenas: 2",
+        "opt.narenas: 2\n",
         "opt.dirty_decay_ms: 1000 ",
         "opt.muzzy_decay_ms: 0 ",
     ] {

@@ -54,8 +54,8 @@ pub(super) fn records(
 /// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
 /// while none has come yet, and where the annotation itself is all that says so and less is in force: an agent that comes
 /// back goes on from there. One that cannot be read may be a later version's and stays, too. In `static` it tells replicas
-/// without the agent which CPUs pods hold for themselves. Once there, it stays when pods hold none any more, and a nudge that says
-/// so comes there: a replica that last heard of some would write them again.
+/// without the agent which CPUs pods hold for themselves. Once there, it stays when pods hold none any more: a replica that
+/// last heard of some would write them again. A nudge that says so is recorded too where the replica's own report says otherwise.
 fn hint_annotation(
     write: &Write<'_>,
     basis: &Basis<'_>,

@@ -5,14 +5,15 @@ use anyhow::Result;
 use super::debian::{self, Package};
 use crate::workspace;
 
-const CURL: Package = Package {
+/// It, as Debian calls it.
+pub const PACKAGE: Package = Package {
     name: "curl",
     why: "asks the agent for its status page, as the demo shows",
 };
 
 /// Where it is, or `None` if it must be got.
 pub fn find() -> Option<String> {
-    Some(workspace::on_path(CURL.name)?.display().to_string())
+    Some(workspace::on_path(PACKAGE.name)?.display().to_string())
 }
 
 /// Installs it.
@@ -20,5 +21,5 @@ pub fn find() -> Option<String> {
 /// # Errors
 /// As [`debian::ensure`].
 pub fn ensure() -> Result<()> {
-    debian::ensure(&[CURL])
+    debian::ensure(&[PACKAGE])
 }

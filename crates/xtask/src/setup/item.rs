@@ -108,7 +108,7 @@ impl Item {
             Self::Kubelet => "keeps their nodes as a real node is kept",
             Self::Emulator => "runs the kernel tests on other kernels",
             Self::Prometheus => "tests make advice of what a real server remembers",
-            Self::Curl => "asks the agent for its status page, as the demo shows",
+            Self::Curl => curl::PACKAGE.why,
             Self::CargoDeny => "checks licences, bans and sources of the dependency tree",
             Self::CargoMutants => "changes the rules in small ways and checks that a test fails",
             Self::CargoFuzz => "looks for inputs that break what reads them",

@@ -53,7 +53,7 @@ pub(super) struct SimulatedWorld {
     pub(super) route: usize,
     /// The last report, and when it came.
     pub(super) reported: Option<(NodeHint, u64)>,
-    /// The replicas that have received the last report and still have it.
+    /// The replicas that received the last report over a stream that has stayed open since.
     pub(super) informed: [bool; 2],
 }
 

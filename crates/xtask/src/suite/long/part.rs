@@ -167,7 +167,8 @@ pub(in crate::suite) fn names() -> PossibleValuesParser {
     PARTS.iter().map(|part| part.name).into()
 }
 
-/// A model test of the webhook with so many runs of a new series, optimised. The start of the series is printed, so that it can be run again.
+/// A model test of the webhook with so many runs of a new series, optimised. The start of the series is printed, so
+/// that it can be run again.
 fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
     let seed = seed()?;
     print(format!("HEADROOM_SEED={seed}"));
