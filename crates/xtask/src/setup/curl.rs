@@ -5,8 +5,8 @@ use anyhow::Result;
 use super::debian::{self, Package};
 use crate::workspace;
 
-/// It, as Debian calls it.
-pub const PACKAGE: Package = Package {
+/// Debian's package of it.
+pub(super) const PACKAGE: Package = Package {
     name: "curl",
     why: "asks the agent for its status page, as the demo shows",
 };
