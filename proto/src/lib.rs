@@ -1,5 +1,6 @@
 //! The generated `headroom.v1alpha1` wire contract, and its validating conversions to the types of `domain`.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod codec;
 mod convert;

@@ -11,6 +11,7 @@
 //! The conversion at each boundary checks a value once and narrows its type. The agent runs [`estimate`], the webhook
 //! runs [`capacity`]; both use the same types for the data that travels between them.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod amounts;
 pub mod annotation;

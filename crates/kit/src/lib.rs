@@ -43,6 +43,7 @@
 //! }
 //! ```
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod admin;
 pub mod args;

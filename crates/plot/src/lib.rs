@@ -11,6 +11,7 @@
 //! assert!(page.finish().contains("<svg"));
 //! ```
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod axis;
 mod bars;

@@ -15,6 +15,7 @@
 //! Where a rule differs from Koordinator's in what somebody may depend on, a [`switch::Switch`] brings the old behaviour
 //! back. Each is declared beside its rule, and [`SWITCHES`] lists them.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod binding;
 pub mod change;
