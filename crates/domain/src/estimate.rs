@@ -15,13 +15,12 @@ mod frame_renumbering;
 mod history;
 mod low_ring;
 mod margin_calibrator;
+mod percentile;
 mod pods;
 mod publish;
-mod reason;
 mod result;
 mod snapshot;
 mod target;
-mod timing;
 mod visibility;
 
 use std::{
@@ -38,13 +37,12 @@ pub use self::{
     margin_calibrator::{
         LARGEST_ACCUMULATOR_PPM, LARGEST_MARGIN_PPM, MARGIN_PPM, MarginCalibrator, UNCALIBRATED_PPM,
     },
+    percentile::nearest_rank_p99,
     pods::{MOST_TRACKED, Pods, Trust},
-    publish::{Publication, STEP},
-    reason::{Reason, Stage},
+    publish::Publication,
     result::{Estimate, confidence_ppm},
     snapshot::{Boot, Lapse, ResumeError, Snapshot},
     target::{Inputs, Slack, Target, floor_cents, slack, target},
-    timing::{FRAME_SECONDS, FRAMES_A_DAY, FRAMES_AN_HOUR, Profile, Rise, Timing, nearest_rank_p99},
     visibility::Visibility,
 };
 use crate::{
@@ -52,6 +50,10 @@ use crate::{
     policy::Bounds,
     ratio::Cents,
     resource::{PerResource, Resource},
+};
+pub use crate::{
+    hint::{Reason, Stage},
+    timing::{FRAME_SECONDS, FRAMES_A_DAY, FRAMES_AN_HOUR, Profile, Rise, STEP, Timing},
 };
 
 /// The least margin on the predicted peak on the word of procfs alone, in ppm. See docs/estimator.md#what-survives-a-restart.

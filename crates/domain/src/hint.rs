@@ -4,6 +4,7 @@ mod capacity_tolerance;
 mod freshness;
 mod history_origin;
 mod note;
+mod reason;
 mod report_check;
 mod table;
 
@@ -13,10 +14,11 @@ pub use capacity_tolerance::{CAPACITY_TOLERANCE, differs as capacity_differs};
 pub use freshness::{EffectiveHint, Freshness, HintQuery, Machine, NoRaiseReason, Origin};
 pub use history_origin::{Beginning, Past};
 pub use note::{Note, NoteError, NoteResource};
+pub use reason::{Reason, Stage};
 pub use report_check::{ByKubelet, Contradiction, ReportCheck};
 pub use table::{ReportVerdict, Table};
 
-use crate::{estimate::Profile, ratio::Cents, resource::PerResource};
+use crate::{ratio::Cents, resource::PerResource, timing::Profile};
 
 /// How much an agent can see. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,7 +121,7 @@ pub struct ResourceHint {
     pub calibration: Option<Calibration>,
     /// The brake in force.
     pub brake: Brake,
-    /// Codes of [`Reason`](crate::estimate::Reason), most important first; a newer agent can have others.
+    /// Codes of [`Reason`], most important first; a newer agent can have others.
     pub reasons: Vec<String>,
 }
 

@@ -29,3 +29,4 @@ pub mod quantity;
 pub mod ratio;
 pub mod resource;
 pub mod selector;
+pub mod timing;

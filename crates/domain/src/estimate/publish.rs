@@ -3,14 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Rise;
 use crate::{
     hint::{Brake, Progress},
     ratio::Cents,
+    timing::{Rise, STEP},
 };
-
-/// The largest rise per frame, in cents.
-pub const STEP: u32 = 5;
 
 /// The publication state of one resource. See docs/estimator.md#publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::{Contradiction, Note};
 use crate::{
     annotation::Annotation,
-    estimate::STEP,
     ratio::Cents,
     resource::{PerResource, Resource},
+    timing::STEP,
 };
 
 /// Up to this age the report of a live stream is fresh: an agent reports every 15 s, so three may be lost.

@@ -4,11 +4,11 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentMode, Brake, Contradiction, NodeHint};
+use super::{AgentMode, Brake, Contradiction, NodeHint, Reason};
 use crate::{
-    estimate::{Profile, Reason},
     ratio::Cents,
     resource::{PerResource, Resource},
+    timing::Profile,
 };
 
 /// The layout version that is written and read.

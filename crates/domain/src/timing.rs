@@ -11,6 +11,9 @@ pub const FRAMES_AN_HOUR: u32 = 3600 / FRAME_SECONDS;
 /// Frames of production in a day, which is what is remembered of a node.
 pub const FRAMES_A_DAY: u32 = 24 * FRAMES_AN_HOUR;
 
+/// Largest rise of a published ratio per frame, in cents.
+pub const STEP: u32 = 5;
+
 /// Which timing is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Profile {
@@ -165,28 +168,9 @@ impl Timing {
     }
 }
 
-/// Nearest-rank 99th percentile: element number ceil(0.99 n) of the sorted samples, counted from 1; 0 if empty.
-pub fn nearest_rank_p99(samples: &[u64]) -> u64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    let rank = (sorted.len() * 99).div_ceil(100);
-    rank.checked_sub(1)
-        .and_then(|index| sorted.get(index))
-        .copied()
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_p99_is_by_nearest_rank() {
-        let samples: Vec<u64> = (1..=300).rev().collect();
-        assert_eq!(nearest_rank_p99(&samples), 297);
-        assert_eq!(nearest_rank_p99(&[7, 3, 9, 1]), 9);
-        assert_eq!(nearest_rank_p99(&[]), 0);
-    }
 
     #[test]
     fn frames_are_five_minutes_or_one_second() {
