@@ -20,7 +20,7 @@ static CFG: Array<Config> = Array::with_max_entries(1, 0);
 #[map]
 static CPU: PerCpuArray<CpuRing> = PerCpuArray::with_max_entries(1, 0);
 /// An array and no hash: its look-up is inlined and takes no lock. With a hash and probe reads a switch costs 774 ns more,
-/// with ours 158 (docs/journal/2026-11-24-wake-ups-on-need.md). Two tasks of one cell lose samples; none is ever wrong.
+/// with ours 158 (docs/journal/agent-overhead.md). Two tasks of one cell lose samples; none is ever wrong.
 #[map]
 static ENQ: Array<u64> = Array::with_max_entries(ENQ_CAPACITY, 0);
 #[map]

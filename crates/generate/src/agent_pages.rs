@@ -16,8 +16,8 @@ pub(super) fn signals() -> Result<String> {
         read). Where both hooks and files are named, the files alone serve where there are no kernel programs, in ticks. One that\n\
         is `ok` from a part of its files says what is missing.\n\n\
         Costs were measured on virtual machines with 2 CPUs (Linux 6.18 under KVM): those of hooks by the kernel's own count of\n\
-        their runs, less that of an empty program, on two processors ([Intel](../journal/2026-11-22-agent-overhead-again.md),\n\
-        [AMD](../journal/2026-11-22-agent-overhead.md)), those of files on the latter as CPU time of opening, reading and closing\n\
+        their runs, less that of an empty program, on two processors, Intel and AMD\n\
+        ([journal](../journal/agent-overhead.md)), those of files on the latter as CPU time of opening, reading and closing\n\
         one by an interpreter, which is an upper bound. Signals of the same file or hook share its cost.\n\n\
         | signal | what it is | unit | source | oldest kernel | measured cost | without it | metric |\n\
         |---|---|---|---|---|---|---|---|\n"

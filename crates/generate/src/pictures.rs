@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use xtask::workspace;
 
 /// The entry that has the demo's last screen.
-const DEMO: &str = "docs/journal/2026-11-27-demo-screen.md";
+const DEMO: &str = "docs/journal/demo-and-set-up.md";
 /// What the block with the screen begins with.
 const BLOCK: &str = "```text\n";
 

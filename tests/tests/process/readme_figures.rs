@@ -17,12 +17,12 @@ struct Origin {
     recorded: &'static str,
 }
 
-const TRACES: &str = "2026-11-22-estimator-traces";
-const REACTION: &str = "2026-11-22-brake-reaction-calm";
-const STOPPED: &str = "2026-11-27-a-stopped-primary-on-a-calm-machine";
-const WAKE_UPS: &str = "2026-11-24-wake-ups-on-need";
-const MEMORY: &str = "2026-11-27-memory-of-the-agent";
-const FLEET: &str = "2026-11-28-memory-of-a-fleet-with-jemalloc";
+const TRACES: &str = "estimator-simulation";
+const REACTION: &str = "brake-reaction";
+const STOPPED: &str = "brake-reaction";
+const WAKE_UPS: &str = "agent-overhead";
+const MEMORY: &str = "agent-memory-and-weight";
+const FLEET: &str = "fleet-memory-and-cpu";
 
 const fn origin(
     figure: &'static str,
@@ -45,7 +45,7 @@ static FIGURES: &[Origin] = &[
     origin("3.14 %", TRACES, "| **ours** |", "3.14 %"),
     origin("3.05 %", TRACES, "| raw |", "3.05 %"),
     origin("5.01 %", TRACES, "| Koordinator-style peak |", "5.01 %"),
-    origin("10.87 s", REACTION, "| start of 32 spinning tasks", "**10.87 s**"),
+    origin("11.06 s", REACTION, "| start of 32 spinning tasks", "**11.06 s**"),
     origin(
         "12.5 s",
         REACTION,
@@ -73,8 +73,8 @@ static FIGURES: &[Origin] = &[
         "| CPU at 100,000 switches/s",
         "100,000 switches/s",
     ),
-    origin("9.96 MiB", MEMORY, "| resident with 100 pods", "9.96"),
-    origin("10.59 MiB", MEMORY, "| resident with 500 pods", "10.59"),
+    origin("10.48 MiB", MEMORY, "| resident with 100 pods", "10.48"),
+    origin("10.54 MiB", MEMORY, "| resident with 500 pods", "10.54"),
     origin("100 pods", MEMORY, "| resident with 100 pods", "100 pods"),
     origin("with 500", MEMORY, "| resident with 500 pods", "with 500"),
     origin("0.23 cores", FLEET, "| CPU when quiet |", "0.23 cores"),

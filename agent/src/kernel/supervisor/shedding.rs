@@ -68,7 +68,7 @@ pub(super) struct Shedder {
 
 impl Limits {
     /// Switches a second on one CPU above which it is hot, whatever the timing. A wake-up program costs 60 to 80 ns to enter
-    /// (docs/journal/2026-11-22-agent-overhead.md): at this rate half a percent of the CPU.
+    /// (docs/journal/agent-overhead.md): at this rate half a percent of the CPU.
     pub const HOT_SWITCHES: u64 = 70_000;
 
     /// [`Self::HOT_SWITCHES`] as it stands in sentences: `70,000`.
