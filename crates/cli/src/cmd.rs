@@ -5,6 +5,7 @@
 mod advise;
 mod agent;
 mod check;
+mod command_line;
 mod completions;
 mod config;
 mod explain;
@@ -21,6 +22,7 @@ use std::io::Write;
 
 use clap::Subcommand;
 
+pub use self::command_line::Args;
 use crate::{
     args::{ConnectArgs, Format, OutputFormat},
     error::Error,

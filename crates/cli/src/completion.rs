@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, Command, CommandFactory as _, Parser as _, ValueHint};
 use tokio::time::timeout;
 
-use crate::{args::Args, connect};
+use crate::{cmd::Args, connect};
 
 /// The name under which this program completes: kubectl's own for plugins.
 pub const PROGRAM: &str = "kubectl_complete-headroom";

@@ -6,9 +6,7 @@ use headroom_domain::installation::{ConfigMapName, Namespace};
 use headroom_proto::WireError;
 use tonic::Code;
 
-use crate::{
-    advise, args::Address, cause::innermost, pod::PodError, quota::QuotaError, rights::Right, slo::SloError,
-};
+use crate::{cause::innermost, rights::Right};
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +124,7 @@ pub enum Error {
     )]
     Connect {
         /// Where.
-        addr: Address,
+        addr: String,
         /// The innermost reason; what the transport wraps around it says nothing more.
         reason: String,
     },
@@ -244,18 +242,9 @@ pub enum Error {
         /// What the parser found.
         reason: String,
     },
-    /// No advice can be made of the past.
+    /// Error of one area of commands: `AdviceError`, `SloError`, `PodError` or `QuotaError`.
     #[error(transparent)]
-    Advise(#[from] advise::AdviceError),
-    /// A question about Koordinator's ConfigMap has no answer.
-    #[error(transparent)]
-    Slo(#[from] SloError),
-    /// A question about a pod has no answer.
-    #[error(transparent)]
-    Pod(#[from] PodError),
-    /// A question about quotas has no answer.
-    #[error(transparent)]
-    Quota(#[from] QuotaError),
+    Area(Box<dyn std::error::Error + Send + Sync>),
     /// A version of Koordinator's ConfigMap would be refused. Why has been said.
     #[error("ConfigMap {config_map} would be refused")]
     VersionRefused {

@@ -22,6 +22,7 @@ pub mod connect;
 pub mod derivation;
 pub mod documents;
 pub mod error;
+pub mod escape;
 pub mod human_numbers;
 pub mod output;
 pub mod pod;
@@ -29,6 +30,7 @@ pub mod quota;
 pub mod rights;
 pub mod screen;
 pub mod slo;
+pub mod styled_text;
 pub mod view;
 
 mod cause;
@@ -39,12 +41,8 @@ use std::io::Write;
 
 use clap::CommandFactory as _;
 
-use crate::{
-    args::{Args, OutputFormat},
-    cmd::Session,
-    error::Error,
-    screen::Screen,
-};
+pub use self::cmd::Args;
+use crate::{args::OutputFormat, cmd::Session, error::Error, screen::Screen};
 
 /// Runs one command and writes its answer.
 ///

@@ -13,7 +13,7 @@ use std::{
 
 use clap::Parser as _;
 use headroom_kit::log::chain;
-use kubectl_headroom::{args::Args, completion, error::Error, output::one_line, run, screen::Screen};
+use kubectl_headroom::{Args, completion, error::Error, escape::one_line, run, screen::Screen};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

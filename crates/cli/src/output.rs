@@ -3,7 +3,6 @@
 pub mod agent;
 
 mod advice;
-mod escape;
 mod findings;
 mod json;
 mod nodes;
@@ -13,25 +12,21 @@ pub(crate) mod pod;
 pub(crate) mod quota;
 mod reports;
 pub(crate) mod slo;
-mod styled_text;
 mod table;
 mod verdict;
 
-pub(crate) use self::{
-    escape::escaped,
-    json::{measured as measured_json, members as row_members, policy as policy_json},
-    numbers::{derivation_json, words},
-    table::{Cell, Column, Table},
-    verdict::NodeVerdict,
-};
 pub use self::{
-    escape::one_line,
     findings::{leading_lines, with_findings},
     json::{report as report_json, row as row_json},
     nodes::{line as top_line, top as top_table},
     reports::{hint_line, hints as hints_table},
-    styled_text::{StyledText, Tone},
     table::Layout,
+};
+pub(crate) use self::{
+    json::{measured as measured_json, members as row_members, policy as policy_json},
+    numbers::{derivation_json, words},
+    table::{Cell, Column, Table},
+    verdict::NodeVerdict,
 };
 
 #[cfg(test)]

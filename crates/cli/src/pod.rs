@@ -9,6 +9,8 @@ use std::{fmt, path::PathBuf, str::FromStr};
 
 use headroom_rules::switch::SwitchError;
 
+use crate::error::Error;
+
 /// A pod by its namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodName {
@@ -84,6 +86,12 @@ pub enum PodError {
     /// A list of switches is wrong.
     #[error(transparent)]
     Switch(#[from] SwitchError),
+}
+
+impl From<PodError> for Error {
+    fn from(error: PodError) -> Self {
+        Self::Area(Box::new(error))
+    }
 }
 
 impl FromStr for PodName {

@@ -5,7 +5,7 @@ pub mod drawing;
 
 use std::{fmt, str::FromStr};
 
-use crate::pod::PodName;
+use crate::{error::Error, pod::PodName};
 
 /// What is to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,12 @@ pub enum QuotaError {
         "no replica follows ElasticQuotas: their kind is not installed, or the webhook serves without `koordinator` and its gates"
     )]
     NotFollowed,
+}
+
+impl From<QuotaError> for Error {
+    fn from(error: QuotaError) -> Self {
+        Self::Area(Box::new(error))
+    }
 }
 
 impl FromStr for QuotaRef {

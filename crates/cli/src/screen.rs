@@ -6,16 +6,14 @@ use std::{
     os::fd::{AsFd as _, BorrowedFd},
 };
 
+use anstream::adapter::strip_str;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     termios::tcgetwinsize,
 };
 use serde_json::{Deserializer, Value};
 
-use crate::{
-    error::Error,
-    output::{StyledText, escaped},
-};
+use crate::{error::Error, escape::escaped, styled_text::StyledText};
 
 /// Tells how many rows and columns a terminal has now; 0 where it does not know.
 type TerminalSize = Box<dyn Fn() -> (u16, u16) + Send>;
@@ -146,10 +144,11 @@ impl<W: Write> Screen<W> {
 
     /// Control characters escaped, in colour where there are colours.
     fn encoded(&self, text: &StyledText) -> String {
+        let painted = text.painted();
         if self.has_colours {
-            text.painted()
+            painted
         } else {
-            escaped(&text.plain()).into_owned()
+            strip_str(&painted).to_string()
         }
     }
 
@@ -232,7 +231,7 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::output::Tone;
+    use crate::styled_text::Tone;
 
     fn drawn(rows: u16, frames: &[&str]) -> String {
         let mut out = Vec::new();

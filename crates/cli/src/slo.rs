@@ -4,13 +4,14 @@
 pub mod check;
 pub mod manifest;
 pub mod node_list;
-pub mod source;
 pub mod stored_config;
 
 use std::path::PathBuf;
 
 use headroom_domain::installation::ConfigMapName;
 use headroom_rules::switch::SwitchError;
+
+use crate::error::Error;
 
 /// Why a question about the ConfigMap has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -86,4 +87,10 @@ pub enum SloError {
     /// A list of switches is wrong.
     #[error(transparent)]
     Switch(#[from] SwitchError),
+}
+
+impl From<SloError> for Error {
+    fn from(error: SloError) -> Self {
+        Self::Area(Box::new(error))
+    }
 }

@@ -39,7 +39,7 @@ pub(super) fn cli() -> String {
         // The default is this machine's own name.
         .mut_arg("replica_name", |arg| arg.default_value("the host's name"));
     for command in [
-        kubectl_headroom::args::Args::command(),
+        kubectl_headroom::Args::command(),
         webhook,
         headroom_agent::args::Args::command(),
     ] {

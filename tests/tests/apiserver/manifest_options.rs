@@ -376,7 +376,7 @@ fn the_example_of_a_script_gets_through_the_policy_with_flags_that_the_command_t
     let job: Job = serde_json::from_value(object("Job")).expect("a Job");
     let template: PodTemplateSpec = job.spec.expect("a specification").template;
     let line = command_line("kubectl-headroom", container(&template));
-    let args = kubectl_headroom::args::Args::try_parse_from(&line).expect("flags of the command");
+    let args = kubectl_headroom::Args::try_parse_from(&line).expect("flags of the command");
     drop(args);
     let service = format!(
         "--addr={}.{}.svc:{}",

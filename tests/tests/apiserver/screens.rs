@@ -35,7 +35,7 @@ use kube::{
     Api, ResourceExt as _,
     api::{DynamicObject, Patch, PatchParams, PostParams},
 };
-use kubectl_headroom::args::Args;
+use kubectl_headroom::Args;
 use serde_json::{Value, json};
 use xtask::workspace;
 

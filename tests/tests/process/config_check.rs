@@ -35,7 +35,7 @@ use headroom_webhook::{
     },
     store::{known::KnownSources, sources},
 };
-use kubectl_headroom::{args::Args, error::Error, run, screen::Screen, slo::manifest::Manifest};
+use kubectl_headroom::{Args, error::Error, run, screen::Screen, slo::manifest::Manifest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Parser as _;
 use e2e::slo_commands::{SloCommands, is_yaml_file};
-use kubectl_headroom::{args::Args, run, screen::Screen};
+use kubectl_headroom::{Args, run, screen::Screen};
 
 /// What a command prints, with files from that folder.
 async fn printed(command: &str, folder: &Path) -> String {

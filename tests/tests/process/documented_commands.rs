@@ -178,7 +178,7 @@ fn refusal(command: &str) -> Option<String> {
     let words = command.split(' ');
     if let Some(rest) = command.strip_prefix(PLUGIN) {
         let words = ["kubectl-headroom"].into_iter().chain(rest.split(' '));
-        let parsed = kubectl_headroom::args::Args::try_parse_from(words);
+        let parsed = kubectl_headroom::Args::try_parse_from(words);
         parsed.err().map(|error| error.to_string())
     } else if command.starts_with("cargo xtask ") {
         let parsed = Xtask::try_parse_from(words.skip(1));
@@ -258,7 +258,7 @@ fn misnomer(command: &str) -> Option<String> {
     let words = ["kubectl-headroom"]
         .into_iter()
         .chain(command.strip_prefix(PLUGIN)?.split(' '));
-    let error = kubectl_headroom::args::Args::try_parse_from(words).err()?;
+    let error = kubectl_headroom::Args::try_parse_from(words).err()?;
     let is_unknown = matches!(
         error.kind(),
         ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument

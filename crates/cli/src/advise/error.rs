@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::error::Error;
+
 /// Why there is no advice.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceError {
@@ -110,4 +112,10 @@ pub enum AdviceError {
         /// One of them.
         example: String,
     },
+}
+
+impl From<AdviceError> for Error {
+    fn from(error: AdviceError) -> Self {
+        Self::Area(Box::new(error))
+    }
 }

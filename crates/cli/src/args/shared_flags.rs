@@ -169,7 +169,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::args::Args;
+    use crate::Args;
 
     #[test]
     fn commands_that_people_are_told_lead_to_the_same_cluster() {

@@ -13,8 +13,9 @@ use crate::{
     agent_client::{self, Agent},
     args::Format,
     error::Error,
-    output::{Layout, StyledText, agent as output},
+    output::{Layout, agent as output},
     screen::Screen,
+    styled_text::StyledText,
 };
 
 /// What the agent of this very node sees, decides and does; asked through its socket, without a cluster.

@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod explain;
+mod source;
 
 use std::io::Write;
 

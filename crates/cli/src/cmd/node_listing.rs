@@ -20,8 +20,9 @@ use crate::{
     check::Finding,
     connect::{self, Connection, NodeWatch},
     error::Error,
-    output::{self, Layout, StyledText, Tone},
+    output::{self, Layout},
     screen::Screen,
+    styled_text::{StyledText, Tone},
     view::NodeView,
 };
 

@@ -78,7 +78,7 @@ fn known(code: &str) -> Result<String, &'static str> {
 mod tests {
     use clap::Parser as _;
 
-    use crate::{args::Args, run, screen::Screen};
+    use crate::{Args, run, screen::Screen};
 
     async fn printed(line: &str) -> String {
         let words = ["kubectl-headroom"].into_iter().chain(line.split(' '));

@@ -34,7 +34,7 @@ use tonic::{
     transport::{Identity, Server, ServerTlsConfig},
 };
 
-use crate::{args::Args, check::tests::healthy, error::Error, output::tests::status, run, screen::Screen};
+use crate::{Args, check::tests::healthy, error::Error, output::tests::status, run, screen::Screen};
 
 const NAME: &str = "headroom-hints.headroom-system.svc";
 const DEADLINE: Duration = Duration::from_secs(20);

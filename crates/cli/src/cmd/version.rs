@@ -10,7 +10,7 @@ use crate::{
     args::Format,
     connect::{self, AskedVersion},
     error::Error,
-    output::one_line,
+    escape::one_line,
 };
 
 /// The versions of this program and of the webhook, and whether they go together.

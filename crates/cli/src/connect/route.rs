@@ -90,7 +90,7 @@ impl Route {
             let reason = innermost(&error).to_string();
             match self {
                 Self::Address(addr) => Error::Connect {
-                    addr: addr.clone(),
+                    addr: addr.to_string(),
                     reason,
                 },
                 Self::Pod(port) => Error::Forward {

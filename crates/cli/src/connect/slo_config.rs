@@ -79,7 +79,7 @@ impl Connection {
             let page = self.client.list_node_labels(request).await?.into_inner();
             let ListNodeLabelsResponse { nodes, next, known } = page;
             if !known {
-                return Err(Error::Slo(SloError::NodesNotKnown));
+                return Err(Error::from(SloError::NodesNotKnown));
             }
             found.extend(
                 nodes

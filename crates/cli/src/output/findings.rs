@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::escape::one_line;
-use crate::check::{CheckReport, Finding, OpenQuestion};
+use crate::{
+    check::{CheckReport, Finding, OpenQuestion},
+    escape::one_line,
+};
 
 /// Findings that stand above the answer of another command.
 const LEADING: usize = 2;

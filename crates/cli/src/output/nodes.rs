@@ -6,17 +6,15 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
-use super::{
-    escape::one_line,
-    styled_text::{StyledText, Tone},
-    table::{
-        Cell,
-        Column::{Number, Text},
-        Layout, RankedColumn, Table,
-    },
+use super::table::{
+    Cell,
+    Column::{Number, Text},
+    Layout, RankedColumn, Table,
 };
 use crate::{
+    escape::one_line,
     human_numbers::{age, in_column},
+    styled_text::{StyledText, Tone},
     view::{Hint, NodeView, brake_name, freshness_word, sees},
 };
 

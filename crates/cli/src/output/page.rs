@@ -8,8 +8,9 @@ use headroom_domain::{
     resource::Resource,
 };
 
-use super::{escape::one_line, nodes::hint_age};
+use super::nodes::hint_age;
 use crate::{
+    escape::one_line,
     human_numbers::{age, counted, percent, short, with_unit},
     view::{Hint, NodeView, sees},
 };

@@ -3,9 +3,7 @@
 use headroom_domain::{estimate::Reason, resource::Resource};
 
 use super::{
-    escape::one_line,
     nodes::{brake_tone, hint_age},
-    styled_text::StyledText,
     table::{
         Cell,
         Column::{Number, Text},
@@ -13,7 +11,9 @@ use super::{
     },
 };
 use crate::{
+    escape::one_line,
     human_numbers::{in_column, percent},
+    styled_text::StyledText,
     view::{Hint, NodeView, brake_name, sees},
 };
 

@@ -4,7 +4,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use self::Column::{Number, Text};
-use super::{
+use crate::{
     escape::one_line,
     styled_text::{StyledText, Tone},
 };

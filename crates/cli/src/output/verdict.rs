@@ -12,9 +12,9 @@ use headroom_domain::{
     resource::Resource,
 };
 
-use super::escape::one_line;
 use crate::{
     check::NextWrite,
+    escape::one_line,
     human_numbers::{age, spoken},
     view::{Hint, NodeView, brake_name, cents},
 };

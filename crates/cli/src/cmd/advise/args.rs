@@ -225,7 +225,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::{args::Args, cmd::Command};
+    use crate::cmd::{Args, Command};
 
     fn parse(line: &str) -> Result<AdviseArgs, String> {
         let words = ["kubectl-headroom", "advise"].into_iter().chain(line.split(' '));

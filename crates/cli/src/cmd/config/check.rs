@@ -12,14 +12,12 @@ use headroom_rules::{
     switch::{Compat, Switches},
 };
 
-use super::super::Session;
+use super::{super::Session, source::SloSource};
 use crate::{
     args::{ConnectArgs, Format},
     error::Error,
     output::slo::Verdict,
-    slo::{
-        SloError, check::VersionCheck, manifest::Manifest, source::SloSource, stored_config::StoredConfig,
-    },
+    slo::{SloError, check::VersionCheck, manifest::Manifest, stored_config::StoredConfig},
 };
 
 /// The text that asks for names; any other does not, as with the webhook's flag.

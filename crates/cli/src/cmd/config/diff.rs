@@ -5,8 +5,8 @@ use std::{io::Write, path::PathBuf};
 use headroom_domain::installation::ConfigMapName;
 use headroom_rules::slo::{difference::difference, documents::SloDocuments};
 
-use super::super::Session;
-use crate::{args::Format, error::Error, output::slo::ConfigDifference, slo::source::SloSource};
+use super::{super::Session, source::SloSource};
+use crate::{args::Format, error::Error, output::slo::ConfigDifference};
 
 /// Which nodes would get what else from a version: values that change, and the nodes of each change.
 #[derive(Debug, Clone, clap::Args)]

@@ -8,12 +8,11 @@ use headroom_rules::slo::{
     table::{KEYS, Key},
 };
 
-use super::super::Session;
+use super::{super::Session, source::SloSource};
 use crate::{
     args::{Format, NodeName},
     error::Error,
     output::slo::NodeConfig,
-    slo::source::SloSource,
 };
 
 /// What a node gets of the ConfigMap: each value, and whether it is a default, for all nodes, or of which entry.

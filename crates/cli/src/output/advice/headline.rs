@@ -4,7 +4,7 @@ use headroom_domain::resource::Resource;
 
 use crate::{
     advise::{Advice, advice::Group},
-    output::escape::one_line,
+    escape::one_line,
 };
 
 /// Pools that have a line of their own.

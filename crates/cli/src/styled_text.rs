@@ -1,6 +1,8 @@
 //! `StyledText`: text whose pieces say how urgent they are. A terminal shows that as colour; elsewhere it is plain text.
 
-use super::escape::escaped;
+use anstyle::{AnsiColor, Style};
+
+use crate::escape::escaped;
 
 /// How urgent a piece of text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,13 +19,13 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// Parameter of the terminal's sequence for colours and weights; `None` for none.
-    const fn code(self) -> Option<&'static str> {
+    /// Colour and weight on a terminal.
+    const fn style(self) -> Style {
         match self {
-            Self::Plain => None,
-            Self::Heading => Some("1"),
-            Self::Warning => Some("33"),
-            Self::Alarm => Some("31"),
+            Self::Plain => Style::new(),
+            Self::Heading => Style::new().bold(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Alarm => AnsiColor::Red.on_default(),
         }
     }
 }
@@ -53,14 +55,11 @@ impl StyledText {
         let mut painted = String::new();
         for (tone, text) in &self.0 {
             let text = escaped(text);
-            let Some(code) = tone.code() else {
-                painted += &text;
-                continue;
-            };
+            let style = tone.style();
             for line in text.split_inclusive('\n') {
                 let words = line.strip_suffix('\n').unwrap_or(line);
                 if !words.is_empty() {
-                    painted.extend(["\x1b[", code, "m", words, "\x1b[0m"]);
+                    painted += &format!("{style}{words}{style:#}");
                 }
                 if words.len() < line.len() {
                     painted.push('\n');

@@ -5,11 +5,11 @@ use std::path::Path;
 use headroom_domain::{installation::ConfigMapName, selector::Labels};
 use headroom_rules::slo::Data;
 
-use super::{SloError, manifest::Manifest, node_list::NodeList, stored_config::StoredConfig};
 use crate::{
     args::ConnectArgs,
     connect::{self, Connection, SloConfigAnswer},
     error::Error,
+    slo::{SloError, manifest::Manifest, node_list::NodeList, stored_config::StoredConfig},
 };
 
 /// A webhook that is asked once it is needed.
@@ -62,7 +62,7 @@ impl<'a> SloSource<'a> {
         };
         match (nodes.labels(name), file) {
             (Some(found), _) => Ok(found.clone()),
-            (None, Some(file)) => Err(Error::Slo(SloError::UnknownNode {
+            (None, Some(file)) => Err(Error::from(SloError::UnknownNode {
                 name: name.to_owned(),
                 count: nodes.len(),
                 file: file.to_owned(),
@@ -83,12 +83,12 @@ impl<'a> SloSource<'a> {
             stored,
         } = self.open().await?.slo_config().await?;
         if !wanted.is(&namespace, &name) {
-            return Err(Error::Slo(SloError::OtherConfigMap {
+            return Err(Error::from(SloError::OtherConfigMap {
                 theirs: format!("{namespace}/{name}"),
                 asked: wanted.clone(),
             }));
         }
-        stored.ok_or(Error::Slo(SloError::ConfigMapNotKnown))
+        stored.ok_or_else(|| SloError::ConfigMapNotKnown.into())
     }
 
     async fn open(&mut self) -> Result<&mut Connection, Error> {
