@@ -1,5 +1,7 @@
 //! The agent's flags; each has an environment variable.
 
+pub mod eviction;
+
 use std::{collections::BTreeSet, env, ffi::OsString, fmt, path::PathBuf, str::FromStr};
 
 use clap::{
@@ -15,7 +17,8 @@ use headroom_kit::{
 };
 use serde::Deserialize;
 
-use crate::{config::eviction::Eviction, kernel::btf::VMLINUX};
+use self::eviction::Eviction;
+use crate::kernel::btf::VMLINUX;
 
 /// What the downward API sets in a pod; [`Args::node_name`] falls back to it.
 const NODE_NAME: &str = "NODE_NAME";

@@ -4,8 +4,6 @@
 //! A key belongs in the file if its value differs between clusters and not between nodes, and may be changed while
 //! agents run. A flag or its environment variable wins over the file, the file over the default.
 
-pub mod eviction;
-
 use std::path::{Path, PathBuf};
 
 use headroom_kit::{
@@ -14,9 +12,8 @@ use headroom_kit::{
 };
 use serde::Deserialize;
 
-use crate::{
-    args::{Args, CpuSourceChoice, MOST_SERVERS, MarginCalibration, ServerAddress},
-    config::eviction::Eviction,
+use crate::args::{
+    Args, CpuSourceChoice, MOST_SERVERS, MarginCalibration, ServerAddress, eviction::Eviction,
 };
 
 /// What the file may say.

@@ -37,11 +37,12 @@ use headroom_domain::{
     hint::{Beginning, NodeHint},
 };
 
-pub use self::mode::{BlindReason, CALM, CpuSource};
+pub use self::mode::BlindReason;
 use self::{inputs::EstimatorInputs, report_schedule::ReportSchedule, status::StatusView};
 use crate::{
     config::Settings,
     gather::Sample,
+    kernel::cpu_source::CpuSource,
     local::{
         checkpoint::{CheckpointFile, Owner},
         status::{PodStatus, Status},

@@ -2,6 +2,7 @@
 //! memory is given back by. The agent's only unsafe code is here.
 
 pub mod btf;
+pub mod cpu_source;
 pub mod events;
 pub(crate) mod file_pages;
 pub(crate) mod heap;

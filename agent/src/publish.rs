@@ -19,6 +19,7 @@ use std::{
 use headroom_domain::{hint::NodeHint, policy::Bounds, resource::PerResource};
 use headroom_proto::{
     NodeView, WireError, agent_policy,
+    status::{AckStatus, StreamState, StreamStatus},
     v1alpha1::{self as wire, directive::Kind},
 };
 use tokio::{
@@ -38,10 +39,7 @@ pub use self::{
     resolve::resolve,
     stream::{Access, StreamError},
 };
-use crate::{
-    local::status::{AckStatus, StreamState, StreamStatus},
-    metrics::{ACKS, CONNECTS, DIRECTIVES, STREAMS},
-};
+use crate::metrics::{ACKS, CONNECTS, DIRECTIVES, STREAMS};
 
 /// How long open streams may take to send the last report when the agent ends; less than the agent itself has.
 const LAST_WORDS: Duration = Duration::from_secs(2);

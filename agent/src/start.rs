@@ -47,9 +47,10 @@ use self::{
 use crate::{
     args::Args,
     config::{self, File, Settings},
-    decide::{CpuSource, Decider, Identity},
+    decide::{Decider, Identity},
     gather::{Gatherer, POLL},
     kernel::{
+        cpu_source::CpuSource,
         heap, privilege,
         probe::{self, Probe},
         supervisor::{Limits, Watch},

@@ -10,33 +10,15 @@ use headroom_domain::{
 use super::wait_coverage::Hearing;
 use crate::{
     kernel::{
-        probe::{Health, Hook, HookVerdict},
-        supervisor::{Limits, ProbeState, Shed},
+        cpu_source::CpuSource,
+        probe::Health,
+        supervisor::{Limits, Shed},
     },
     sample::Origin,
 };
 
-/// What is said of programs that are not attached on a calm node, and of what they would measure.
-pub const CALM: &str =
-    "not listened to while no CPU is nearly full: nothing goes by how long tasks wait then";
-
 /// Parts per million in a percent.
 const PERCENT: u32 = 10_000;
-
-/// Where CPU use is measured, and what stands in the way of more.
-#[derive(Clone, Debug)]
-pub struct CpuSource {
-    /// The source.
-    pub origin: Origin,
-    /// What became of each hook of the kernel programs; empty where they were not asked for.
-    pub verdicts: Vec<HookVerdict>,
-    /// Why the kernel programs are not the source, and what to do about it.
-    pub obstacle: Option<String>,
-    /// How much of their sampling is given up.
-    pub shed: Shed,
-    /// True while wake-ups are not listened to because no CPU is nearly full.
-    pub is_calm: bool,
-}
 
 /// Why nothing can be said about the node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,58 +87,13 @@ impl CpuSource {
         }
     }
 
-    /// Records the state of the kernel programs.
-    pub(super) fn observe(&mut self, probe_state: &ProbeState) {
-        match probe_state {
-            ProbeState::Counting {
-                shed,
-                is_calm,
-                reattached: _,
-                verdicts,
-            } => {
-                self.shed = *shed;
-                self.is_calm = *is_calm;
-                if let Some(verdicts) = verdicts {
-                    self.verdicts = verdicts.to_vec();
-                }
-            }
-            ProbeState::Lost(reason) => {
-                for verdict in &mut self.verdicts {
-                    if verdict.health == Health::Ok {
-                        *verdict = verdict.lost(reason);
-                    }
-                }
-                self.origin = Origin::Procfs;
-                self.obstacle = Some(reason.as_ref().to_owned());
-                self.shed = Shed::Nothing;
-                self.is_calm = false;
-            }
-        }
-    }
-
     /// What is seen of how waits begin.
     pub(super) fn hearing(&self) -> Hearing {
-        match self.could_hear() {
+        match self.can_see_waits() {
             true if self.is_calm => Hearing::Calm,
             true => Hearing::Every,
             false => Hearing::Deaf,
         }
-    }
-
-    /// Is one of these hooks not attached because no CPU is nearly full?
-    pub fn rests(&self, hooks: &[Hook]) -> bool {
-        self.hearing() == Hearing::Calm && hooks.iter().any(|hook| Hook::WAKE_UPS.contains(hook))
-    }
-
-    /// Is the start of every kind of wait seen, or will it be once CPUs fill up?
-    fn could_hear(&self) -> bool {
-        let is_attached = |hook| {
-            let verdict = self.verdicts.iter().find(|verdict| verdict.hook == hook);
-            verdict.is_none_or(|verdict| verdict.health == Health::Ok)
-        };
-        self.origin == Origin::Ebpf
-            && self.shed < Shed::WakeUps
-            && Hook::WAKE_UPS.into_iter().all(is_attached)
     }
 
     fn full(&self) -> String {
@@ -220,7 +157,10 @@ mod tests {
     use headroom_domain::policy::Policy;
 
     use super::*;
-    use crate::kernel::probe::Flavour;
+    use crate::kernel::{
+        probe::{Flavour, Hook, HookVerdict},
+        supervisor::ProbeState,
+    };
 
     fn view(cpu: u64, memory: u64) -> View {
         let policy = Policy::default();

@@ -4,7 +4,8 @@
 use headroom_domain::hint::AgentMode;
 use tracing::{info, warn};
 
-use super::{BlindReason, CpuSource};
+use super::BlindReason;
+use crate::kernel::cpu_source::CpuSource;
 
 /// What was logged last.
 #[derive(Debug, Default)]

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use headroom_domain::{estimate::PodUse, resource::Resource};
 
 use super::{
-    CALM, Identity, cpu_totals::CpuTotals, inputs::EstimatorInputs, last_measurements::LastMeasurements,
+    Identity, cpu_totals::CpuTotals, inputs::EstimatorInputs, last_measurements::LastMeasurements,
     mode_log::ModeLog, sample_metrics::SampleMetrics,
 };
 use crate::{
     gather::{PodFrame, Sample},
-    kernel::probe::{Hook, HookVerdict},
+    kernel::{
+        cpu_source::CALM,
+        probe::{Hook, HookVerdict},
+    },
     local::{
         signals::{self, Readings},
         status::{

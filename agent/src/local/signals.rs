@@ -11,9 +11,9 @@ use headroom_kit::metric::Metric;
 
 pub use self::table::SIGNALS;
 use crate::{
-    decide::{CALM, CpuSource},
     gather::GatheredSignal,
     kernel::{
+        cpu_source::{CALM, CpuSource},
         probe::{Health, Hook},
         supervisor::{Limits, Shed},
     },

@@ -6,8 +6,8 @@ use tracing::{info, warn};
 
 use crate::{
     args::CpuSourceChoice,
-    decide::CpuSource,
     kernel::{
+        cpu_source::CpuSource,
         probe::{self, Health, HookVerdict, Probe, ProbeError},
         supervisor::Shed,
     },

@@ -1,0 +1,75 @@
+//! [`CpuSource`]: the source of CPU counters, with a verdict on each hook and the obstacle to the kernel programs.
+
+use crate::{
+    kernel::{
+        probe::{Health, Hook, HookVerdict},
+        supervisor::{ProbeState, Shed},
+    },
+    sample::Origin,
+};
+
+/// Shown for hooks that are detached on a calm node, and for the signals that they feed.
+pub const CALM: &str =
+    "not listened to while no CPU is nearly full: nothing goes by how long tasks wait then";
+
+/// Source of CPU counters, and the obstacle to a better one.
+#[derive(Clone, Debug)]
+pub struct CpuSource {
+    /// The source.
+    pub origin: Origin,
+    /// Verdict on each hook; empty if the kernel programs were not requested.
+    pub verdicts: Vec<HookVerdict>,
+    /// Why the kernel programs are not the source, and the remedy.
+    pub obstacle: Option<String>,
+    /// Sampling of waits that is given up because tasks switch too often.
+    pub shed: Shed,
+    /// True while the wake-up hooks are detached because no CPU is nearly full.
+    pub is_calm: bool,
+}
+
+impl CpuSource {
+    /// Records the state of the kernel programs.
+    pub(crate) fn observe(&mut self, probe_state: &ProbeState) {
+        match probe_state {
+            ProbeState::Counting {
+                shed,
+                is_calm,
+                reattached: _,
+                verdicts,
+            } => {
+                self.shed = *shed;
+                self.is_calm = *is_calm;
+                if let Some(verdicts) = verdicts {
+                    self.verdicts = verdicts.to_vec();
+                }
+            }
+            ProbeState::Lost(reason) => {
+                for verdict in &mut self.verdicts {
+                    if verdict.health == Health::Ok {
+                        *verdict = verdict.lost(reason);
+                    }
+                }
+                self.origin = Origin::Procfs;
+                self.obstacle = Some(reason.as_ref().to_owned());
+                self.shed = Shed::Nothing;
+                self.is_calm = false;
+            }
+        }
+    }
+
+    /// Returns true if one of these hooks is detached because no CPU is nearly full.
+    pub fn rests(&self, hooks: &[Hook]) -> bool {
+        self.is_calm && self.can_see_waits() && hooks.iter().any(|hook| Hook::WAKE_UPS.contains(hook))
+    }
+
+    /// Returns true if the start of every kind of wait is measured, now or as soon as a CPU is nearly full.
+    pub(crate) fn can_see_waits(&self) -> bool {
+        let is_attached = |hook| {
+            let verdict = self.verdicts.iter().find(|verdict| verdict.hook == hook);
+            verdict.is_none_or(|verdict| verdict.health == Health::Ok)
+        };
+        self.origin == Origin::Ebpf
+            && self.shed < Shed::WakeUps
+            && Hook::WAKE_UPS.into_iter().all(is_attached)
+    }
+}
