@@ -300,8 +300,8 @@ mod tests {
     #[case("--admission-addr localhost:1", "invalid value 'localhost:1'")]
     #[case("--admission-url http://h:1", "is not of the form https://HOST[:PORT][/PATH]")]
     #[case("--admission-url h:1", "is not of the form https://HOST[:PORT][/PATH]")]
-    #[case("--namespace a.b", "\"a.b\" is not made of")]
-    #[case("--name-suffix B", "\"B\" is not made of")]
+    #[case("--namespace a.b", "\"a.b\" is not a namespace")]
+    #[case("--name-suffix B", "\"B\" is not a name suffix")]
     #[case("extra", "unexpected argument 'extra'")]
     fn what_cannot_be_meant_is_refused(#[case] flags: &str, #[case] reason: &str) {
         let error = read(flags).unwrap_err().to_string();

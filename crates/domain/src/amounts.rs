@@ -1,4 +1,4 @@
-//! [`Amounts`]: amounts of named resources, as in a container's requests, with Kubernetes' sums and comparisons.
+//! [`Amounts`]: amounts by resource name, as in a container's requests, with Kubernetes' sums and comparisons.
 
 use std::{
     borrow::{Borrow, Cow},
@@ -16,7 +16,7 @@ use crate::{
     quantity::{Quantity, json::WrittenQuantity},
 };
 
-/// The names that most amounts have: no memory is taken for them.
+/// Common resource names, kept as static strings: they allocate no memory.
 const USUAL_NAMES: [&str; 7] = [
     names::CPU,
     names::MEMORY,
@@ -27,66 +27,67 @@ const USUAL_NAMES: [&str; 7] = [
     "ephemeral-storage",
 ];
 
-/// The name of a resource.
+/// Name of a resource; common ones borrow a static string.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ResourceName(Cow<'static, str>);
 
-/// Resource name → amount, in bytewise order of the names. Equal if all amounts are, in whatever form they print.
+/// Resource name → amount, in bytewise order of the names. Two values are equal if all amounts are equal, in any
+/// printed form.
 ///
-/// JSON is an object of texts or numbers; `null` is empty, of a name that is there twice the last amount counts. It is
-/// written with sorted names and canonical texts.
+/// The JSON form is an object of strings or numbers; `null` is empty, and the last of two equal keys wins. It is
+/// written with sorted names and canonical quantities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Amounts(BTreeMap<ResourceName, Quantity>);
 
 impl Amounts {
-    /// The amount of a resource; `None` if it is not named, which is not the same as zero.
+    /// Amount of a resource; `None` if the resource is not named, which differs from zero.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
         self.0.get(name)
     }
 
-    /// True if the resource is named, be it with zero.
+    /// Returns true if the resource is named, even with zero.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Sets the amount of a resource.
+    /// Sets the amount of a resource and replaces an earlier one.
     pub fn set(&mut self, name: &str, amount: Quantity) {
         self.0.insert(ResourceName::from(name), amount);
     }
 
-    /// Removes a resource, and returns what there was of it.
+    /// Removes a resource and returns its amount; `None` if it was not named.
     pub fn remove(&mut self, name: &str) -> Option<Quantity> {
         self.0.remove(name)
     }
 
-    /// True if no resource is named.
+    /// Returns true if no resource is named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every resource with its amount, by name.
+    /// Iterates over all resources and their amounts in order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
         self.0.iter().map(|(name, amount)| (&*name.0, amount))
     }
 
-    /// The resources of these names, as far as they are there.
+    /// Copy with only the resources in `names`; names without an amount are left out.
     pub fn only(&self, names: &[&str]) -> Self {
         self.filtered(|name, _| names.contains(&name))
     }
 
-    /// The resources that are kept.
+    /// Copy with only the resources for which `is_kept` returns true.
     pub fn filtered(&self, is_kept: impl Fn(&str, &Quantity) -> bool) -> Self {
         let kept = self.0.iter().filter(|(name, amount)| is_kept(&name.0, amount));
         Self(kept.map(|(name, amount)| (name.clone(), *amount)).collect())
     }
 
-    /// The sums of all resources that either names. Each prints as ours does, unless ours is zero or not there, and stays at
-    /// ±10²⁹ beyond that.
+    /// Sums of all resources named on either side, at most ±10²⁹. A sum prints in the family of our amount, or of the
+    /// other one if ours is zero or absent.
     pub fn plus(&self, other: &Self) -> Self {
         self.combine(other, Quantity::saturating_add)
     }
 
-    /// Adds the amounts of another, as [`Self::plus`] does, in place: for sums over many.
+    /// Adds the amounts of `other` in place, with the rules of [`Self::plus`]; cheaper for sums over many.
     pub fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
             match self.0.get_mut(&*name.0) {
@@ -96,7 +97,7 @@ impl Amounts {
         }
     }
 
-    /// The larger amount of each resource that either names; ours where they are equal.
+    /// Larger amount of each resource named on either side; our amount if both are equal.
     pub fn max(&self, other: &Self) -> Self {
         self.combine(other, |ours, theirs| if theirs > ours { *theirs } else { *ours })
     }
@@ -113,14 +114,14 @@ impl Amounts {
         Self(combined.collect())
     }
 
-    /// True if no resource of `smaller` exceeds ours; one that we do not name is zero here.
+    /// Returns true if no amount in `smaller` exceeds ours; a resource that we do not name counts as zero.
     pub fn covers(&self, smaller: &Self) -> bool {
         smaller
             .iter()
             .all(|(name, amount)| *amount <= self.get(name).copied().unwrap_or(Quantity::ZERO))
     }
 
-    /// True if none of our resources exceeds its limit; one without a limit is unlimited.
+    /// Returns true if no amount exceeds its limit; a resource without a limit is unlimited.
     pub fn fits(&self, limits: &Self) -> bool {
         self.iter()
             .all(|(name, amount)| limits.get(name).is_none_or(|limit| amount <= limit))
@@ -147,7 +148,7 @@ impl<'n> FromIterator<(&'n str, Quantity)> for Amounts {
     }
 }
 
-/// Reads a name of a resource.
+/// Serde visitor for a resource name.
 struct NameText;
 
 impl Visitor<'_> for NameText {
@@ -169,7 +170,7 @@ impl<'de> Deserialize<'de> for ResourceName {
 }
 
 impl fmt::Display for Amounts {
-    /// `cpu=2,memory=4Gi`: canonical texts by name.
+    /// `cpu=2,memory=4Gi`: canonical quantities in order of the names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, (name, amount)) in self.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
@@ -179,7 +180,7 @@ impl fmt::Display for Amounts {
     }
 }
 
-/// Reads amounts; an error names the resource.
+/// Serde visitor for amounts; an error names the resource.
 struct NamedQuantities;
 
 impl<'de> Visitor<'de> for NamedQuantities {
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_covers_nothing_and_limits_nothing() {
+    fn absent_resources_cover_nothing_and_limit_nothing() {
         for (smaller, larger, is_covered, fits) in [
             ("{}", "{}", true, true),
             (r#"{"a":1}"#, r#"{"a":1}"#, true, true),
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_equal_in_whatever_form() {
+    fn amounts_are_equal_in_any_form() {
         assert_eq!(amounts(r#"{"a":"1000m"}"#), amounts(r#"{"a":"1"}"#));
         assert_ne!(amounts(r#"{"a":0}"#), Amounts::default());
     }

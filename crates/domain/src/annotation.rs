@@ -1,12 +1,12 @@
-//! An annotation of a Node: its text and its parsed value. Each text is parsed once, and clones share both.
+//! [`Annotation`]: the text of a Node annotation and its parsed value. Each text is parsed once; clones share both.
 
 use std::{str::FromStr, sync::Arc};
 
-/// The longest text that is kept and parsed, in bytes; what we write is far shorter. What is parsed can take many times the
-/// memory of its text.
+/// Longest text that is kept and parsed, in bytes; Headroom's own annotations are far shorter. A parsed value can
+/// need many times the memory of its text.
 pub const LONGEST: usize = 8 << 10;
 
-/// An annotation's text with what it says. Clones share both.
+/// Text of an annotation and its parsed value. Clones share both.
 #[derive(Debug)]
 pub struct Annotation<T>(Arc<Content<T>>);
 
@@ -17,8 +17,8 @@ struct Content<T> {
 }
 
 impl<T: FromStr> Annotation<T> {
-    /// Parses a text. One longer than [`LONGEST`] is cut, so nothing is left that can be read, or the same with less space
-    /// behind it.
+    /// Parses a text. A text longer than [`LONGEST`] is truncated: it then fails to parse, or parses the same if only
+    /// trailing spaces were cut.
     pub fn parse(mut text: String) -> Self {
         text.truncate(text.floor_char_boundary(LONGEST));
         text.shrink_to_fit();
@@ -26,7 +26,7 @@ impl<T: FromStr> Annotation<T> {
         Self(Arc::new(Content { text, value }))
     }
 
-    /// The same, but for the parsing where `known` has that text.
+    /// Reuses `known` if it has the same text, otherwise parses the text.
     pub fn parse_unless(text: impl AsRef<str> + Into<String>, known: Option<&Self>) -> Self {
         match known.filter(|known| known.text() == text.as_ref()) {
             Some(known) => known.clone(),
@@ -36,17 +36,17 @@ impl<T: FromStr> Annotation<T> {
 }
 
 impl<T> Annotation<T> {
-    /// The text, as written.
+    /// Text of the annotation, at most [`LONGEST`] bytes.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// What it says; `None` where it cannot be read.
+    /// Parsed value; `None` if the text does not parse.
     pub fn value(&self) -> Option<&T> {
         self.0.value.as_ref()
     }
 
-    /// True if the two were parsed together: one is a clone of the other.
+    /// Returns true if one is a clone of the other, so that both share one parsed value.
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

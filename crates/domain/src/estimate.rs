@@ -1,5 +1,5 @@
-//! The estimator: computes from measured slack how far a node may be amplified. The agent runs it; it is pure, uses
-//! integers only, and follows docs/estimator.md.
+//! The estimator: computes from measured slack how far a node may be amplified. The agent runs it. It is pure, uses
+//! only integers, and follows docs/estimator.md.
 //!
 //! ```text
 //! frames (node peak, pod use) -> History -> conditioned peak P0 -> P ┐
@@ -56,77 +56,78 @@ pub use crate::{
     timing::{FRAME_SECONDS, FRAMES_A_DAY, FRAMES_AN_HOUR, Profile, Rise, STEP, Timing},
 };
 
-/// The least margin on the predicted peak on the word of procfs alone, in ppm. See docs/estimator.md#what-survives-a-restart.
+/// Least margin on the predicted peak when only procfs is measured, in ppm. See
+/// docs/estimator.md#what-survives-a-restart.
 pub const MARGIN_PROC_PPM: u32 = 200_000;
-/// The highest ratio on the word of procfs alone. See docs/estimator.md#what-survives-a-restart.
+/// Highest ratio when only procfs is measured. See docs/estimator.md#what-survives-a-restart.
 pub const HIGHEST_PROC: Cents = Cents(150);
 
-/// The use of one pod in one frame. `low` is the only value ever subtracted, `high` the only one ever added.
+/// Use of one pod in one frame. Only `low` is ever subtracted, only `high` is ever added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PodUse {
-    /// Low estimate: mean CPU, and memory that goes away with the pod.
+    /// Low estimate: mean CPU, and memory that is freed when the pod leaves.
     pub low: PerResource<u64>,
     /// High estimate: mean CPU, and memory with half of the active page cache.
     pub high: PerResource<u64>,
 }
 
-/// The measurements of one frame.
+/// Measurements of one frame, by node and by pod.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Frame {
     /// Number of the frame: boot time divided by the frame's length.
     pub index: u64,
-    /// False if too few samples came in, or time or capacity jumped.
+    /// False if there were too few samples, or if time or capacity jumped.
     pub is_valid: bool,
-    /// True if a part of a frame that is not valid was seen: its peak was at least [`Self::peak`].
+    /// True if part of an invalid frame was measured: its peak was at least [`Self::peak`].
     pub is_bound: bool,
-    /// F: the node's peak statistic.
+    /// F: peak statistic of the node.
     pub peak: PerResource<u64>,
-    /// Use per pod UID, of the pods whose cgroup is there.
+    /// Use per pod UID, for pods with a cgroup.
     pub pods: BTreeMap<String, PodUse>,
-    /// Pods whose cgroup is there though what they used is not known: they have not left.
+    /// UIDs of pods with a cgroup whose use is unknown; they have not left.
     pub unmeasured: BTreeSet<String>,
 }
 
-/// One pod as the server knows it.
+/// One pod in the server's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PodRequest {
-    /// r: the request as the scheduler counts it.
+    /// r: request as the scheduler counts it.
     pub requests: PerResource<u64>,
     /// True once the pod has a deletion timestamp.
     pub is_deleting: bool,
-    /// True for the Quality of Service class Guaranteed.
+    /// True for the Kubernetes QoS class Guaranteed.
     pub is_guaranteed: bool,
-    /// True if it holds CPUs for itself alone: the agent's finding. Nothing of its requests is ever free for others.
+    /// True if the agent has found exclusive CPUs of the pod. No part of its requests is ever free for others.
     pub has_own_cpus: bool,
 }
 
-/// The server's view of the node.
+/// The webhook's view of the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Generation of the pod store behind it.
+    /// Generation of the pod store behind the view.
     pub generation: u64,
-    /// C: physical capacity, as this machine has it.
+    /// C: physical capacity of this machine.
     pub capacity: PerResource<u64>,
-    /// A: raw allocatable.
+    /// A: raw allocatable, the kubelet's own value.
     pub raw: PerResource<u64>,
-    /// The pods bound to the node and not ended, by UID.
+    /// Pods that are bound to the node and have not ended, by UID.
     pub pods: BTreeMap<String, PodRequest>,
-    /// Resources that the kubelet has set aside for admitted pods: no brake sheds below that.
+    /// Resources that the kubelet has allocated for admitted pods; brakes do not shed below them.
     pub admitted: PerResource<u64>,
-    /// Bounds of the ratio.
+    /// Bounds of the ratio, from the policy.
     pub bounds: PerResource<Bounds>,
-    /// theta, in ppm.
+    /// theta: target share of use, in ppm.
     pub target_ppm: PerResource<u32>,
 }
 
-/// The estimator of one node.
+/// Estimator of one node, for both resources.
 #[derive(Debug)]
 pub struct Estimator {
     timing: Timing,
     visibility: Visibility,
     view: Option<View>,
-    /// What demand may not exceed, as last told: C for CPU, A for memory. Kept when the view is lost, as ratios of before are
-    /// still in use then and can do harm.
+    /// Limit of demand from the last view: C for CPU, A for memory. It is kept when the view is lost, because earlier
+    /// ratios are still in use then and can cause incidents.
     limits: PerResource<Option<u64>>,
     pods: Pods,
     history: PerResource<History>,
@@ -136,7 +137,7 @@ pub struct Estimator {
     derived: PerResource<Option<Derived>>,
 }
 
-/// What was last derived of one resource.
+/// Peak and target last derived for one resource.
 #[derive(Debug)]
 struct Derived {
     peak: Option<Peak>,
@@ -144,7 +145,7 @@ struct Derived {
 }
 
 impl Estimator {
-    /// An estimator that knows nothing yet.
+    /// Estimator without any history; both ratios are 1.00.
     pub fn new(timing: Timing) -> Self {
         Self {
             visibility: Visibility::ALL,
@@ -160,18 +161,18 @@ impl Estimator {
         }
     }
 
-    /// The timing in force.
+    /// Timing profile and its durations.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// The server's view in force, if any has come.
+    /// The webhook's view in force; `None` before the first or after a loss.
     pub fn view(&self) -> Option<&View> {
         self.view.as_ref()
     }
 
-    /// Sets the visibility of the node from now on. Margin, highest ratio and the right to rise follow from it. It takes effect
-    /// with the next view, frame or brake period.
+    /// Sets the kinds of measurement available from now on. They determine the least margin, the highest ratio and
+    /// the permission to rise. It takes effect with the next view, frame or brake period.
     pub fn set_visibility(&mut self, visibility: Visibility) {
         self.visibility = visibility;
     }
@@ -184,9 +185,9 @@ impl Estimator {
         self.retarget(false);
     }
 
-    /// Applies a new view of the server and lowers at once what it demands: a pod that is being deleted loses its
-    /// trust, a pod whose request grew starts anew. Requests may be larger than the node and may shrink: then what was
-    /// not trusted of them is free at once.
+    /// Applies a new view and lowers the ratio at once if it requires that: a pod that is being deleted loses its
+    /// trust, and a pod whose request grew starts again at age 0. Requests may exceed the node and may shrink; the
+    /// untrusted part that a shrinking request gives up is free at once.
     pub fn set_view(&mut self, view: View) {
         self.pods.follow(&view.pods);
         self.limits = PerResource {
@@ -197,7 +198,7 @@ impl Estimator {
         self.retarget(false);
     }
 
-    /// Forgets the server's view: nothing is amplified until the next one, and then by small steps.
+    /// Drops the view: nothing is amplified until the next one, and then the ratio rises in small steps.
     pub fn clear_view(&mut self) {
         if self.view.take().is_some() {
             for resource in Resource::ALL {
@@ -207,7 +208,7 @@ impl Estimator {
         self.derived = PerResource::default();
     }
 
-    /// Records a frame and moves the publication. A frame that comes twice or late changes nothing.
+    /// Records a frame and moves the publication. A duplicate or late frame changes nothing.
     pub fn end_frame(&mut self, frame: &Frame) {
         let index = self.number(frame.index);
         if self.history.cpu.last_frame().is_some_and(|last| last >= index) {
@@ -223,7 +224,7 @@ impl Estimator {
             }
             let exceeds = |limit: u64| (frame.is_valid || frame.is_bound) && peak > limit;
             let has_exceeded = self.limits.get(resource).is_some_and(exceeds);
-            self.outcomes.get_mut(resource).judge(index, has_exceeded);
+            self.outcomes.get_mut(resource).evaluate(index, has_exceeded);
         }
         let none = BTreeMap::new();
         let listed = self.view.as_ref().map_or(&none, |view| &view.pods);
@@ -233,7 +234,7 @@ impl Estimator {
             }
         }
         self.retarget(true);
-        // Last: the incident of this frame hits no decision that only begins with it.
+        // Last, so that an incident of this frame does not count against a decision that begins with it.
         for resource in Resource::ALL {
             let raw = self.view.as_ref().map(|view| *view.raw.get(resource));
             let is_in_use = raw.is_some_and(|raw| self.pods.bound(resource) > raw);
@@ -241,7 +242,7 @@ impl Estimator {
         }
     }
 
-    /// Judges one brake period. `now` is monotonic time.
+    /// Evaluates one brake period. `now` is monotonic time.
     pub fn end_brake_period(&mut self, pressure: &Pressure, now: Duration) {
         self.visibility = pressure.visibility;
         self.brakes.end_period(pressure, now);
@@ -259,47 +260,47 @@ impl Estimator {
         self.retarget(false);
     }
 
-    /// Prolongs the brakes in force by a time without measurements, up to `now` in monotonic time.
+    /// Prolongs the active brakes by a time without measurements, up to `now` in monotonic time.
     pub fn prolong_brakes(&mut self, unseen: Duration, now: Duration) {
         self.brakes.prolong(unseen, now);
     }
 
-    /// The result for both resources.
+    /// Current estimates for both resources; reads only.
     pub fn estimates(&self) -> PerResource<Estimate> {
         PerResource::from_fn(|resource| self.estimate(resource))
     }
 
-    /// Trust per pod, for the server's own fast-down; none without a view.
+    /// Trust per pod, from which the webhook lowers ratios when pods leave; empty without a view.
     pub fn trust(&self) -> Vec<Trust> {
         let view = self.view.as_ref();
         view.map_or_else(Vec::new, |view| self.pods.trust(&view.pods, &self.timing))
     }
 
-    /// Frames whose measurements count, of the frames in the ring, in ppm.
+    /// Valid frames as a share of the frames in the ring, in ppm.
     pub fn coverage_ppm(&self, resource: Resource) -> u32 {
         let valid = self.history.get(resource).valid_frames();
         ppm(valid.into(), self.timing.ring_frames.into())
     }
 
-    /// Frames are numbered from one ring on: those of an earlier boot have numbers too.
+    /// Frame numbers start at one ring's length, so that frames of an earlier boot have numbers too.
     fn number(&self, index: u64) -> u64 {
         index.saturating_add(self.timing.ring_frames.into())
     }
 
-    /// m, in ppm.
+    /// m: margin to apply, in ppm.
     fn margin_ppm(&self, resource: Resource) -> u32 {
         let least_ppm = self.visibility.least_margin_ppm();
         self.outcomes.get(resource).margin_ppm().max(least_ppm)
     }
 
-    /// The ratio to apply; 1.00 without a view.
+    /// Ratio to apply; 1.00 without a view.
     fn published(&self, resource: Resource) -> Cents {
         self.view
             .as_ref()
             .map_or(Cents::ONE, |_| self.publication.get(resource).published())
     }
 
-    /// Computes targets anew and moves the publication towards them; it rises at frame ends only.
+    /// Recomputes the targets and moves the publication towards them; it rises only at frame ends.
     fn retarget(&mut self, is_frame_end: bool) {
         let Some(view) = &self.view else { return };
         let mut derived = PerResource::default();
@@ -389,7 +390,7 @@ impl Estimator {
     }
 }
 
-/// `part` / `whole` in ppm, at most a million; 0 of nothing.
+/// `part` / `whole` in ppm, at most 1,000,000; 0 if `whole` is 0 and `part` is 0.
 fn ppm(part: u64, whole: u64) -> u32 {
     let ppm = u128::from(part) * 1_000_000 / u128::from(whole.max(1));
     u32::try_from(ppm).unwrap_or(u32::MAX).min(1_000_000)

@@ -1,6 +1,6 @@
-//! Errors in the fields of an object, in Kubernetes' own words: paths, kinds, texts, lists and causes.
+//! Errors in the fields of an object, in Kubernetes' wording: paths, kinds, messages, lists and causes.
 //!
-//! The texts are those of `k8s.io/apimachinery/pkg/util/validation/field`, to the letter.
+//! The messages equal those of `k8s.io/apimachinery/pkg/util/validation/field` byte for byte.
 
 mod path;
 mod quote;
@@ -12,56 +12,56 @@ use serde::Serialize;
 pub use self::path::Path;
 use self::quote::Quoted;
 
-/// What is wrong with a field.
+/// Kind of a field error, as in apimachinery's `field.ErrorType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A value is missing.
+    /// The field needs a value and has none.
     Required,
-    /// The value may be right elsewhere, and is not here.
+    /// The value is not allowed in this place.
     Forbidden,
-    /// The value is wrong.
+    /// The value does not satisfy the rule of its field.
     Invalid,
-    /// The value is none of those that there are.
+    /// The value is not one of the supported values.
     NotSupported,
-    /// The value must be unique, and is there twice.
+    /// The value must be unique and occurs twice.
     Duplicate,
 }
 
-/// A value that a text shows.
+/// Offending value in a message, as apimachinery's `BadValue`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shown {
-    /// Shown in quotes.
+pub enum BadValue {
+    /// Printed in double quotes, escaped like Go's `%q`.
     Text(String),
-    /// Shown as it is.
+    /// Printed as a decimal number.
     Integer(i64),
-    /// Shown as `true` or `false`.
+    /// Printed as `true` or `false`.
     Bool(bool),
-    /// Shown as compact JSON; `null` if it is absent.
+    /// Printed as compact JSON; `null` stands for an absent value.
     Json(serde_json::Value),
 }
 
-/// One thing that is wrong with one field.
+/// One error of one field.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{field}: {body}")]
 pub struct Error {
     kind: Kind,
     field: String,
-    /// The text without the field.
+    /// Message without the path of the field.
     body: String,
 }
 
-/// A cause in the `details` of a Kubernetes Status.
+/// Cause in the `details` of a Kubernetes Status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// Kubernetes' word for the kind, such as `FieldValueInvalid`.
+    /// Kubernetes' reason for the kind, such as `FieldValueInvalid`.
     pub reason: &'static str,
-    /// What is wrong, without the field.
+    /// Message without the path of the field.
     pub message: String,
-    /// The field's path.
+    /// Path of the field, such as `spec.replicas`.
     pub field: String,
 }
 
-/// What is wrong with an object, in the order in which it was found; nothing is in it twice.
+/// Errors of one object in the order of discovery; no two have the same text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Errors {
     list: Vec<Error>,
@@ -69,7 +69,7 @@ pub struct Errors {
 }
 
 impl Kind {
-    /// All kinds.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Self; 5] = [
         Self::Required,
         Self::Forbidden,
@@ -78,7 +78,7 @@ impl Kind {
         Self::Duplicate,
     ];
 
-    /// The words in a text.
+    /// Words for the kind in a message.
     const fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Kubernetes' word for the kind in a cause.
+    /// Kubernetes' reason for the kind in a Status cause.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -101,37 +101,37 @@ impl Kind {
     }
 }
 
-impl From<&str> for Shown {
+impl From<&str> for BadValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Shown {
+impl From<String> for BadValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<i64> for Shown {
+impl From<i64> for BadValue {
     fn from(number: i64) -> Self {
         Self::Integer(number)
     }
 }
 
-impl From<bool> for Shown {
+impl From<bool> for BadValue {
     fn from(value: bool) -> Self {
         Self::Bool(value)
     }
 }
 
-impl From<serde_json::Value> for Shown {
+impl From<serde_json::Value> for BadValue {
     fn from(value: serde_json::Value) -> Self {
         Self::Json(value)
     }
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for BadValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) | Self::Json(serde_json::Value::String(text)) => Quoted(text).fmt(f),
@@ -143,23 +143,23 @@ impl fmt::Display for Shown {
 }
 
 impl Error {
-    /// The value at `path` is missing; `detail` may be empty.
+    /// Error for a missing value at `path`; `detail` may be empty.
     pub fn required(path: &Path, detail: &str) -> Self {
         Self::new(Kind::Required, path, None, detail)
     }
 
-    /// The value at `path` may not be there; `detail` may be empty.
+    /// Error for a value that is not allowed at `path`; `detail` may be empty.
     pub fn forbidden(path: &Path, detail: &str) -> Self {
         Self::new(Kind::Forbidden, path, None, detail)
     }
 
-    /// The value at `path` is wrong; `detail` may be empty.
-    pub fn invalid(path: &Path, value: impl Into<Shown>, detail: &str) -> Self {
+    /// Error for an invalid value at `path`; `detail` may be empty.
+    pub fn invalid(path: &Path, value: impl Into<BadValue>, detail: &str) -> Self {
         Self::new(Kind::Invalid, path, Some(&value.into()), detail)
     }
 
-    /// The value at `path` is none of the supported ones, which are listed in the order given.
-    pub fn not_supported(path: &Path, value: impl Into<Shown>, supported: &[&str]) -> Self {
+    /// Error for a value that is not one of `supported`; the message lists these in the given order.
+    pub fn not_supported(path: &Path, value: impl Into<BadValue>, supported: &[&str]) -> Self {
         let quoted: Vec<String> = supported.iter().map(|text| Quoted(text).to_string()).collect();
         let detail = if quoted.is_empty() {
             String::new()
@@ -169,12 +169,12 @@ impl Error {
         Self::new(Kind::NotSupported, path, Some(&value.into()), &detail)
     }
 
-    /// The value at `path` is there twice.
-    pub fn duplicate(path: &Path, value: impl Into<Shown>) -> Self {
+    /// Error for a value at `path` that occurs twice.
+    pub fn duplicate(path: &Path, value: impl Into<BadValue>) -> Self {
         Self::new(Kind::Duplicate, path, Some(&value.into()), "")
     }
 
-    fn new(kind: Kind, path: &Path, value: Option<&Shown>, detail: &str) -> Self {
+    fn new(kind: Kind, path: &Path, value: Option<&BadValue>, detail: &str) -> Self {
         let words = kind.words();
         let mut body = value.map_or_else(|| words.to_owned(), |value| format!("{words}: {value}"));
         if !detail.is_empty() {
@@ -188,17 +188,17 @@ impl Error {
         }
     }
 
-    /// What is wrong with the field.
+    /// Kind of the error; it determines the reason of [`Self::cause`].
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The field's path.
+    /// Path of the field, such as `spec.replicas`.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// The cause for the `details` of a Status.
+    /// Cause for the `details` of a Status.
     pub fn cause(&self) -> Cause {
         Cause {
             reason: self.kind.reason(),
@@ -209,42 +209,42 @@ impl Error {
 }
 
 impl Errors {
-    /// Adds an error, unless one with the same text is in the list.
+    /// Adds an error unless the list contains one with the same text.
     pub fn push(&mut self, error: Error) {
         if self.texts.insert(error.to_string()) {
             self.list.push(error);
         }
     }
 
-    /// True if nothing is wrong.
+    /// Returns true if the list contains no error.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// True if an error with the same text is in the list.
+    /// Returns true if the list contains an error with the same text.
     pub fn contains(&self, error: &Error) -> bool {
         self.texts.contains(&error.to_string())
     }
 
-    /// The number of errors.
+    /// Number of errors; duplicates are not stored.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// The errors in the order in which they were found.
+    /// Iterates over the errors in the order of discovery.
     pub fn iter(&self) -> impl Iterator<Item = &Error> {
         self.list.iter()
     }
 
-    /// The causes for the `details` of a Status.
+    /// Causes for the `details` of a Status, one per error.
     pub fn causes(&self) -> Vec<Cause> {
         self.iter().map(Error::cause).collect()
     }
 
-    /// The list as an outcome.
+    /// Converts the list to a result.
     ///
     /// # Errors
-    /// The list itself, if anything is in it.
+    /// The list itself if it contains any error.
     pub fn into_result(self) -> Result<(), Self> {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }
@@ -282,7 +282,7 @@ impl From<Error> for Errors {
 impl std::error::Error for Errors {}
 
 impl fmt::Display for Errors {
-    /// One error as it is, several as `[first, second]`.
+    /// Text of a single error, or `[first, second]` for several.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = self.list.as_slice() {
             return only.fmt(f);

@@ -1,4 +1,4 @@
-//! Hints: an agent's report about its node as domain types, and the webhook's table of the newest hint of each node.
+//! Hints: an agent's report about its node, and the webhook's table with the newest hint of each node.
 
 mod capacity_tolerance;
 mod freshness;
@@ -20,24 +20,24 @@ pub use table::{ReportVerdict, Table};
 
 use crate::{ratio::Cents, resource::PerResource, timing::Profile};
 
-/// How much an agent can see. See docs/estimator.md#brakes.
+/// Signals that an agent can measure. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentMode {
-    /// All signals, run-queue latency sampled as configured.
+    /// All signals; run-queue latency is sampled as configured.
     Full,
-    /// All signals, run-queue latency sampled less or not at all because switching itself is too frequent.
+    /// All signals; run-queue latency is sampled less or not at all, because context switches are too frequent.
     FullShed,
     /// procfs only: averages over seconds.
     Proc,
-    /// Nothing that a ratio could be derived from; the node is not amplified.
+    /// No signal from which a ratio can be derived; the node is not amplified.
     Blind,
 }
 
 impl AgentMode {
-    /// All modes, best first.
+    /// All modes, from most to fewest signals.
     pub const ALL: [Self; 4] = [Self::Full, Self::FullShed, Self::Proc, Self::Blind];
 
-    /// The word on the wire, in annotations and in tables.
+    /// Word on the wire, in annotations and in tables, such as `FULL_SHED`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "FULL",
@@ -54,25 +54,25 @@ impl fmt::Display for AgentMode {
     }
 }
 
-/// How hard a resource is braked. See docs/estimator.md#brakes.
+/// Level of a resource's brake. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Brake {
-    /// Not at all.
+    /// No brake is active; the ratio moves freely.
     #[default]
     Off,
     /// L1: the ratio may not rise.
     Hold,
-    /// L2: free capacity halves at each step.
+    /// L2: the free part of the amplification halves in each period.
     Shed,
-    /// L3: no amplification beyond what is bound.
+    /// L3: no amplification beyond the requests of bound pods.
     Stop,
 }
 
 impl Brake {
-    /// All levels, weakest first; the index is the level's number.
+    /// All levels, weakest first; the index is the number of the level.
     pub const ALL: [Self; 4] = [Self::Off, Self::Hold, Self::Shed, Self::Stop];
 
-    /// The level's number, 0 to 3.
+    /// Number of the level, 0 to 3.
     pub const fn level(self) -> u8 {
         match self {
             Self::Off => 0,
@@ -82,7 +82,7 @@ impl Brake {
         }
     }
 
-    /// The level of that number.
+    /// Level of that number; `None` above 3.
     pub fn from_level(level: u32) -> Option<Self> {
         Self::ALL.get(usize::try_from(level).ok()?).copied()
     }
@@ -91,37 +91,38 @@ impl Brake {
 /// One resource of a hint. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceHint {
-    /// Physical capacity, as the Node object has it.
+    /// Physical capacity, as in the Node object.
     pub capacity: u64,
-    /// Of that, isolated CPUs: C is capacity without them. 0 from agents that do not say so, and for memory.
+    /// Isolated CPUs within the capacity; C is the capacity without them. 0 for memory, and from agents that do not
+    /// report it.
     pub isolated: u64,
-    /// Measured use, mean over the last frame; for CPU without isolated CPUs and time stolen by the hypervisor.
+    /// Mean measured use of the last frame. CPU excludes isolated CPUs and time stolen by the hypervisor.
     pub usage: u64,
-    /// P0: the highest conditioned peak, before the margin.
+    /// P0: highest conditioned peak, before the margin.
     pub peak: u64,
-    /// How many frames before the last one the highest conditioned peak was; for people.
+    /// Frames between the highest conditioned peak and the last frame; for display only.
     pub peak_age_frames: u64,
-    /// What P0 was made of; absent without any valid frame, and from agents that do not say so. For people.
+    /// Terms of P0; absent without any valid frame, and from agents that do not report them. For display only.
     pub highs: Option<Highs>,
-    /// P: the predicted peak.
+    /// P: predicted peak, P0 with its margin.
     pub predicted_peak: u64,
-    /// Rw: requests of the pods that are trusted, weighted by trust.
+    /// Rw: requests of trusted pods, weighted by trust.
     pub warm_requests: u64,
-    /// The ratio to apply now.
+    /// Ratio to apply now, before the floor.
     pub published: Cents,
-    /// The ratio that the publication moves towards.
+    /// Ratio towards which the publication moves.
     pub target: Cents,
-    /// How far the publication has moved; absent from agents that do not say so. For people.
+    /// Progress of the publication; absent from agents that do not report it. For display only.
     pub progress: Option<Progress>,
-    /// Share of the history that is valid, in ppm.
+    /// Valid share of the history, in ppm.
     pub coverage_ppm: u32,
-    /// m: the margin applied to the peak, in ppm.
+    /// m: margin applied to the peak, in ppm.
     pub margin_ppm: u32,
-    /// What outcomes made of the margin; absent from agents that do not say so. For people.
+    /// Calibration of the margin by outcomes; absent from agents that do not report it. For display only.
     pub calibration: Option<Calibration>,
-    /// The brake in force.
+    /// Level of the active brake.
     pub brake: Brake,
-    /// Codes of [`Reason`], most important first; a newer agent can have others.
+    /// Codes of [`Reason`], most important first; a newer agent may send unknown ones.
     pub reasons: Vec<String>,
 }
 
@@ -132,89 +133,89 @@ impl ResourceHint {
     }
 }
 
-/// What P0 was made of. CPU counts in milli-cores, memory in bytes.
+/// Terms of P0. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Highs {
-    /// max H: the highest conditioned peak.
+    /// max H: highest conditioned peak.
     pub highest: u64,
-    /// H\[t-1\]: the last conditioned peak, of the last valid frame.
+    /// H\[t-1\]: conditioned peak of the last valid frame.
     pub last: u64,
-    /// G: the worst climb of memory; 0 for CPU.
+    /// G: worst climb of memory; 0 for CPU.
     pub climb: u64,
 }
 
-/// How far a publication has moved towards its target.
+/// Progress of a publication towards its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// The ratio that it has come to, before what is bound counts.
+    /// Ratio reached so far, before the requests of bound pods count.
     pub stepped: Cents,
-    /// Frames in a row whose target was higher by the dead band or more.
+    /// Consecutive frames whose target was higher by at least the dead band.
     pub agreeing_frames: u32,
 }
 
-/// What outcomes made of the margin. See docs/margin.md.
+/// Calibration of the margin by the outcomes of earlier ratios. See docs/margin.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Calibration {
-    /// M, in ppm: up to 1,048,999, and 2,225,999 of agents that counted incidents by the hours they overlap.
+    /// M, in ppm: up to 1,048,999; up to 2,225,999 from agents that counted incidents by the hours they overlap.
     pub accumulator_ppm: u32,
-    /// True while outcomes keep the node from being amplified.
+    /// True while bad outcomes keep the node from being amplified.
     pub is_latched: bool,
 }
 
-/// How far one pod's requests may be counted as warm.
+/// Trust in the requests of one pod: the part that counts as warm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodTrust {
-    /// The pod's UID.
+    /// UID of the pod object.
     pub uid: String,
-    /// Trust in its CPU request, in ppm.
+    /// Trust in its CPU request, 0 to 1,000,000 ppm.
     pub cpu_ppm: u32,
-    /// Trust in its memory request, in ppm.
+    /// Trust in its memory request, 0 to 1,000,000 ppm.
     pub memory_ppm: u32,
-    /// CPUs held exclusively, in milli-cores.
+    /// Exclusive CPUs of the pod, in milli-cores.
     pub exclusive_cpus_milli: u64,
 }
 
-/// One measured signal behind a hint, for people: no rule knows any of them.
+/// One measured signal behind a hint; for display only, no rule reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// As the agent's table of signals calls it.
+    /// Name in the agent's table of signals.
     pub name: String,
-    /// What one unit of the value is.
+    /// Unit of the value, such as `ppm`.
     pub unit: String,
-    /// The last measurement.
+    /// Last measurement of the signal, in [`Self::unit`].
     pub value: u64,
 }
 
-/// One report of an agent: everything the webhook learns about a node.
+/// One report of an agent: all that the webhook receives about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeHint {
-    /// The node's name.
+    /// Name of the Node object.
     pub node: String,
-    /// The UID of the Node object that the report is for.
+    /// UID of the Node object that the report is about.
     pub node_uid: String,
-    /// The kernel's boot id.
+    /// Boot ID of the kernel.
     pub boot_id: String,
-    /// Rises with each report of one boot.
+    /// Sequence number; rises with each report of one boot.
     pub seq: u64,
-    /// True on the stream whose replica nudges for this node.
+    /// True on the stream to the replica that nudges for this node.
     pub is_primary: bool,
-    /// The pod store generation that the numbers were computed with.
+    /// Generation of the pod store behind the numbers.
     pub pods_generation: u64,
-    /// How much the agent sees.
+    /// Signals that the agent can measure.
     pub sight: AgentMode,
-    /// The timing profile in force.
+    /// Timing profile of the estimator.
     pub timing: Profile,
-    /// True when the agent is about to end and its successor is expected.
+    /// True when the agent is about to stop and a successor is expected.
     pub is_draining: bool,
-    /// The numbers per resource.
+    /// Capacity, use, ratio and brake per resource.
     pub resources: PerResource<ResourceHint>,
-    /// Trust per pod.
+    /// Trust per pod, by UID.
     pub trust: Vec<PodTrust>,
-    /// Share of C stolen by the hypervisor in the last second, in ppm: a kubelet counts it as use.
+    /// Share of C stolen by the hypervisor in the last second, in ppm; kubelets count it as use.
     pub steal_ppm: u32,
-    /// The signals that were measured.
+    /// Measured signals; for display only.
     pub signals: Vec<Signal>,
-    /// Since when the history counts; absent from agents that do not say so. For people.
+    /// Origin of the history; absent from agents that do not report it. For display only.
     pub past: Option<Past>,
 }
 
@@ -222,7 +223,7 @@ pub struct NodeHint {
 pub(crate) mod tests {
     use super::*;
 
-    /// The first row of docs/estimator.md#a-worked-example as a hint.
+    /// First row of docs/estimator.md#a-worked-example as a hint.
     pub(crate) fn hint(node: &str, seq: u64) -> NodeHint {
         let cpu = ResourceHint {
             capacity: 32_000,
@@ -256,7 +257,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_an_agent_sees_is_shown_by_its_name() {
+    fn agent_modes_print_their_names() {
         assert!(
             AgentMode::ALL
                 .iter()

@@ -1,68 +1,71 @@
-//! [`Installation`]: where an installation of Headroom lives and what its objects are called, so that a cluster can have
-//! several.
+//! [`Installation`]: namespaces and object names of one installation of Headroom, so that a cluster can have several.
 
 mod config_map;
+mod family;
 
 use std::{fmt, str::FromStr};
 
-pub use self::config_map::{ConfigMapName, ObjectName};
+pub use self::{
+    config_map::{ConfigMapName, ObjectName},
+    family::Family,
+};
 use crate::names;
 
-/// The longest name of a namespace, in bytes: a DNS label.
+/// Longest name of a namespace in bytes, that of a DNS label.
 const LONGEST_LABEL: usize = 63;
-/// The longest suffix, in bytes: with it the longest of our names is still a DNS label.
+/// Longest suffix in bytes; Headroom's longest object name with it is still a DNS label.
 const LONGEST_SUFFIX: usize = 32;
 
-/// Where an installation lives and what its objects are called. The default is the one that the manifests have.
+/// Namespaces and object names of one installation. The default is that of the shipped manifests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
-    /// Namespace of the webhook.
+    /// Namespace of the webhook; default `headroom-system`.
     pub namespace: Namespace,
-    /// Namespace of the agents.
+    /// Namespace of the agents; default `headroom-agent`.
     pub agent_namespace: Namespace,
-    /// What every name of an object of ours ends in.
+    /// Suffix of the names of all of Headroom's objects; default empty.
     pub suffix: NameSuffix,
-    /// Koordinator's ConfigMap, which is not ours.
+    /// Koordinator's ConfigMap, which Headroom reads and does not own.
     pub slo_config: ConfigMapName,
 }
 
-/// Name of a namespace; a DNS label.
+/// Name of a namespace; a DNS label of at most 63 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace(String);
 
-/// What every name of an object of ours ends in, such as `-b`; empty for the first installation of a cluster.
+/// Suffix of object names, such as `-b`; empty for the first installation of a cluster. At most 32 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NameSuffix(String);
 
-/// The text is no name that Kubernetes takes.
+/// The text is not a valid Kubernetes name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// It is no DNS label.
-    #[error("{text:?} is not made of at most {LONGEST_LABEL} letters a-z, digits and inner hyphens")]
+    /// The text is not a DNS label.
+    #[error("{text:?} is not a namespace: use at most {LONGEST_LABEL} letters a-z, digits and inner hyphens")]
     Namespace {
-        /// The text.
+        /// The rejected text, as given by the caller.
         text: String,
     },
-    /// It is no DNS subdomain.
+    /// The text is not a DNS subdomain.
     #[error(
-        "{text:?} is not made of labels of letters a-z, digits and inner hyphens, with dots between them"
+        "{text:?} is not an object name: use letters a-z, digits and inner hyphens, in labels separated by dots"
     )]
     Object {
-        /// The text.
+        /// The rejected text, as given by the caller.
         text: String,
     },
-    /// It cannot end a name.
+    /// The text cannot be the end of a name.
     #[error(
-        "{text:?} is not made of at most {LONGEST_SUFFIX} letters a-z, digits and hyphens, the last not a hyphen"
+        "{text:?} is not a name suffix: use at most {LONGEST_SUFFIX} letters a-z, digits and hyphens, not ending in a hyphen"
     )]
     Suffix {
-        /// The text.
+        /// The rejected text, as given by the caller.
         text: String,
     },
 }
 
 impl Installation {
-    /// The name of an object of ours that is `name` in the first installation.
+    /// Name of an object that is called `name` in the first installation: `name` and the suffix.
     pub fn named(&self, name: &str) -> String {
         format!("{name}{}", self.suffix)
     }
@@ -82,7 +85,7 @@ impl Installation {
         self.host(names::HINTS_SERVICE)
     }
 
-    /// Name of the webhook's service account.
+    /// Name of the webhook's service account, with the suffix.
     pub fn service_account(&self) -> String {
         self.named(names::WEBHOOK_SERVICE_ACCOUNT)
     }
@@ -92,12 +95,12 @@ impl Installation {
         self.named(names::AGENT_SERVICE_ACCOUNT)
     }
 
-    /// Name of the lease whose holder sweeps.
+    /// Name of the Lease; its holder runs the sweeps.
     pub fn lease(&self) -> String {
         self.named(names::LEASE)
     }
 
-    /// The user that the webhook is to the API server.
+    /// Username of the webhook at the API server, `system:serviceaccount:NAMESPACE:NAME`.
     pub fn webhook_user(&self) -> String {
         let Self { namespace, .. } = self;
         format!("system:serviceaccount:{namespace}:{}", self.service_account())
@@ -110,14 +113,14 @@ impl Installation {
 }
 
 impl Namespace {
-    /// The name.
+    /// Name of the namespace as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl NameSuffix {
-    /// The text.
+    /// Suffix as a string slice; empty for the first installation.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -171,7 +174,7 @@ impl fmt::Display for NameSuffix {
     }
 }
 
-/// True for a DNS label.
+/// Returns true if the text is a DNS label (RFC 1123).
 fn is_label(text: &str) -> bool {
     (1..=LONGEST_LABEL).contains(&text.len())
         && has_label_bytes(text)
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_has_the_names_of_the_manifests() {
+    fn the_default_names_equal_those_of_the_manifests() {
         let first = Installation::default();
         assert_eq!(first.webhook_user(), names::WEBHOOK_USER);
         assert_eq!(first.service_host(), "headroom-webhook.headroom-system.svc");
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_of_a_second_installation_is_that_of_the_first() {
+    fn a_second_installation_shares_no_name_with_the_first() {
         let second = second();
         assert_eq!(
             second.webhook_user(),
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_a_label_and_a_suffix_the_end_of_one() {
+    fn namespaces_and_suffixes_are_validated() {
         let long = "a".repeat(LONGEST_LABEL + 1);
         for bad in ["", "-a", "a-", "A", "a.b", "a'b", "a_b", &long] {
             assert!(bad.parse::<Namespace>().is_err(), "{bad}");

@@ -1,6 +1,6 @@
 //! Names that Headroom reads or writes: every label, annotation, object name and path. No other file spells one.
 //!
-//! Those of nodes and of our own objects are here; those of each other family are in a file of the family.
+//! Names of nodes and of Headroom's own objects are in this file; each other family has a file of its own.
 
 mod pod;
 mod quota;
@@ -9,50 +9,51 @@ mod slo;
 
 pub use self::{pod::*, quota::*, reservation::*, slo::*};
 
-/// Annotation on a Node: JSON object resource → ratio, written by people, by Koordinator's slo-controller, or
-/// by us in mode `auto`. Koordinator's key and format (two decimals).
+/// Annotation on a Node: JSON object resource → ratio, written by users, by Koordinator's slo-controller, or by
+/// Headroom in mode `auto`. Koordinator's key and format (two decimals).
 pub const RATIO: &str = "node.koordinator.sh/resource-amplification-ratio";
 
 /// Annotation on a Node: JSON resource list (`cpu`, `memory`) of the kubelet's own allocatable. Koordinator's key.
 pub const RAW_ALLOCATABLE: &str = "node.koordinator.sh/raw-allocatable";
 
-/// The domain of all annotations that only Headroom writes.
+/// Domain of all annotations that only Headroom writes.
 pub const DOMAIN: &str = "headroom.sh/";
 
-/// Annotation on a Node: the hint that the last status write was computed from.
+/// Annotation on a Node: hint behind the last status write.
 pub const HINT: &str = "headroom.sh/hint";
 
-/// Annotation on a Node: what we wrote last, per resource, with the raw value and capacity it came from.
+/// Annotation on a Node: last value written by Headroom, per resource, with the raw value and capacity behind it.
 pub const MARKER: &str = "headroom.sh/amplified-allocatable";
 
-/// Annotation on a Node: the user's own ratio value while `auto` owns [`RATIO`].
+/// Annotation on a Node: the user's own ratio annotation while `auto` owns [`RATIO`].
 pub const STATIC_RATIO: &str = "headroom.sh/static-ratio";
 
-/// Annotation on a Node: the floor policy's note of what the kubelet sent in this very request.
+/// Annotation on a Node: allocatable that the kubelet sent in this request, recorded by the floor policy.
 pub const KUBELET_RAW: &str = "headroom.sh/kubelet-raw";
 
-/// Annotation on a Node, written by people: `off`, `static`, `guard` or `auto`.
+/// Annotation on a Node, written by users: `off`, `static`, `guard` or `auto`.
 pub const MODE: &str = "headroom.sh/mode";
 
-/// Condition of a Node: a brake holds its ratio down, or nobody can see it although more is bound than it has.
+/// Condition of a Node: a brake limits its ratio, or no agent measures it although pods request more than raw
+/// allocatable.
 pub const BRAKED: &str = "headroom.sh/Braked";
 
 /// Condition of a Node: another controller keeps writing the ratio that mode `auto` writes.
 pub const RATIO_OWNER_CONFLICT: &str = "headroom.sh/ratio-owner-conflict";
 
-/// Condition of a Node: a bound of the policy holds its ratio.
+/// Condition of a Node: a bound of the policy limits its ratio.
 pub const CLAMPED: &str = "headroom.sh/Clamped";
 
-/// Prefix of the user name that a node's kubelet authenticates with; the node's name follows.
+/// Prefix of a kubelet's username; the node's name follows.
 pub const NODE_USER_PREFIX: &str = "system:node:";
 
 /// Group of every node credential.
 pub const NODES_GROUP: &str = "system:nodes";
 
-/// Namespace of the webhook.
+/// Default namespace of the webhook.
 pub const NAMESPACE: &str = "headroom-system";
 
-/// Namespace of the agent.
+/// Default namespace of the agent.
 pub const AGENT_NAMESPACE: &str = "headroom-agent";
 
 /// Service account of the agent, in [`AGENT_NAMESPACE`].
@@ -61,28 +62,29 @@ pub const AGENT_SERVICE_ACCOUNT: &str = "headroom-agent";
 /// Service account of the webhook, in [`NAMESPACE`].
 pub const WEBHOOK_SERVICE_ACCOUNT: &str = "headroom-webhook";
 
-/// Service account of [`NAMESPACE`] whose tokens people show to the debug service: it may ask it, and nothing else. The roles
-/// of people who only read have this name as well.
+/// Service account in [`NAMESPACE`] whose tokens users present to the debug service; it has no other right. The roles
+/// of read-only users have the same name.
 pub const VIEWER: &str = "headroom-viewer";
 
-/// ClusterRole and Role of people who change modes and switch off; they may all that [`VIEWER`]s may.
+/// ClusterRole and Role of users who change modes and switch amplification off; includes the rights of [`VIEWER`].
 pub const OPERATOR: &str = "headroom-operator";
 
-/// Label of namespaces whose pods the NetworkPolicy lets ask the debug service, if its value is `true`.
+/// Label of namespaces whose pods may reach the debug service through the NetworkPolicy, if its value is `true`.
 pub const CLIENT_LABEL: &str = "headroom.sh/client";
 
-/// ClusterRole with the right to ask the debug service.
+/// ClusterRole with the right to call the debug service.
 pub const DEBUG_ROLE: &str = "headroom-debug";
 
-/// The user name of the webhook's service account, unless an [`Installation`](crate::installation::Installation) has other names.
+/// Username of the webhook's service account; an [`Installation`](crate::installation::Installation) can change it.
 pub const WEBHOOK_USER: &str = "system:serviceaccount:headroom-system:headroom-webhook";
 
-/// Who reports the webhook's Events.
+/// Reporting controller of the webhook's Events.
 pub const EVENT_REPORTER: &str = "headroom.sh/webhook";
 /// Service in front of the webhook's admission port.
 pub const WEBHOOK_SERVICE: &str = "headroom-webhook";
 
-/// Headless Service in front of the hint port; its name is also the audience-independent TLS name of the hint port.
+/// Headless Service in front of the hint port; its name is also the TLS name of that port, whatever the token's
+/// audience.
 pub const HINTS_SERVICE: &str = "headroom-hints";
 
 /// Port of the admission endpoints (HTTPS).
@@ -94,10 +96,10 @@ pub const HINTS_PORT: u16 = 9444;
 /// Port of the admin endpoints (plain HTTP).
 pub const ADMIN_PORT: u16 = 8080;
 
-/// Unix socket on a node at which `kubectl headroom agent` looks for the agent's debug service.
+/// Unix socket on a node where `kubectl headroom agent` expects the agent's debug service.
 pub const AGENT_SOCKET: &str = "/run/headroom/agent.sock";
 
-/// Audience of all tokens that agents and people show to the webhook.
+/// Audience of all tokens that agents and users present to the webhook.
 pub const TOKEN_AUDIENCE: &str = "headroom-webhook";
 
 /// Key in a TokenReview's `extra` with the name of the node that the token is bound to.
@@ -109,16 +111,16 @@ pub const AGENT_CERTIFICATE_ORGANISATION: &str = "headroom:agents";
 /// Prefix of the common name in an agent's client certificate; the node's name follows.
 pub const AGENT_CERTIFICATE_PREFIX: &str = "headroom:agent:";
 
-/// Non-resource URL that a caller of the debug service must be allowed to `get`.
+/// Non-resource URL that a client of the debug service must be allowed to `get`.
 pub const DEBUG_URL: &str = "/headroom/debug";
 
-/// Lease in [`NAMESPACE`] whose holder sweeps.
+/// Lease in [`NAMESPACE`]; its holder runs the sweeps.
 pub const LEASE: &str = "headroom-webhook";
 
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration of nodes.
 pub const WEBHOOK_CONFIGURATION: &str = "headroom-webhook";
 
-/// Name of Koordinator's MutatingWebhookConfiguration, which is not ours.
+/// Name of Koordinator's own MutatingWebhookConfiguration.
 pub const KOORDINATOR_CONFIGURATION: &str = "koordinator-mutating-webhook-configuration";
 
 /// Name of both webhook configurations of pods and reservations.
@@ -133,44 +135,45 @@ pub const SLO_CONFIGURATION: &str = "headroom-configuration";
 /// Name of both webhook configurations of other projects' objects.
 pub const INTEGRATIONS_CONFIGURATION: &str = "headroom-integrations";
 
-/// Name of the policy that keeps amplified values while no webhook answers, and of its binding.
+/// Name of the policy that keeps amplified values while the webhook does not respond, and of its binding.
 pub const FLOOR_POLICY: &str = "headroom-floor";
 
-/// Name of the policy that reverts what kubelets write to protected annotations, and of its binding.
+/// Name of the policy that reverts kubelets' changes to protected annotations, and of its binding.
 pub const ANNOTATIONS_POLICY: &str = "headroom-annotations";
 
-/// Name of the policy that checks annotations where they are written, and of its binding; installed on request.
+/// Name of the policy that validates annotations when they are written, and of its binding; optional.
 pub const CHECKS_POLICY: &str = "headroom-checks";
 
-/// The member of a Node's condition that says when its reporter was last heard of.
+/// Member of a Node condition: time of the last report.
 pub const LAST_HEARTBEAT_TIME: &str = "lastHeartbeatTime";
 
-/// The member of a Node's condition that says since when it has its status.
+/// Member of a Node condition: time of the last status change.
 pub const LAST_TRANSITION_TIME: &str = "lastTransitionTime";
 
-/// What an agent's user agent begins with, as in `headroom-agent/0.1.0`.
+/// Prefix of an agent's user agent, as in `headroom-agent/0.1.0`.
 pub const AGENT_USER_AGENT: &str = "headroom-agent";
 
-/// Annotations that a kubelet may neither set, change nor remove, besides everything under [`DOMAIN`] but [`KUBELET_RAW`].
+/// Annotations that a kubelet may not set, change or remove, in addition to all under [`DOMAIN`] except
+/// [`KUBELET_RAW`].
 pub const PROTECTED: [&str; 2] = [RATIO, RAW_ALLOCATABLE];
 
-/// Annotations that only the webhook writes: what it has decided, and from what.
+/// Annotations that only the webhook writes: its decisions and their inputs.
 pub const OWNED: [&str; 5] = [RAW_ALLOCATABLE, HINT, MARKER, STATIC_RATIO, KUBELET_RAW];
 
-/// Annotations by which people steer amplification.
+/// Annotations with which users control amplification.
 pub const STEERING: [&str; 2] = [RATIO, MODE];
 
-/// True for an annotation that looks like one of Headroom's and is none, such as a misspelt one.
+/// Returns true for an annotation in Headroom's domain that Headroom does not know, such as a misspelt one.
 pub fn is_unknown(key: &str) -> bool {
     key.starts_with(DOMAIN) && !OWNED.contains(&key) && !STEERING.contains(&key)
 }
 
-/// True for an annotation that not everybody may write, known or not.
+/// Returns true for an annotation that only some users may write, known or unknown.
 pub fn is_guarded(key: &str) -> bool {
     key.starts_with(DOMAIN) || PROTECTED.contains(&key)
 }
 
-/// The node whose kubelet this user is, if the user is a kubelet.
+/// Name of the node if the user is a kubelet.
 pub fn node_of_user(username: &str) -> Option<&str> {
     username
         .strip_prefix(NODE_USER_PREFIX)
@@ -182,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_neither_ours_nor_peoples_is_unknown() {
+    fn other_annotations_in_our_domain_are_unknown() {
         assert!(is_unknown("headroom.sh/mdoe") && is_unknown(DOMAIN));
         assert!(!OWNED.into_iter().chain(STEERING).any(is_unknown));
         assert!(!is_unknown("node.koordinator.sh/other"));
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_webhooks_user_is_its_service_account() {
+    fn the_webhook_user_is_its_service_account() {
         assert_eq!(
             WEBHOOK_USER,
             format!("system:serviceaccount:{NAMESPACE}:{WEBHOOK_SERVICE_ACCOUNT}")

@@ -1,8 +1,8 @@
-//! Reads a `null` in JSON as an absent member, as Kubernetes reads it.
+//! Reads a JSON `null` as an absent member, like Kubernetes.
 
 use serde::{Deserialize, Deserializer};
 
-/// The value, or the default for `null`.
+/// Deserializes a value; `null` becomes the default.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,8 +1,8 @@
-//! A Pod with only the fields that rules read, and what follows from them: its requests, the amounts that its kubelet
-//! has set aside, and its QoS class in Kubernetes.
+//! A Pod with only the fields that rules read, and the values derived from them: its requests, the amounts that its
+//! kubelet has allocated, and its Kubernetes QoS class.
 //!
-//! A reader chooses what amounts are kept. [`Amounts`] has every resource, for rules about one pod. [`CpuAndMemory`] has
-//! those two and costs no map, for a watch of all pods. The sums are written once, for both.
+//! The reader chooses the type of amounts. [`Amounts`] has every resource, for rules about one pod. [`CpuAndMemory`]
+//! has only these two and needs no map, for a watch of all pods. Both share the code that sums.
 
 mod allocated;
 mod containers;
@@ -22,47 +22,47 @@ pub use self::{
 };
 use crate::{amounts::Amounts, nullable, selector::Labels};
 
-/// A Pod as JSON has it. Unknown members are passed over; what is absent or `null` is empty.
+/// A Pod in JSON. Unknown members are ignored; absent members and `null` are empty.
 ///
-/// `R` has the amounts of requests, `L` those of limits.
+/// `R` is the type of requests, `L` that of limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(
     default,
     bound(deserialize = "R: Deserialize<'de> + Default, L: Deserialize<'de> + Default")
 )]
 pub struct Pod<R = Amounts, L = R> {
-    /// Its names and labels.
+    /// Name, UID, labels, annotations and deletion timestamp.
     #[serde(deserialize_with = "nullable::or_default")]
     pub metadata: PodMetadata,
-    /// The desired state.
+    /// Desired state, from the member `spec`.
     #[serde(deserialize_with = "nullable::or_default")]
     pub spec: PodSpec<R, L>,
-    /// The observed state.
+    /// Observed state, from the member `status`.
     #[serde(deserialize_with = "nullable::or_default")]
     pub status: PodStatus<R>,
 }
 
-/// The metadata of a pod.
+/// Metadata of a pod; members that no rule reads are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodMetadata {
-    /// Its name; absent before the API server has generated one.
+    /// Name; absent until the API server has generated it.
     pub name: Option<String>,
-    /// Its namespace; may be absent in a request to create it.
+    /// Namespace; may be absent in a create request.
     pub namespace: Option<String>,
-    /// Its UID.
+    /// UID; absent until the API server has set it.
     pub uid: Option<String>,
-    /// Its labels.
+    /// Labels by key; empty if absent.
     #[serde(deserialize_with = "nullable::or_default")]
     pub labels: Labels,
-    /// Its annotations.
+    /// Annotations by key; empty if absent.
     #[serde(deserialize_with = "nullable::or_default")]
     pub annotations: BTreeMap<String, String>,
-    /// When its deletion was asked for; absent unless it is being deleted.
+    /// Deletion timestamp; absent unless the pod is being deleted.
     pub deletion_timestamp: Option<String>,
 }
 
-/// The desired state of a pod.
+/// Desired state of a pod; members that no rule reads are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(
     default,
@@ -70,24 +70,24 @@ pub struct PodMetadata {
     bound(deserialize = "R: Deserialize<'de> + Default, L: Deserialize<'de> + Default")
 )]
 pub struct PodSpec<R = Amounts, L = R> {
-    /// The node it is bound to.
+    /// Node to which the pod is bound; absent before that.
     pub node_name: Option<String>,
-    /// Its priority.
+    /// Value of `spec.priority`; absent before admission sets it.
     pub priority: Option<i32>,
-    /// The containers that run together.
+    /// App containers, which run together.
     #[serde(deserialize_with = "nullable::or_default")]
     pub containers: Vec<Container<R, L>>,
-    /// The containers that run before those, or beside them from before.
+    /// Init containers, which run before the app containers; a sidecar keeps running next to them.
     #[serde(deserialize_with = "nullable::or_default")]
     pub init_containers: Vec<Container<R, L>>,
-    /// What the runtime needs for itself.
+    /// Resources that the container runtime needs in addition.
     #[serde(deserialize_with = "nullable::or_default")]
     pub overhead: R,
-    /// Resources of the pod as a whole. `{}` is not the same as none: see [`KubernetesQos`].
+    /// Resources of the pod as a whole. `{}` differs from absent: see [`KubernetesQos`].
     pub resources: Option<ResourceRequirements<R, L>>,
 }
 
-/// A container.
+/// A container or init container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(
     default,
@@ -95,32 +95,32 @@ pub struct PodSpec<R = Amounts, L = R> {
     bound(deserialize = "R: Deserialize<'de> + Default, L: Deserialize<'de> + Default")
 )]
 pub struct Container<R = Amounts, L = R> {
-    /// Its name, unique in the pod.
+    /// Name, unique in the pod.
     #[serde(deserialize_with = "nullable::or_default")]
     pub name: String,
-    /// The resources that it asks for.
+    /// Requests and limits of the container.
     #[serde(deserialize_with = "nullable::or_default")]
     pub resources: ResourceRequirements<R, L>,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
 }
 
-/// The resources that a container, or a pod as a whole, asks for.
+/// Requests and limits of a container or of the pod as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(
     default,
     bound(deserialize = "R: Deserialize<'de> + Default, L: Deserialize<'de> + Default")
 )]
 pub struct ResourceRequirements<R = Amounts, L = R> {
-    /// What it needs.
+    /// Requested amounts by resource, which the scheduler reserves.
     #[serde(deserialize_with = "nullable::or_default")]
     pub requests: R,
-    /// What it may use at most.
+    /// Upper limits of use, by resource.
     #[serde(deserialize_with = "nullable::or_default")]
     pub limits: L,
 }
 
-/// The observed state of a pod.
+/// Observed state of a pod; members that no rule reads are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(
     default,
@@ -128,38 +128,38 @@ pub struct ResourceRequirements<R = Amounts, L = R> {
     bound(deserialize = "R: Deserialize<'de> + Default")
 )]
 pub struct PodStatus<R = Amounts> {
-    /// Its phase.
+    /// Phase of the pod, such as `Running`.
     pub phase: Option<String>,
-    /// Its QoS class, as a kubelet or a client has written it.
+    /// QoS class as written by a kubelet or another client.
     pub qos_class: Option<String>,
-    /// Its conditions.
+    /// Conditions, in the order of the status.
     #[serde(deserialize_with = "nullable::or_default")]
     pub conditions: Vec<PodCondition>,
-    /// States of the containers.
+    /// States of the app containers.
     #[serde(deserialize_with = "nullable::or_default")]
     pub container_statuses: Vec<ContainerStatus<R>>,
     /// States of the init containers.
     #[serde(deserialize_with = "nullable::or_default")]
     pub init_container_statuses: Vec<ContainerStatus<R>>,
-    /// Resources of the pod as a whole, as the node runs it.
+    /// Resources of the pod as a whole that are in force on the node.
     pub resources: Option<ActualResources<R>>,
-    /// Requests of the pod as a whole, as the node has set them aside.
+    /// Requests of the pod as a whole that the kubelet has allocated.
     #[serde(deserialize_with = "nullable::or_default")]
     pub allocated_resources: R,
 }
 
-/// A condition of a pod.
+/// Type and reason of a pod condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PodCondition {
-    /// Its type.
+    /// Type of the condition, such as `PodResizePending`.
     #[serde(deserialize_with = "nullable::or_default")]
     pub r#type: String,
-    /// Its reason.
+    /// Reason of the condition, such as `Deferred`.
     pub reason: Option<String>,
 }
 
-/// The state of a container.
+/// State of a container; only its resources are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(
     default,
@@ -167,39 +167,40 @@ pub struct PodCondition {
     bound(deserialize = "R: Deserialize<'de> + Default")
 )]
 pub struct ContainerStatus<R = Amounts> {
-    /// The container's name.
+    /// Name of the container in the spec.
     #[serde(deserialize_with = "nullable::or_default")]
     pub name: String,
-    /// Resources as the node runs it; absent where the kubelet does not report them.
+    /// Resources in force on the node; absent if the kubelet does not report them.
     pub resources: Option<ActualResources<R>>,
-    /// Requests as the node has set them aside.
+    /// Requests that the kubelet has allocated.
     #[serde(deserialize_with = "nullable::or_default")]
     pub allocated_resources: R,
 }
 
-/// The resources with which something runs. Its limits are not read.
+/// Resources in force on the node. Limits are not read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, bound(deserialize = "R: Deserialize<'de> + Default"))]
 pub struct ActualResources<R = Amounts> {
-    /// The requests in force.
+    /// Requests in force, by resource.
     #[serde(deserialize_with = "nullable::or_default")]
     pub requests: R,
 }
 
 impl<R: ResourceList, L> Pod<R, L> {
-    /// Its requests: see [`requests`].
+    /// Requests of the pod: see [`requests`].
     pub fn requests(&self, basis: RequestBasis) -> R {
         requests(&self.spec, &self.status, basis)
     }
 
-    /// The amounts that its kubelet has set aside: see [`allocated`].
+    /// Amounts that the kubelet has allocated: see [`allocated`].
     pub fn allocated(&self, source: SpecSource) -> R {
         allocated(&self.spec, &self.status, source)
     }
 }
 
 impl Pod {
-    /// The name of its QoS class in Kubernetes: what the status has, be it no class at all, or else what the spec makes it.
+    /// Name of the Kubernetes QoS class: the value in the status, even if it is not a valid class, otherwise the
+    /// class computed from the spec.
     pub fn kubernetes_qos_name(&self) -> &str {
         let written = self.status.qos_class.as_deref().filter(|name| !name.is_empty());
         written.unwrap_or_else(|| KubernetesQos::computed(&self.spec).name())
@@ -207,7 +208,7 @@ impl Pod {
 }
 
 impl<R, L> Container<R, L> {
-    /// True for an init container that stays while the pod runs.
+    /// Returns true for an init container that keeps running with the pod.
     pub fn is_sidecar(&self) -> bool {
         self.restart_policy.as_deref() == Some("Always")
     }

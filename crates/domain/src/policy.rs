@@ -7,17 +7,17 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// How a node's ratio is chosen. See docs/capacity.md#modes.
+/// Source of a node's ratio. See docs/capacity.md#modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
-    /// Raw values, our annotations removed.
+    /// Raw values; Headroom's annotations are removed.
     Off,
-    /// The ratio annotation, as Koordinator applies it.
+    /// The ratio annotation decides, as in Koordinator.
     #[default]
     Static,
-    /// The smaller of the ratio annotation and the hint.
+    /// The smaller of the ratio annotation and the hint decides.
     Guard,
-    /// The hint.
+    /// The hint decides, within the bounds.
     Auto,
 }
 
@@ -25,7 +25,7 @@ impl Mode {
     /// All modes, from least to most automatic.
     pub const ALL: [Self; 4] = [Self::Off, Self::Static, Self::Guard, Self::Auto];
 
-    /// The word in configuration and annotations.
+    /// Word in configuration and annotations, such as `guard`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -42,11 +42,11 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The text is none of the four modes.
+/// The text is not one of the four modes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a mode (off, static, guard or auto)")]
 pub struct ModeError {
-    /// The text, shortened.
+    /// First 40 characters of the text.
     text: String,
 }
 
@@ -63,28 +63,28 @@ impl FromStr for Mode {
     }
 }
 
-/// Bounds of a ratio, in cents, both included.
+/// Bounds of a ratio, in cents, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// The lowest ratio; below 100 only where an administrator chose protect mode.
+    /// Lowest ratio, 50 to 100; below 100 only where an administrator reserves capacity.
     pub min: Cents,
-    /// The highest ratio.
+    /// Highest ratio, 100 to 1000.
     pub max: Cents,
 }
 
-/// The bounds contradict each other or leave what is supported.
+/// A bound is outside the supported range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BoundsError {
-    /// Below 0.50 or above 1.00.
+    /// The minimum is below 0.50 or above 1.00.
     #[error("min {0} is outside 0.50..1.00")]
     Min(Cents),
-    /// Below 1.00 or above 10.00.
+    /// The maximum is below 1.00 or above 10.00.
     #[error("max {0} is outside 1.00..10.00")]
     Max(Cents),
 }
 
 impl Bounds {
-    /// Exactly raw: the resource is not amplified.
+    /// Both bounds at 1.00: the resource is not amplified.
     pub const OFF: Self = Self {
         min: Cents::ONE,
         max: Cents::ONE,
@@ -104,24 +104,24 @@ impl Bounds {
         Ok(Self { min, max })
     }
 
-    /// `cents` moved into the bounds.
+    /// `cents` limited to the bounds.
     pub fn clamp(self, cents: Cents) -> Cents {
         cents.clamp(self.min, self.max)
     }
 }
 
-/// What allocatable may never fall below.
+/// Lower limit of a node's allocatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Floor {
-    /// The sum of the requests bound to the node.
+    /// Requests of the pods that are bound to the node.
     #[default]
     Requests,
-    /// Nothing.
+    /// No lower limit: pods can lose capacity.
     None,
 }
 
 impl Floor {
-    /// The word in configuration.
+    /// Word in configuration, `requests` or `none`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -133,48 +133,48 @@ impl Floor {
 /// The policy in force for one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// How the ratio is chosen.
+    /// Source of the ratio; default `static`.
     pub mode: Mode,
-    /// Bounds in `guard` and `auto`.
+    /// Bounds in `guard` and `auto`. Default: CPU 1.00 to 2.00, memory 1.00.
     pub bounds: PerResource<Bounds>,
-    /// The ratio above which an annotation is not applied in `static`.
+    /// Highest ratio of the annotation that `static` applies; default 5.00.
     pub static_max: PerResource<Cents>,
-    /// What allocatable may never fall below.
+    /// Lower limit of allocatable; default `requests`.
     pub floor: Floor,
-    /// The share of capacity (CPU) or raw allocatable (memory) that predicted use may reach, in ppm.
+    /// Share of capacity (CPU) or raw allocatable (memory) that predicted use may reach, in ppm; default 900,000.
     pub target_ppm: PerResource<u32>,
 }
 
-/// The policy in force for one node, and who says so.
+/// Policy in force for one node, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InForce {
-    /// The policy.
+    /// All values of the policy.
     pub policy: Policy,
-    /// What decides its mode.
+    /// Source that decides the mode.
     pub mode_from: Source,
-    /// The entry of the ConfigMap that selects the node: its name, or its place as in `nodeConfigs[1]`.
+    /// Entry of the ConfigMap that selects the node: its name, or its position such as `nodeConfigs[1]`.
     pub entry: Option<String>,
 }
 
-/// Where a part of a policy comes from, each over the ones before.
+/// Source of a part of a policy; each overrides the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Nobody said anything.
+    /// Built-in default; no source sets the part.
     Default,
-    /// The webhook's configuration file.
+    /// The configuration file of the webhook.
     File,
     /// The ConfigMap, for all nodes.
     ConfigMap,
     /// An entry of the ConfigMap that selects the node.
     Entry,
-    /// The annotation on the Node.
+    /// The mode annotation on the Node.
     Annotation,
     /// The feature gate of amplification, which is off.
     Gate,
 }
 
 impl InForce {
-    /// The same with the mode that the Node asks for, if it asks for one.
+    /// Applies the mode that the Node's annotation requests, if any.
     pub fn with_mode(mut self, asked: Option<Mode>) -> Self {
         if let Some(mode) = asked {
             self.policy.mode = mode;
@@ -185,7 +185,7 @@ impl InForce {
 }
 
 impl Source {
-    /// All sources, the lowest first.
+    /// All sources, from lowest to highest precedence.
     pub const ALL: [Self; 6] = [
         Self::Default,
         Self::File,
@@ -195,7 +195,7 @@ impl Source {
         Self::Gate,
     ];
 
-    /// The word for it.
+    /// Word on the wire and in tables, such as `configmap`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -209,7 +209,7 @@ impl Source {
 }
 
 impl Default for Policy {
-    /// `static`, with bounds that leave memory as it is.
+    /// Mode `static`; the bounds do not amplify memory.
     fn default() -> Self {
         Self {
             mode: Mode::Static,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_that_a_node_asks_for_counts_and_is_said_to_be_its_own() {
+    fn the_nodes_mode_annotation_overrides_mode_and_source() {
         let in_force = InForce {
             policy: Policy::default(),
             mode_from: Source::File,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_and_floors_have_the_words_of_the_configuration() {
+    fn sources_and_floors_have_configuration_names() {
         assert_eq!(
             [Floor::Requests, Floor::None].map(Floor::name),
             ["requests", "none"]

@@ -1,53 +1,54 @@
-//! Koordinator's QoS classes and priority bands of a Pod, and which pairs of them may be combined.
+//! Koordinator's QoS classes and priority bands of a Pod, and the accepted pairs of both.
 //!
-//! A class or band is *raw* where label or priority name it, and *with default* where something else stands in for it.
+//! A class or band is *raw* if a label or priority names it, and *with default* if it may be derived instead.
 
 use std::{fmt, ops::RangeInclusive};
 
 use crate::names;
 
-/// A Koordinator QoS class, as the label [`names::QOS_CLASS`] has it. It is not Kubernetes' own class of the same pod.
+/// Koordinator QoS class, as in the label [`names::QOS_CLASS`]. It differs from Kubernetes' QoS class of the same
+/// pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// CPUs of its own that nobody else may use.
+    /// Latency-sensitive exclusive: CPUs that no other pod may use.
     Lse,
-    /// CPUs of its own that best-effort pods may use.
+    /// Latency-sensitive reserved: CPUs that only best-effort pods may share.
     Lsr,
-    /// Shared CPUs, sensitive to waits.
+    /// Latency-sensitive: CPUs shared with other pods.
     Ls,
-    /// Best effort, on what the others leave.
+    /// Best effort: leftover CPU and memory.
     Be,
-    /// Part of the node itself.
+    /// System processes of the node.
     System,
 }
 
-/// A band of pod priorities, as the label [`names::PRIORITY_CLASS`] and the PriorityClasses have it.
+/// Priority band of a pod, as in the label [`names::PRIORITY_CLASS`] and in the PriorityClasses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Band {
-    /// Production.
+    /// Production, priorities 9000 to 9999.
     Prod,
-    /// Between production and batch.
+    /// Between production and batch, priorities 7000 to 7999.
     Mid,
-    /// Batch work.
+    /// Batch work, priorities 5000 to 5999.
     Batch,
-    /// What runs on leftovers.
+    /// Leftover capacity, priorities 3000 to 3999.
     Free,
 }
 
-/// Which pairs of class and band are accepted.
+/// Set of accepted pairs of class and band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Matrix {
-    /// Koordinator's own: LSR only with prod, BE with anything but prod; the other classes go with every band and none.
+    /// Koordinator's rules: LSR only with prod, BE only with mid, batch or free; other classes with any band or none.
     Koordinator,
     /// LSE and LSR only with prod, LS with prod or mid, BE with mid, batch or free, SYSTEM with none.
     Strict,
 }
 
 impl Class {
-    /// All classes.
+    /// All classes, in the order of their declaration.
     pub const ALL: [Self; 5] = [Self::Lse, Self::Lsr, Self::Ls, Self::Be, Self::System];
 
-    /// The label's value.
+    /// Value of the label, in capitals.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lse => "LSE",
@@ -58,12 +59,12 @@ impl Class {
         }
     }
 
-    /// The class that a label names; `None` without the label and for any other value, `be` among them.
+    /// Class that a label names; `None` without the label and for any other value, such as `be`.
     pub fn raw(label: Option<&str>) -> Option<Self> {
         Self::ALL.into_iter().find(|class| Some(class.name()) == label)
     }
 
-    /// The raw class, or else the one that Kubernetes' class of the pod stands for; `None` if that is none of its three.
+    /// Raw class, or the default of Kubernetes' QoS class; `None` if that is not one of its three.
     pub fn with_default(raw: Option<Self>, kubernetes_class: &str) -> Option<Self> {
         raw.or(match kubernetes_class {
             "Guaranteed" => Some(Self::Lsr),
@@ -81,10 +82,10 @@ impl fmt::Display for Class {
 }
 
 impl Band {
-    /// All bands, the highest priorities first.
+    /// All bands, highest priorities first.
     pub const ALL: [Self; 4] = [Self::Prod, Self::Mid, Self::Batch, Self::Free];
 
-    /// The label's value, which is also the name of the PriorityClass.
+    /// Value of the label, which is also the name of the PriorityClass.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Prod => names::KOORD_PROD,
@@ -94,7 +95,7 @@ impl Band {
         }
     }
 
-    /// The values of `spec.priority` in the band.
+    /// Range of `spec.priority` in the band.
     pub const fn priorities(self) -> RangeInclusive<i32> {
         match self {
             Self::Prod => 9000..=9999,
@@ -104,15 +105,15 @@ impl Band {
         }
     }
 
-    /// The band of a value of `spec.priority`; `None` between the bands and outside of them.
+    /// Band of a `spec.priority`; `None` between the bands and outside of them.
     pub fn at(priority: i32) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|band| band.priorities().contains(&priority))
     }
 
-    /// The band that the label names, or without the label the one of `spec.priority`. A label with any other value, be
-    /// it empty, is `None` whatever the priority.
+    /// Band in the label, or without the label that of `spec.priority`. `None` if the label has another value, even
+    /// an empty one, for any priority.
     pub fn raw(label: Option<&str>, priority: Option<i32>) -> Option<Self> {
         match label {
             Some(label) => Self::ALL.into_iter().find(|band| band.name() == label),
@@ -120,7 +121,7 @@ impl Band {
         }
     }
 
-    /// The raw band, or else the one that goes with the class: batch with BE, prod with the others.
+    /// Raw band, or the default of the class: batch for BE, prod for the others.
     pub fn with_default(raw: Option<Self>, class: Option<Class>) -> Option<Self> {
         raw.or(class.map(|class| match class {
             Class::Lse | Class::Lsr | Class::Ls | Class::System => Self::Prod,
@@ -136,7 +137,7 @@ impl fmt::Display for Band {
 }
 
 impl Matrix {
-    /// True if a pod may have this raw class together with this raw band. A pod without a class may have any.
+    /// Returns true if a pod may combine this raw class with this raw band. A pod without a class may have any band.
     pub fn accepts(self, class: Option<Class>, band: Option<Band>) -> bool {
         match (self, class) {
             (_, None) | (Self::Koordinator, Some(Class::Lse | Class::Ls | Class::System)) => true,
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn kubernetes_class_stands_in_for_a_class_that_is_not_named() {
+    fn a_missing_class_defaults_by_kubernetes_qos() {
         for (raw, kubernetes, class) in [
             (None, "Guaranteed", Some(Class::Lsr)),
             (None, "Burstable", Some(Class::Ls)),
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_band_has_a_thousand_priorities_and_nothing_lies_between() {
+    fn each_band_has_a_thousand_priorities_and_gaps_have_none() {
         for (priority, band) in [
             (9000, Some(Band::Prod)),
             (9999, Some(Band::Prod)),
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_decides_the_band_even_if_it_names_none() {
+    fn a_label_overrides_the_priority_even_if_it_names_no_band() {
         for band in Band::ALL {
             assert_eq!(Band::raw(Some(band.name()), Some(0)), Some(band));
         }
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_stands_in_for_a_band_that_is_not_named() {
+    fn a_missing_band_defaults_by_class() {
         for (class, band) in [
             (Some(Class::System), Some(Band::Prod)),
             (Some(Class::Lse), Some(Band::Prod)),

@@ -1,38 +1,38 @@
-//! Kubernetes quantities: exact values, parsed and printed in canonical form as Kubernetes' Go package does.
+//! Kubernetes quantities: exact values, parsed and printed like Kubernetes' Go package.
 //!
-//! The grammar, rounding and canonical form are those of `k8s.io/apimachinery/pkg/api/resource`: fractions of 10⁻⁹
-//! round away from zero, binary values above 2⁶³-1 saturate there, the format family is kept. Deliberate differences: a
-//! text without a digit and an exponent beyond 32 bits are refused, decimal values above 10²⁹ saturate there, and
-//! multiples of 1000E keep all their digits in print.
+//! Grammar, rounding and canonical form are those of `k8s.io/apimachinery/pkg/api/resource`: fractions of 10⁻⁹ round
+//! away from zero, binary values saturate at 2⁶³-1, the format family is kept. Deliberate differences: a text without
+//! a digit and an exponent beyond 32 bits are rejected, decimal values saturate at 10²⁹, and multiples of 1000E print
+//! all their digits.
 
 mod arithmetic;
 pub(crate) mod json;
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
-/// Units of the smallest representable value in 1.
+/// Number of nano units in 1.
 const NANO: i128 = 1_000_000_000;
-/// The largest amount that is read out, and the largest that Kubernetes keeps of a binary quantity.
+/// Largest amount that is returned as an integer, and the largest that Kubernetes keeps of a binary quantity.
 const LARGEST: i128 = i64::MAX as i128;
-/// The largest amount that is kept of any quantity, in nano units.
+/// Largest stored amount of any quantity, in nano units.
 const MOST: i128 = 10_i128.pow(38);
-/// Most digits of a number that is read without a list of them. Times 10¹⁸, or 2⁶⁰, it is far below what 128 bits hold.
+/// Most digits of a number that is parsed without a digit list. Times 10¹⁸ or 2⁶⁰ it fits 128 bits easily.
 const MOST_SHORT: usize = 18;
 
-/// The family of suffixes that a quantity was written with, and is printed with.
+/// Family of suffixes in which a quantity is written and printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `n u m` none `k M G T P E`: powers of 1000.
     DecimalSi,
     /// `Ki Mi Gi Ti Pi Ei`: powers of 1024.
     BinarySi,
-    /// `e3`: powers of ten.
+    /// Exponents such as `e3`: powers of ten.
     DecimalExponent,
 }
 
-/// An amount of a resource: an exact number of 10⁻⁹ units and the family it prints in.
+/// Amount of a resource: an exact number of 10⁻⁹ units and the family in which it prints.
 ///
-/// Equality and order go by amount: `4` equals `4000m`.
+/// Equality and order compare amounts: `4` equals `4000m`.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nano: i128,
@@ -43,12 +43,12 @@ pub struct Quantity {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a quantity")]
 pub struct QuantityError {
-    /// The text, shortened.
+    /// First characters of the text.
     text: String,
 }
 
 impl Quantity {
-    /// That many thousandths, in decimal form: milli-cores.
+    /// Quantity of `milli` thousandths (milli-cores), in decimal form.
     pub fn from_milli(milli: u64) -> Self {
         Self {
             nano: i128::from(milli) * (NANO / 1000),
@@ -56,7 +56,7 @@ impl Quantity {
         }
     }
 
-    /// That many whole units, printed in `format`: bytes.
+    /// Quantity of whole `units` (bytes), printed in `format`.
     pub fn from_units(units: u64, format: Format) -> Self {
         Self {
             nano: i128::from(units) * NANO,
@@ -64,17 +64,17 @@ impl Quantity {
         }
     }
 
-    /// The family this quantity prints in.
+    /// Family in which the quantity prints.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Thousandths, fractions away from zero; `None` if negative or above 2⁶³-1.
+    /// Thousandths, rounded away from zero; `None` if negative or above 2⁶³-1.
     pub fn milli(&self) -> Option<u64> {
         Self::scaled(self.nano, NANO / 1000)
     }
 
-    /// Whole units, fractions away from zero; `None` if negative or above 2⁶³-1.
+    /// Whole units, rounded away from zero; `None` if negative or above 2⁶³-1.
     pub fn units(&self) -> Option<u64> {
         Self::scaled(self.nano, NANO)
     }
@@ -109,16 +109,16 @@ impl Ord for Quantity {
     }
 }
 
-/// The scale that a suffix stands for.
+/// Scale of a suffix: a power of 10 or 2.
 #[derive(Clone, Copy)]
 enum Scale {
-    /// Times 10 to that power.
+    /// Ten to the power of this exponent.
     Ten(i32),
-    /// Times 2 to that power.
+    /// Two to the power of this exponent.
     Two(u32),
 }
 
-/// What a suffix means; `None` for one that Kubernetes does not know.
+/// Scale and family of a suffix; `None` for one that Kubernetes does not know.
 fn suffix(text: &str) -> Option<(Scale, Format)> {
     let si = |power| Some((Scale::Ten(power), Format::DecimalSi));
     let binary = |power| Some((Scale::Two(power), Format::BinarySi));
@@ -168,7 +168,7 @@ fn nano(digits: &[u8], power: i64) -> i128 {
     nano
 }
 
-/// The nano units of any number.
+/// Nano units of any number.
 fn long_nano(whole: &str, fraction: &str, scale: Scale) -> i128 {
     let digits = whole.bytes().chain(fraction.bytes());
     let digits: Vec<u8> = digits.map(|digit| digit - b'0').collect();
@@ -179,8 +179,7 @@ fn long_nano(whole: &str, fraction: &str, scale: Scale) -> i128 {
     }
 }
 
-/// The nano units of a number whose digits are few and whose scale is a usual one; `None` for any other, which takes a list of
-/// digits.
+/// Nano units of a number with few digits and a common scale; `None` for others, which need a digit list.
 fn short_nano(whole: &str, fraction: &str, scale: Scale) -> Option<i128> {
     if whole.len() + fraction.len() > MOST_SHORT {
         return None;
@@ -199,10 +198,10 @@ fn short_nano(whole: &str, fraction: &str, scale: Scale) -> Option<i128> {
     }
 }
 
-/// The decimal digits of `digits` × 2^`shift`, for a shift of at most 60.
+/// Decimal digits of `digits` × 2^`shift`, for a shift of at most 60.
 fn shifted(digits: &[u8], shift: u32) -> Vec<u8> {
     let mut product = Vec::with_capacity(digits.len() + 19);
-    // Never above 2^60 between digits, hence never above 10 × 2^60 with one added.
+    // The carry is at most 2^60 between digits, and at most 10 × 2^60 after one digit is added.
     let mut carry: u64 = 0;
     let mut digits = digits.iter().rev();
     loop {
@@ -221,7 +220,7 @@ fn shifted(digits: &[u8], shift: u32) -> Vec<u8> {
 impl FromStr for Quantity {
     type Err = QuantityError;
 
-    /// Reads a quantity as Kubernetes does; blanks around it are not accepted.
+    /// Parses a quantity like Kubernetes; surrounding spaces are rejected.
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let wrong = || QuantityError {
             text: text.chars().take(40).collect(),
@@ -252,7 +251,7 @@ impl FromStr for Quantity {
 }
 
 impl fmt::Display for Quantity {
-    /// The canonical text: no fraction, the largest suffix that leaves a whole number.
+    /// Canonical text: no fraction, and the largest suffix that leaves a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_small = self.nano.abs() < 1024 * NANO;
         let is_whole = self.nano % NANO == 0;
@@ -264,7 +263,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Whole units with the largest power of 1024 taken out.
+/// Whole units, divided by the largest power of 1024 that leaves no remainder.
 fn fmt_binary(mut units: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let mut power = 0;
@@ -275,7 +274,7 @@ fn fmt_binary(mut units: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{units}{}", SUFFIXES.get(power).unwrap_or(&""))
 }
 
-/// Nano units with the largest power of 1000 taken out that the family can express.
+/// Nano units, divided by the largest power of 1000 that the family can express without a remainder.
 fn fmt_decimal(mut value: i128, format: Format, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
     if value == 0 {

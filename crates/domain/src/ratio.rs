@@ -1,15 +1,15 @@
-//! Amplification ratios: exact decimals from an annotation, and cents as the agent publishes them.
+//! Amplification ratios: exact decimals from the annotation, and the agent's ratios in cents.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::resource::{PerResource, Resource};
 
-/// A ratio in cents (1/100): 128 is 1.28. What the agent publishes and `auto` applies.
+/// Ratio in cents (1/100): 128 is 1.28. The agent publishes it, and `auto` applies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cents(pub u32);
 
 impl Cents {
-    /// 1.00: no amplification.
+    /// The ratio 1.00: no amplification.
     pub const ONE: Self = Self(100);
 }
 
@@ -20,75 +20,75 @@ impl fmt::Display for Cents {
     }
 }
 
-/// An exact, non-negative decimal ratio in units of 10⁻⁹; digits beyond the ninth are cut off.
+/// Exact, non-negative decimal ratio in units of 10⁻⁹; further digits are cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ratio(u64);
 
-/// The longest annotation that is read, in bytes: parsing takes many times the memory of the text.
+/// Longest annotation that is parsed, in bytes: parsing needs many times the memory of the text.
 const LONGEST: usize = 16 << 10;
 
-/// Why a ratio cannot be used.
+/// Reason why a ratio annotation cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RatioError {
-    /// The annotation is not a JSON object.
+    /// The annotation is not a JSON object of numbers.
     #[error("is not a JSON object of numbers: {detail}")]
     NotAnObject {
-        /// What the parser found.
+        /// Message of the JSON parser.
         detail: String,
     },
-    /// Longer than anything that is read.
+    /// The annotation exceeds the length limit.
     #[error("is {bytes} bytes long, more than {LONGEST}")]
     TooLong {
-        /// Its length.
+        /// Length of the annotation in bytes.
         bytes: usize,
     },
     /// A member is not a JSON number.
     #[error("{resource}: {value} is not a number")]
     NotANumber {
-        /// The member's name.
+        /// Name of the member, a resource.
         resource: String,
-        /// The member's value as written, shortened.
+        /// First 40 characters of the value.
         value: String,
     },
-    /// A member is a number, but not one from 0 to 1,000,000.
+    /// A member is a number outside 0 to 1,000,000.
     #[error("{resource}: {value} is out of range (0 to {max})", max = Ratio::LARGEST)]
     OutOfRange {
-        /// The member's name.
+        /// Name of the member, a resource.
         resource: String,
-        /// The member's value as written, shortened.
+        /// First 40 characters of the value.
         value: String,
     },
 }
 
 impl Ratio {
-    /// Units in 1.
+    /// Units of 10⁻⁹ in 1.
     const SCALE: u64 = 1_000_000_000;
-    /// The largest whole ratio that is read at all; policy bounds are far below it.
+    /// Largest ratio that parses, in whole units; policy bounds are far below it.
     const LARGEST: u64 = 1_000_000;
-    /// 1: no amplification.
+    /// The ratio 1: no amplification.
     pub const ONE: Self = Self(Self::SCALE);
 
-    /// The ratio of that many cents.
+    /// Ratio of `cents` hundredths, exact.
     pub const fn from_cents(cents: Cents) -> Self {
         Self(cents.0 as u64 * (Self::SCALE / 100))
     }
 
-    /// The ratio of that many billionths.
+    /// Ratio of `nano` billionths, exact.
     pub const fn from_nano(nano: u64) -> Self {
         Self(nano)
     }
 
-    /// The ratio in billionths.
+    /// The ratio in billionths, without rounding.
     pub const fn nano(self) -> u64 {
         self.0
     }
 
-    /// The ratio in cents, rounded down.
+    /// Ratio in cents, rounded down and saturated at `u32::MAX`.
     pub fn to_cents_floor(self) -> Cents {
         Cents(u32::try_from(self.0 / (Self::SCALE / 100)).unwrap_or(u32::MAX))
     }
 
-    /// `value` × ratio, cut off to a whole number; `None` if it does not fit 63 bits.
+    /// `value` × ratio, truncated to a whole number; `None` if it does not fit 63 bits.
     pub fn apply(self, value: u64) -> Option<u64> {
         let product = u128::from(value) * u128::from(self.0) / u128::from(Self::SCALE);
         u64::try_from(product)
@@ -96,10 +96,10 @@ impl Ratio {
             .filter(|&fits| i64::try_from(fits).is_ok())
     }
 
-    /// Reads a JSON number: digits, an optional fraction and an optional exponent.
+    /// Parses a JSON number: digits, an optional fraction and an optional exponent.
     ///
-    /// The text decides, not a float, so `1.1` is exactly eleven tenths. `None` for negative numbers other than
-    /// zero, for anything above a million, and for texts that are no JSON number.
+    /// The number is read from its text, not through a float, so `1.1` is exactly eleven tenths. `None` for negative
+    /// numbers other than zero, for values above a million, and for texts that are not JSON numbers.
     pub fn parse(text: &str) -> Option<Self> {
         let (is_negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -117,9 +117,9 @@ impl Ratio {
         (!is_negative || value == 0).then_some(Self(value))
     }
 
-    /// The digits `whole.fraction` × 10^`exponent` in units of [`Self::SCALE`], cut off.
+    /// The digits `whole.fraction` × 10^`exponent` in units of [`Self::SCALE`], truncated.
     fn scaled(whole: &str, fraction: &str, exponent: i32) -> Option<u64> {
-        // The decimal point stands after this many digits of the concatenation.
+        // Position of the decimal point in the concatenated digits.
         let point = i64::try_from(whole.len()).ok()? + i64::from(exponent);
         let mut value: u64 = 0;
         let mut place = point;
@@ -129,7 +129,7 @@ impl Ratio {
             if digit == 0 {
                 continue;
             }
-            // Below the ninth decimal nothing counts; above a million nothing is read.
+            // Digits after the ninth decimal are ignored; values above a million are rejected.
             if place < -9 {
                 break;
             }
@@ -144,7 +144,7 @@ impl Ratio {
 }
 
 impl fmt::Display for Ratio {
-    /// At least two decimals, no trailing zeros beyond them.
+    /// At least two decimals; no trailing zeros beyond them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = format!("{:09}", self.0 % Self::SCALE);
         let significant = digits.trim_end_matches('0').len().max(2);
@@ -157,14 +157,14 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// The ratios of the annotation; `None` for a resource that it leaves out.
+/// Ratios in the annotation; `None` for a resource that it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ratios(pub PerResource<Option<Ratio>>);
 
-/// Reads the ratio annotation: a JSON object of resource → number.
+/// Parses the ratio annotation: a JSON object of resource → number.
 ///
-/// It follows Koordinator. `null` for the whole or for a member means "not given". The last of two equal keys wins. Other
-/// resources than CPU and memory must be numbers and are otherwise ignored.
+/// It follows Koordinator. `null` as the whole text or as a member counts as absent. The last of two equal keys wins.
+/// Members other than CPU and memory must be numbers and are ignored.
 ///
 /// # Errors
 /// See [`RatioError`].
@@ -194,7 +194,7 @@ impl FromStr for Ratios {
     }
 }
 
-/// One member of the annotation; `null` is "not given".
+/// Ratio of one member of the annotation; `None` for `null`.
 fn parse_member(name: &str, text: &str) -> Result<Option<Ratio>, RatioError> {
     if text == "null" {
         return Ok(None);
@@ -215,7 +215,7 @@ fn parse_member(name: &str, text: &str) -> Result<Option<Ratio>, RatioError> {
     }
 }
 
-/// The ratio annotation for these ratios, in Koordinator's form: compact, sorted, two decimals; `None` if there is none.
+/// Text of the ratio annotation in Koordinator's form: compact, sorted, two decimals; `None` without any ratio.
 pub fn annotation(ratios: &PerResource<Option<Cents>>) -> Option<String> {
     let members: Vec<String> = Resource::ALL
         .into_iter()
@@ -263,12 +263,12 @@ mod tests {
     #[case("")]
     #[case("NaN")]
     #[case("1e")]
-    fn a_ratio_that_is_absurd_is_refused(#[case] text: &str) {
+    fn ratios_out_of_range_or_not_json_are_rejected(#[case] text: &str) {
         assert_eq!(Ratio::parse(text), None);
     }
 
     #[test]
-    fn a_tiny_ratio_is_zero_and_a_long_one_is_cut() {
+    fn tiny_ratios_are_zero_and_long_ones_are_truncated() {
         assert_eq!(Ratio::parse("1e-320"), Some(Ratio(0)));
         assert_eq!(
             Ratio::parse(&format!("1.{}", "3".repeat(400))),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_told_in_billionths_and_in_cents_rounded_down() {
+    fn ratios_convert_to_billionths_and_to_cents_rounded_down() {
         let ratio = Ratio::parse("1.289999999").unwrap();
         assert_eq!(
             (ratio.nano(), ratio.to_cents_floor()),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_is_no_value() {
+    fn a_product_beyond_63_bits_is_none() {
         assert_eq!(Ratio::parse("1000").unwrap().apply(9 << 60), None);
     }
 
@@ -318,7 +318,7 @@ mod tests {
     #[case("null", None, None)]
     #[case(r#"{"cpu":null}"#, None, None)]
     #[case("{}", None, None)]
-    fn the_annotation_reads_as_koordinator_reads_it(
+    fn the_annotation_parses_like_koordinator(
         #[case] text: &str,
         #[case] cpu: Option<&str>,
         #[case] memory: Option<&str>,
@@ -346,7 +346,7 @@ mod tests {
     #[case(r#"{"storage":true}"#, "storage: true is not a number")]
     #[case(r#"{"cpu":-1}"#, "cpu: -1 is out of range (0 to 1000000)")]
     #[case(r#"{"memory":1e400}"#, "memory: 1e400 is out of range (0 to 1000000)")]
-    fn the_error_tells_whether_it_is_a_number(#[case] text: &str, #[case] error: &str) {
+    fn errors_distinguish_other_types_from_numbers_out_of_range(#[case] text: &str, #[case] error: &str) {
         assert_eq!(parse_annotation(text).unwrap_err().to_string(), error);
     }
 

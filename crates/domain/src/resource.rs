@@ -1,4 +1,4 @@
-//! The two resources that are amplified, CPU and memory, and `PerResource`: one value for each.
+//! [`Resource`]: the two amplified resources, CPU and memory, and [`PerResource`] with one value for each.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::names;
 
-/// A resource that Headroom amplifies. CPU counts in milli-cores, memory in bytes.
+/// Resource that Headroom amplifies. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
-    /// CPU, in milli-cores.
+    /// CPU time, measured in milli-cores.
     Cpu,
-    /// Memory, in bytes.
+    /// Memory, measured in whole bytes.
     Memory,
 }
 
 impl Resource {
-    /// Both, in the order in which they are written.
+    /// Both resources, in the order in which they are written.
     pub const ALL: [Self; 2] = [Self::Cpu, Self::Memory];
 
-    /// Kubernetes' name of the resource.
+    /// Kubernetes' name: `cpu` or `memory`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => names::CPU,
@@ -27,7 +27,7 @@ impl Resource {
         }
     }
 
-    /// The resource of that name; case-sensitive, as in Kubernetes.
+    /// Resource of that name; case-sensitive, as in Kubernetes.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|resource| resource.name() == name)
     }
@@ -39,17 +39,17 @@ impl fmt::Display for Resource {
     }
 }
 
-/// One value for each resource.
+/// One value for CPU and one for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct PerResource<T> {
-    /// The value for CPU.
+    /// Value for CPU; amounts are in milli-cores.
     pub cpu: T,
-    /// The value for memory.
+    /// Value for memory; amounts are in bytes.
     pub memory: T,
 }
 
 impl<T> PerResource<T> {
-    /// Makes the pair by asking for each resource.
+    /// Calls `value` once for each resource.
     pub fn from_fn(mut value: impl FnMut(Resource) -> T) -> Self {
         Self {
             cpu: value(Resource::Cpu),
@@ -57,7 +57,7 @@ impl<T> PerResource<T> {
         }
     }
 
-    /// The value for `resource`.
+    /// Reference to the value for `resource`.
     pub const fn get(&self, resource: Resource) -> &T {
         match resource {
             Resource::Cpu => &self.cpu,
@@ -65,7 +65,7 @@ impl<T> PerResource<T> {
         }
     }
 
-    /// The value for `resource`, to change.
+    /// Mutable reference to the value for `resource`.
     pub const fn get_mut(&mut self, resource: Resource) -> &mut T {
         match resource {
             Resource::Cpu => &mut self.cpu,
@@ -73,7 +73,7 @@ impl<T> PerResource<T> {
         }
     }
 
-    /// The pair with each value replaced.
+    /// Applies `value` to each resource and its value.
     pub fn map<U>(&self, mut value: impl FnMut(Resource, &T) -> U) -> PerResource<U> {
         PerResource {
             cpu: value(Resource::Cpu, &self.cpu),

@@ -1,14 +1,14 @@
-//! Label selectors as values: what labels they match, and which labels match two of them.
+//! [`Selector`]: label selectors as values, the labels that they match, and labels that match two of them.
 //!
 //! ```text
-//! configuration of ours ---> NodeSelector    refuses unknown members and a selector of everything
+//! Headroom configuration --> NodeSelector    rejects unknown members and a selector of everything
 //!                                 |
 //!                                 v
-//! objects of Kubernetes ---> LabelSelector --to_selector, to_koordinator_selector--> Selector --> matches, example_of_both
+//! Kubernetes objects ------> LabelSelector --to_selector, to_koordinator_selector--> Selector --> matches, example_of_both
 //! ```
 //!
 //! A [`Selector`] has one condition per key, so two of them are compared key by key. Time and memory are bounded by the
-//! size of the written selectors, whatever is in them.
+//! size of the written selectors, for any content.
 
 mod choice;
 mod index;
@@ -30,40 +30,40 @@ pub use self::{
 /// Labels of an object: values by key.
 pub type Labels = BTreeMap<String, String>;
 
-/// What an object's labels must be: all conditions hold, one for each key that is named.
+/// Conditions on an object's labels, at most one per key; all must hold.
 ///
-/// Equal selectors match the same labels. The default one matches all labels.
+/// Equal selectors match the same labels. The default selector matches all labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector(BTreeMap<String, LabelChoice>);
 
 impl Selector {
-    /// True if every set of labels matches.
+    /// Returns true if every set of labels matches.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if a condition is set for the label of that key.
+    /// Returns true if the selector has a condition for the label `key`.
     pub fn has_key(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
 
-    /// True if the labels meet all conditions.
+    /// Returns true if the labels meet all conditions.
     pub fn matches(&self, labels: &Labels) -> bool {
         let mut conditions = self.0.iter();
         conditions.all(|(key, choice)| choice.allows(labels.get(key).map(String::as_str)))
     }
 
-    /// Adds a condition to those that the key has already.
+    /// Adds a condition to the existing ones of the key.
     fn require(&mut self, key: String, choice: LabelChoice) {
         let before = self.0.entry(key).or_insert_with(LabelChoice::anything);
         before.narrow(choice);
     }
 }
 
-/// Labels that match both selectors; `None` if there are none.
+/// Labels that match both selectors; `None` if no labels do.
 ///
-/// The answer is exact. The example has as few labels as possible. Its values are those of the selectors where these list
-/// values, and else invented: valid values of a label that neither selector excludes.
+/// The answer is exact. The example has as few labels as possible. Its values are taken from the selectors if they
+/// list values; otherwise they are invented: valid label values that neither selector excludes.
 pub fn example_of_both(one: &Selector, other: &Selector) -> Option<Labels> {
     let anything = LabelChoice::anything();
     let mut example = Labels::new();

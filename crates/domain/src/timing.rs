@@ -1,34 +1,33 @@
-//! All durations and counts of the estimator as one value, in two profiles: production, and compressed for a
-//! demonstration.
+//! Durations and counts of the estimator in two profiles: production, and compressed for demonstrations.
 
 use std::{fmt, time::Duration};
 
-/// Seconds in a frame of production: short beside the hours in which load changes, long beside the seconds in which a kubelet
-/// writes what the ratio makes of a Node.
+/// Seconds in a production frame: short compared with the hours in which load changes, long compared with the seconds
+/// that a kubelet needs to write a Node.
 pub const FRAME_SECONDS: u32 = 300;
-/// Frames of production in an hour.
+/// Production frames in an hour.
 pub const FRAMES_AN_HOUR: u32 = 3600 / FRAME_SECONDS;
-/// Frames of production in a day, which is what is remembered of a node.
+/// Production frames in a day, which is the length of a node's history.
 pub const FRAMES_A_DAY: u32 = 24 * FRAMES_AN_HOUR;
 
 /// Largest rise of a published ratio per frame, in cents.
 pub const STEP: u32 = 5;
 
-/// Which timing is in force.
+/// Set of durations and counts that the estimator uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Profile {
     /// Frames of five minutes, a day of history.
     #[default]
     Production,
-    /// Frames of one second, twenty of them; only to be shown. See docs/estimator.md#timings.
+    /// Frames of one second, twenty of them; for demonstrations only. See docs/estimator.md#timings.
     Demo,
 }
 
 impl Profile {
-    /// Both profiles.
+    /// Both profiles, with production first.
     pub const ALL: [Self; 2] = [Self::Production, Self::Demo];
 
-    /// The word in configuration, hints and tables.
+    /// Word in configuration, hints and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Production => "production",
@@ -36,12 +35,12 @@ impl Profile {
         }
     }
 
-    /// The profile of that name.
+    /// Profile of that name; case-sensitive.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
 
-    /// The profile's values.
+    /// Durations and counts of the profile.
     pub const fn timing(self) -> Timing {
         match self {
             Self::Production => Timing {
@@ -100,61 +99,61 @@ impl fmt::Display for Profile {
     }
 }
 
-/// When a ratio rises.
+/// Conditions for a rise of the ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rise {
-    /// Frame ends in a row that must agree.
+    /// Consecutive frame ends that must agree.
     pub after: u32,
-    /// What is missing at least, in cents.
+    /// Least difference between target and published ratio, in cents.
     pub dead_band: u32,
 }
 
-/// The durations and counts of the estimator. See docs/estimator.md.
+/// Durations and counts of the estimator. See docs/estimator.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// The profile these values are of.
+    /// Profile that these values belong to.
     pub profile: Profile,
-    /// What counts as one second of demand.
+    /// Duration that counts as one second of demand.
     pub second: Duration,
-    /// Seconds in a frame.
+    /// Length of a frame, in seconds of demand.
     pub seconds_per_frame: u32,
-    /// Seconds with samples that make a frame valid; samples of memory must cover as many.
+    /// Seconds with samples that make a frame valid; memory samples must cover as many.
     pub valid_seconds: u32,
     /// N: frames in the ring.
     pub ring_frames: u32,
-    /// Age in frames below which a pod's request is not trusted at all.
+    /// Age in frames up to which a pod's request is not trusted.
     pub trust_from: u32,
-    /// Age in frames from which it is trusted in full.
+    /// Age in frames from which a pod's request is fully trusted.
     pub trust_full: u32,
-    /// Frame ends in a row that must agree before the ratio rises.
+    /// Consecutive frame ends that must agree before the ratio rises.
     pub up_after: u32,
-    /// Least difference that makes the ratio rise, in cents: each change is a write of the Node.
+    /// Least difference for a rise, in cents: each change is a write to the Node.
     pub dead_band: u32,
-    /// Frames over which memory's worst climb is taken.
+    /// Frames over which the worst climb of memory is computed.
     pub climb_frames: u32,
-    /// A pod's long peak loses one part in this many at each frame: 7 rings of frames halve it.
+    /// At each frame a pod's long-term peak decays by 1/`peak_decay`; it halves in 7 rings of frames.
     pub peak_decay: u64,
-    /// Interval of memory samples.
+    /// Interval between two samples of memory.
     pub memory_sample: Duration,
-    /// Interval at which brakes are judged.
+    /// Interval at which brakes are evaluated.
     pub brake_period: Duration,
-    /// How long brakes L1, L2 and L3 stay after the last period that called for them.
+    /// Time that brakes L1, L2 and L3 stay after the last period that called for them.
     pub brake_release: [Duration; 3],
-    /// How long L3 stays after an OOM kill.
+    /// Time that L3 stays after an OOM kill.
     pub brake_release_oom: Duration,
-    /// Frames between two decisions that calibrate the margin; `None` where it is not calibrated.
+    /// Frames between two decisions that calibrate the margin; `None` if it is not calibrated.
     pub decision_frames: Option<u32>,
     /// Longest time between two reports.
     pub report_every: Duration,
 }
 
 impl Timing {
-    /// Length of a frame.
+    /// Length of a frame in real time.
     pub fn frame(&self) -> Duration {
         self.second * self.seconds_per_frame
     }
 
-    /// When a ratio rises.
+    /// Conditions for a rise of the ratio.
     pub const fn rise(&self) -> Rise {
         Rise {
             after: self.up_after,

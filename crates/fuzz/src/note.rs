@@ -92,7 +92,7 @@ fn is_read_as_written(text: &str) {
         let again: Note = written.parse().expect("what is written can be read");
         assert_eq!(again, note);
         assert_eq!(again.to_string(), written);
-        assert!(again.says_the_same_as(&note) && note.is_after(&again) == Some(false));
+        assert!(again.has_same_effect_as(&note) && note.is_after(&again) == Some(false));
     }
 }
 

@@ -65,7 +65,7 @@ const CALM_MEMORY: MemoryPressure = MemoryPressure {
     node_ooms: 0,
     has_global_reclaim: false,
     spare_ppm: None,
-    is_told_of_pressure: false,
+    has_pressure_condition: false,
 };
 
 /// The periods of a frame; none of a frame in which nothing is scarce.

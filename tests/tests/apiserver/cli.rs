@@ -239,7 +239,7 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
     }
     let page = cli.ask(&["node", "n1", "--why"]).await;
     for line in [
-        "  baseline  4000m  raw: what the kubelet itself makes of the machine",
+        "  baseline  4000m  raw: the kubelet's own allocatable",
         "a fresh hint is applied (hint)",
         "  C           4000m  physical capacity",
         "\nsignals\n",

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_domain::capacity::written_last;
+use headroom_domain::capacity::last_written;
 
 use crate::store::node::Node;
 
@@ -30,7 +30,7 @@ impl Contests {
     /// Records a write of a Node.
     pub fn observe(&self, before: &Node, after: &Node, now: Duration) {
         let is_ours = |node: &Node| node.state.annotations.static_ratio.is_some();
-        let written = |node: &Node| written_last(&node.state.annotations, &node.uid);
+        let written = |node: &Node| last_written(&node.state.annotations, &node.uid);
         let is_rewritten = before.state.annotations.ratio != after.state.annotations.ratio;
         if before.uid != after.uid
             || !is_ours(before)

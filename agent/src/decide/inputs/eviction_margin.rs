@@ -18,7 +18,7 @@ impl EstimatorInputs {
         let Some(pods) = &self.server_view.pods else {
             return inputs;
         };
-        memory.is_told_of_pressure = pods.has_memory_pressure;
+        memory.has_pressure_condition = pods.has_memory_pressure;
         memory.spare_ppm = inputs
             .least_available
             .zip(self.threshold())

@@ -1,29 +1,30 @@
-//! The Node annotations that the capacity rules read, each parsed once.
+//! [`Annotations`]: the Node annotations that the capacity rules read, each parsed once.
 
 use std::str::FromStr;
 
 use super::marker::{Marker, RawNote};
 use crate::{annotation::Annotation, hint::Note, names, ratio::Ratios};
 
-/// The annotations of a Node that the rules read.
+/// Node annotations that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Annotations {
-    /// [`names::RATIO`].
+    /// Ratio of the administrator or of mode `auto`; [`names::RATIO`].
     pub ratio: Option<Annotation<Ratios>>,
-    /// [`names::RAW_ALLOCATABLE`].
+    /// Recorded raw values, from [`names::RAW_ALLOCATABLE`].
     pub raw: Option<Annotation<RawNote>>,
-    /// [`names::MARKER`].
+    /// Last values written by the webhook; [`names::MARKER`].
     pub marker: Option<Annotation<Marker>>,
-    /// [`names::HINT`].
+    /// Last applied hint, from [`names::HINT`].
     pub hint: Option<Annotation<Note>>,
-    /// [`names::STATIC_RATIO`].
+    /// The administrator's ratio while `auto` owns the key; [`names::STATIC_RATIO`].
     pub static_ratio: Option<Annotation<Ratios>>,
-    /// [`names::KUBELET_RAW`].
+    /// Values that the floor policy replaced in this request; [`names::KUBELET_RAW`].
     pub kubelet_raw: Option<Annotation<RawNote>>,
 }
 
 impl Annotations {
-    /// Those whose texts `get` returns by name. What `known` has with the same text is not parsed again.
+    /// Reads the annotations whose texts `get` returns by name. Texts that equal those in `known` are not parsed
+    /// again.
     pub fn read<S: AsRef<str> + Into<String>>(
         mut get: impl FnMut(&'static str) -> Option<S>,
         known: &Self,
@@ -46,7 +47,7 @@ impl Annotations {
         }
     }
 
-    /// The name and text of each.
+    /// Name and text of each annotation.
     pub fn texts(&self) -> [(&'static str, Option<&str>); 6] {
         let Self {
             ratio,
@@ -66,13 +67,13 @@ impl Annotations {
         ]
     }
 
-    /// What we wrote last on the Node of that UID; unreadable, or of another Node, counts as absent.
+    /// Marker of the Node with that UID; an unreadable one, or one of another Node, counts as absent.
     pub(super) fn marker_of(&self, uid: &str) -> Option<&Marker> {
         let marker = self.marker.as_ref()?.value()?;
         marker.is_of(uid).then_some(marker)
     }
 
-    /// The hint that was applied last on the Node of that UID; unreadable, or of another Node, counts as absent.
+    /// Last applied hint of the Node with that UID; an unreadable one, or one of another Node, counts as absent.
     pub fn note_of(&self, uid: &str) -> Option<&Note> {
         self.hint.as_ref()?.value().filter(|note| note.uid == uid)
     }

@@ -1,31 +1,31 @@
-//! Lists the rules behind a decision in the order in which they apply, each with its result and its reasons. The
+//! Lists the rules of a decision in the order in which they apply, each with its result and its reasons. The
 //! webhook's debug service calls it for `kubectl headroom explain`.
 
 use super::{ResourceDecision, Rule, Why};
 use crate::ratio::Ratio;
 
-/// What a rule came to.
+/// Result of a rule: an amount or a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Term {
-    /// Milli-cores or bytes.
+    /// Amount in milli-cores or bytes.
     Amount(u64),
-    /// A ratio, exact.
+    /// A ratio, exact to 10⁻⁹.
     Ratio(Ratio),
 }
 
-/// A rule as it applied to one resource.
+/// Result and reasons of a rule for one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// The rule.
+    /// The rule, by its position in the decision.
     pub rule: Rule,
-    /// What it came to; `None` where it did not apply or that is not known.
+    /// Result of the rule; `None` if it did not apply or is not known.
     pub term: Option<Term>,
-    /// Its reasons, in order.
+    /// Reasons of the rule, in order.
     pub why: Vec<Why>,
 }
 
 impl ResourceDecision {
-    /// The rules that led here, the first one first; those that had nothing to say are left out.
+    /// Rules of the decision, first one first; rules without a result and reasons are omitted.
     pub fn rules(&self) -> Vec<Applied> {
         let Self {
             raw,
@@ -54,8 +54,8 @@ impl ResourceDecision {
             term: term(rule),
             why: why.iter().copied().filter(|why| why.rule() == rule).collect(),
         });
-        let says_something = |applied: &Applied| applied.term.is_some() || !applied.why.is_empty();
-        applied.into_iter().filter(says_something).collect()
+        let is_relevant = |applied: &Applied| applied.term.is_some() || !applied.why.is_empty();
+        applied.into_iter().filter(is_relevant).collect()
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use crate::{capacity::PodDemand, ratio::Cents};
 
     #[test]
-    fn every_reason_is_told_once_and_in_its_rule() {
+    fn every_reason_is_listed_once_under_its_rule() {
         let outcome = ResourceDecision {
             raw: Some(16_000),
             result: Some(20_800),
@@ -80,9 +80,9 @@ mod tests {
             ..ResourceDecision::default()
         };
         let rules = outcome.rules();
-        let told: Vec<Why> = rules.iter().flat_map(|applied| applied.why.clone()).collect();
-        assert_eq!(told.len(), Why::ALL.len());
-        assert!(Why::ALL.iter().all(|why| told.contains(why)));
+        let listed: Vec<Why> = rules.iter().flat_map(|applied| applied.why.clone()).collect();
+        assert_eq!(listed.len(), Why::ALL.len());
+        assert!(Why::ALL.iter().all(|why| listed.contains(why)));
         let terms: Vec<_> = rules.iter().map(|applied| (applied.rule, applied.term)).collect();
         assert_eq!(
             terms,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusive_cpus_are_a_term_where_there_are_some() {
+    fn exclusive_cpus_are_listed_if_there_are_any() {
         let outcome = ResourceDecision {
             exclusive: 2000,
             ..ResourceDecision::default()
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_left_alone_has_one_rule() {
+    fn an_unmanaged_node_has_one_rule() {
         let outcome = ResourceDecision {
             why: vec![Why::Unmanaged],
             ..ResourceDecision::default()
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_codes_lead_back() {
+    fn names_and_codes_round_trip() {
         assert!(
             Rule::ALL
                 .iter()

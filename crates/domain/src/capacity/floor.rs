@@ -1,5 +1,5 @@
-//! Rust copy of the floor policy: the values that replace a kubelet's raw values while no webhook answers. The policy
-//! itself is CEL; a test on a real API server compares the two case by case.
+//! Rust copy of the floor policy: values that replace a kubelet's raw values while the webhook does not respond. The
+//! policy itself is CEL; a test on a real API server compares the two case by case.
 
 use std::time::Duration;
 
@@ -9,14 +9,17 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// How long the marker holds after it was renewed, by the clock of the kubelet. The webhook renews it with each
+/// Default time for which the webhook may leave the heartbeat of an amplified node unwritten.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Time for which the marker is valid after its renewal, by the kubelet's clock. The webhook renews it with each
 /// heartbeat that is written; the policy never does.
 pub const HOLDS_FOR: Duration = Duration::from_secs(3600);
 
-/// The values that replace those of the node's own kubelet; `None` where its own value passes. The replacement is the smaller
-/// one of marker and stored value: anybody who may patch nodes can write a marker, and gains nothing by it. If somebody has
-/// lowered the stored value below both, the kubelet's value passes. `is_recent` says whether the heartbeat in the marker and
-/// that of the write are less than [`HOLDS_FOR`] apart.
+/// Values that replace those of the node's own kubelet; `None` if the kubelet's value passes. The replacement is the
+/// smaller of marker and stored value, because any user with the right to patch nodes can write a marker. If another
+/// client has lowered the stored value below both, the kubelet's value passes. `is_recent` returns true if the
+/// heartbeat in the marker and that of the write are less than [`HOLDS_FOR`] apart.
 pub fn floored(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResource<Option<Quantity>> {
     let marker = write.old.annotations.marker_of(write.uid);
     let marker = marker.filter(|marker| marker.at.as_deref().is_some_and(is_recent));
@@ -61,7 +64,7 @@ mod tests {
     #[case::what_was_written("u", "6", "6", true, None)]
     #[case::too_long_ago("u", "6", "4", false, None)]
     #[case::of_another_node("v", "6", "4", true, None)]
-    fn a_raw_value_stands_for_what_was_made_of_it(
+    fn a_raw_value_is_replaced_by_its_amplified_value(
         #[case] uid: &str,
         #[case] stored: &str,
         #[case] cpu: &str,
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_of_raw_is_kept_below_raw_too() {
+    fn a_written_value_below_raw_is_kept_too() {
         let mut old = sent("3");
         old.annotations.marker = Some(MARKER.replace(r#""cpu":"6""#, r#""cpu":"3""#).into());
         let write = Write {

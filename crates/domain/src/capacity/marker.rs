@@ -1,13 +1,13 @@
-//! The annotations that record values: the marker (the last written values and their raw values) and the raw lists.
+//! Annotations that record values: the marker (last written values and their raw values) and the raw lists.
 //!
 //! The marker's top-level `"cpu":"…"` and `"memory":"…"` come first for a reader without a JSON parser: the floor
-//! policy finds them by regular expression, so nothing nested may have a quantity under these keys.
+//! policy finds them by regular expression, so no nested member may have a quantity under these keys.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Given, ResourceDecision, Write, amount, cents_of, quantity};
+use super::{ParsedWrite, ResourceDecision, Write, amount, cents_of, quantity};
 use crate::{
     annotation::Annotation,
     quantity::Quantity,
@@ -15,21 +15,21 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// Where a written value came from.
+/// Inputs of a written value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WriteOrigin {
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<String>,
-    /// What ratio and raw came to, where pods hold more than that.
+    /// Amplified value before the floor, if pods raised the written value above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     product: Option<String>,
     raw: String,
 }
 
-/// What we wrote last on a Node.
+/// Last values written by the webhook on a Node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
-    /// Ready heartbeat of the write in which it was renewed.
+    /// Ready heartbeat of the write that renewed the marker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,15 +41,15 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// True if it is of the Node of that UID.
+    /// Returns true if the marker is of the Node with that UID.
     pub(super) fn is_of(&self, uid: &str) -> bool {
         self.uid == uid
     }
 
-    /// The marker for what was decided; `None` if nothing was.
+    /// Marker for a decision; `None` if nothing was decided.
     pub(super) fn for_write(
         write: &Write<'_>,
-        given: &Given<'_>,
+        given: &ParsedWrite<'_>,
         outcomes: &PerResource<ResourceDecision>,
     ) -> Option<Self> {
         let mut from = BTreeMap::new();
@@ -77,12 +77,12 @@ impl Marker {
         })
     }
 
-    /// What we wrote, in milli-cores or bytes.
+    /// Written value, in milli-cores or bytes.
     pub(super) fn value(&self, resource: Resource) -> Option<u64> {
         amount(resource, &self.quantity(resource)?)
     }
 
-    /// What we wrote.
+    /// Written value as a quantity, in its own format family.
     pub(super) fn quantity(&self, resource: Resource) -> Option<Quantity> {
         let text = match resource {
             Resource::Cpu => self.cpu.as_deref(),
@@ -91,17 +91,17 @@ impl Marker {
         text?.parse().ok()
     }
 
-    /// The raw value it came from.
+    /// Raw value behind the written value, in milli-cores or bytes.
     pub(super) fn raw(&self, resource: Resource) -> Option<u64> {
         amount(resource, &self.raw_quantity(resource)?)
     }
 
-    /// The raw value it came from, in its own family.
+    /// Raw value behind the written value, in its own format family.
     pub(super) fn raw_quantity(&self, resource: Resource) -> Option<Quantity> {
         self.from.get(resource.name())?.raw.parse().ok()
     }
 
-    /// What ratio and raw came to, before the floor: of what we wrote, the part that pods do not hold by themselves.
+    /// Amplified value before the floor: the part of the written value that does not come from the demand of pods.
     fn product(&self, resource: Resource) -> Option<u64> {
         let value = self.value(resource)?;
         let Some(text) = &self.from.get(resource.name())?.product else {
@@ -110,38 +110,41 @@ impl Marker {
         Some(amount(resource, &text.parse().ok()?)?.min(value))
     }
 
-    /// The ratio that was applied last, before the floor, in cents.
+    /// Last applied ratio, before the floor, in cents.
     pub(super) fn ratio(&self, resource: Resource) -> Option<Cents> {
         cents_of(self.product(resource)?, self.raw(resource)?)
     }
 
-    /// What we wrote, on another raw value.
+    /// Written value scaled to another raw value.
     pub(super) fn rescaled(&self, resource: Resource, raw: u64) -> Option<u64> {
         Some(rescaled(raw, self.value(resource)?, self.raw(resource)?))
     }
 
-    /// What we wrote, on another raw value; of what is stored instead, where somebody has lowered that since.
+    /// Written value scaled to another raw value; limited to the scaled stored value if another client has lowered
+    /// that since.
     pub(super) fn kept(&self, resource: Resource, raw: u64, stored: Option<u64>) -> Option<u64> {
         self.in_force(resource, self.value(resource)?, raw, stored)
     }
 
-    /// As above, of what we would have written if pods held nothing: what they held of one raw value says nothing of another.
+    /// Like [`Self::kept`] without the demand of pods, because the demand at one raw value does not carry over to
+    /// another.
     pub(super) fn kept_product(&self, resource: Resource, raw: u64, stored: Option<u64>) -> Option<u64> {
         self.in_force(resource, self.product(resource)?, raw, stored)
     }
 
-    /// `written`, made of the recorded raw value, on today's `raw`; of what is stored instead, where that is less.
+    /// `written`, made of the recorded raw value, scaled to today's `raw`; limited by the stored value if that is
+    /// smaller.
     fn in_force(&self, resource: Resource, written: u64, raw: u64, stored: Option<u64>) -> Option<u64> {
         let value = rescaled(raw, written, self.raw(resource)?);
         let Some(stored) = stored.filter(|stored| *stored < written) else {
             return Some(value);
         };
-        // What is stored can be raw itself, the one of before or today's, or the same share of either.
+        // The stored value can be raw itself, the earlier or today's, or the same share of either.
         let share = rescaled(raw, stored, self.raw(resource)?);
         Some(value.min(share.min(stored.max(raw)).max(stored.min(raw))))
     }
 
-    /// The capacity at that time.
+    /// Capacity at the time of the write, in milli-cores or bytes.
     pub(super) fn capacity(&self, resource: Resource) -> Option<u64> {
         amount(
             resource,
@@ -156,12 +159,12 @@ impl Marker {
     }
 }
 
-/// What was decided before the floor; where nothing was, what is in force of that, and raw at the least.
+/// Amplified value before the floor; without a decision the part of it that is still in force, at least raw.
 fn product_of(
     resource: Resource,
     outcome: &ResourceDecision,
     write: &Write<'_>,
-    given: &Given<'_>,
+    given: &ParsedWrite<'_>,
 ) -> Option<u64> {
     outcome.product.or_else(|| {
         let raw = outcome.raw?;
@@ -174,8 +177,8 @@ fn product_of(
     })
 }
 
-/// Scales `raw` by `value` / `before`, rounded to whole cents where that is exact, so that a replica that knows the policy
-/// comes to the same result. Fractions are cut off; `raw` where the result is not a number.
+/// Scales `raw` by `value` / `before`. Rounds to whole cents if that is exact, so that a replica that knows the
+/// policy gets the same result. Fractions are truncated; returns `raw` if the result is undefined or too large.
 fn rescaled(raw: u64, value: u64, before: u64) -> u64 {
     if raw == before {
         return value;
@@ -191,9 +194,9 @@ fn rescaled(raw: u64, value: u64, before: u64) -> u64 {
     in_cents().or_else(in_proportion).unwrap_or(raw)
 }
 
-/// The capacity that `raw` goes with. Only a kubelet's sync tells raw and capacity together: in any other write the
-/// recorded capacity stays with the recorded raw value, or a change of both at once would go unseen.
-fn capacity_of(resource: Resource, raw: u64, write: &Write<'_>, given: &Given<'_>) -> Option<String> {
+/// Capacity that belongs to `raw`. Only a kubelet's sync contains both: in any other write the recorded capacity
+/// stays with the recorded raw value, otherwise a simultaneous change of both would be missed.
+fn capacity_of(resource: Resource, raw: u64, write: &Write<'_>, given: &ParsedWrite<'_>) -> Option<String> {
     let recorded = given
         .marker
         .as_ref()
@@ -217,21 +220,21 @@ impl fmt::Display for Marker {
     }
 }
 
-/// Raw values as an annotation lists them.
+/// Raw values in an annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawNote {
-    /// The values.
+    /// Quantity per resource; `None` if missing or unreadable.
     pub(super) values: PerResource<Option<Quantity>>,
-    /// Ready heartbeat of the request they came in, if the note says.
+    /// Ready heartbeat of the request with these values, if the note has one.
     pub(super) at: Option<String>,
 }
 
 impl RawNote {
-    /// The values of an annotation; none where it cannot be read (D3, D6).
+    /// Values in an annotation; none if it is unreadable (D3, D6).
     pub(super) fn values(annotation: &Annotation<Self>) -> PerResource<Option<Quantity>> {
         annotation.value().map(|note| note.values).unwrap_or_default()
     }
-    /// The raw annotation for these values: compact, sorted; `None` if there is none.
+    /// Text of the raw annotation: compact, sorted; `None` without any value.
     pub(super) fn text(values: &PerResource<Option<Quantity>>) -> Option<String> {
         let members: Vec<String> = Resource::ALL
             .into_iter()
@@ -248,7 +251,8 @@ impl RawNote {
 impl FromStr for RawNote {
     type Err = serde_json::Error;
 
-    /// Koordinator's raw annotation, or the floor policy's note; a value that cannot be read is missing (D3, D6).
+    /// Parses Koordinator's raw annotation or the floor policy's note; an unreadable value counts as missing (D3,
+    /// D6).
     fn from_str(text: &str) -> Result<Self, serde_json::Error> {
         let members: BTreeMap<String, serde_json::Value> = serde_json::from_str(text)?;
         let values = PerResource::from_fn(|resource| match members.get(resource.name())? {

@@ -1,31 +1,32 @@
-//! The floor on allocatable: unless the policy says `Floor::None`, it does not fall below the demand of the node's
-//! admitted pods, within a cap. Requests of waiting pods may keep the stored value, but never add to it. While the demand
-//! is unknown, nothing within the cap is lowered.
+//! The floor on allocatable: unless the policy has `Floor::None`, allocatable stays at or above the demand of the
+//! node's admitted pods, up to a cap. Requests of waiting pods may keep the stored value, but never raise it. While
+//! the demand is unknown, no value within the cap is lowered.
 
-use super::{Basis, Given, Why, ratio};
+use super::{Basis, ParsedWrite, Why, ratio};
 use crate::{
     policy::{Floor, Mode},
     ratio::{Cents, Ratio},
     resource::Resource,
 };
 
-/// Pods hold a node at no more than this many times its raw value: the highest ratio that any policy may set.
+/// Pods can hold allocatable at up to this multiple of raw: the highest ratio that any policy may set.
 const MOST_OF_RAW: u64 = 10;
-/// The largest value of a quantity.
+/// Largest value of a quantity.
 const LARGEST: u64 = i64::MAX as u64;
 
-/// The demand of a node's pods for one resource, in milli-cores or bytes.
+/// Demand of a node's pods for one resource, in milli-cores or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PodDemand {
-    /// Set aside by the kubelet for admitted pods: they run, and fail at its restart if allocatable is below this.
+    /// Allocated by the kubelet for admitted pods. They are running, and fail at a restart of the kubelet if
+    /// allocatable is lower.
     pub admitted: u64,
-    /// As above, with the bound pods that wait for the kubelet and fit into the stored allocatable.
+    /// `admitted` plus the bound pods that wait for the kubelet and fit the stored allocatable.
     pub fit: u64,
 }
 
-/// The cap of the floor: raw times the mode's maximum, which counts as at least 1.00, or our last value on today's raw if that
-/// is more; at most ten times raw.
-pub(super) fn cap(resource: Resource, raw: u64, basis: &Basis<'_>, given: &Given<'_>) -> u64 {
+/// Cap of the floor: raw times the mode's maximum (at least 1.00), or the last written value scaled to today's raw if
+/// that is larger; at most ten times raw.
+pub(super) fn cap(resource: Resource, raw: u64, basis: &Basis<'_>, given: &ParsedWrite<'_>) -> u64 {
     let highest = match basis.policy.mode {
         Mode::Off => Ratio::ONE,
         Mode::Static => ratio::annotated(resource, basis.policy, given),
@@ -42,9 +43,9 @@ pub(super) fn cap(resource: Resource, raw: u64, basis: &Basis<'_>, given: &Given
         .min(LARGEST)
 }
 
-/// `wanted`, or what the node's pods hold within `cap` if that is more: admitted pods whatever is stored, all that fit no
-/// more than is stored. While it is not known what they hold, nothing is lowered.
-pub(super) fn held_up(
+/// `wanted`, or the demand of the node's pods within `cap` if that is larger. Admitted pods count in full, all
+/// fitting pods only up to the stored value. While the demand is unknown, nothing is lowered.
+pub(super) fn with_floor(
     resource: Resource,
     (raw, wanted, cap): (u64, u64, u64),
     stored: Option<u64>,
@@ -78,7 +79,7 @@ pub(super) fn held_up(
     result
 }
 
-/// `amount`, up to the next cent of `raw`.
+/// `amount`, rounded up to the next cent of `raw`.
 fn covering(amount: u64, raw: u64) -> u64 {
     let cents = (u128::from(amount) * 100).div_ceil(u128::from(raw.max(1)));
     let floor = u128::from(raw) * cents / 100;

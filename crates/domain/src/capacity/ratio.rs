@@ -1,6 +1,6 @@
 //! Chooses the ratio of a resource from the mode, the ratio annotation and the hint, within bounds.
 
-use super::{Basis, Given, Why};
+use super::{Basis, ParsedWrite, Why};
 use crate::{
     annotation::Annotation,
     estimate::HIGHEST_PROC,
@@ -10,19 +10,19 @@ use crate::{
     resource::Resource,
 };
 
-/// The ratio for one resource, and the reasons for it.
+/// Ratio for one resource, and its reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// The ratio; `None` if nothing may be changed yet.
+    /// Chosen ratio; `None` if nothing may change yet.
     pub(super) ratio: Option<Ratio>,
-    /// What the hint came to within bounds, where one was asked.
+    /// Ratio of the hint within bounds, if a hint was used.
     pub(super) hinted: Option<Cents>,
-    /// Reasons, in order.
+    /// Reasons, in order of application.
     pub(super) why: Vec<Why>,
 }
 
 impl Chosen {
-    /// 1.00, for a node that nothing asks to amplify.
+    /// Ratio 1.00, for a node without a request for amplification.
     pub(super) fn restored() -> Self {
         Self {
             ratio: Some(Ratio::ONE),
@@ -40,8 +40,8 @@ impl Chosen {
     }
 }
 
-/// The ratio for a node that is managed.
-pub(super) fn chosen(resource: Resource, basis: &Basis<'_>, given: &Given<'_>) -> Chosen {
+/// Ratio for a managed node.
+pub(super) fn chosen(resource: Resource, basis: &Basis<'_>, given: &ParsedWrite<'_>) -> Chosen {
     let Basis {
         policy,
         hint,
@@ -79,16 +79,16 @@ pub(super) fn chosen(resource: Resource, basis: &Basis<'_>, given: &Given<'_>) -
     }
 }
 
-/// The administrator's ratio within the policy's limit; 1.00 where there is none.
-pub(super) fn annotated(resource: Resource, policy: &Policy, given: &Given<'_>) -> Ratio {
+/// The administrator's ratio, limited by the policy; 1.00 without one.
+pub(super) fn annotated(resource: Resource, policy: &Policy, given: &ParsedWrite<'_>) -> Ratio {
     let highest = Ratio::from_cents(*policy.static_max.get(resource));
     from_annotation(resource, given, highest)
         .ratio
         .unwrap_or(Ratio::ONE)
 }
 
-/// The administrator's ratio: exact, at least 1, at most `max`; unusable counts as 1.
-fn from_annotation(resource: Resource, given: &Given<'_>, max: Ratio) -> Chosen {
+/// The administrator's ratio: exact, at least 1, at most `max`; an invalid annotation counts as 1.
+fn from_annotation(resource: Resource, given: &ParsedWrite<'_>, max: Ratio) -> Chosen {
     let Some(Ratios(ratios)) = given
         .own_ratio
         .map_or(Some(&Ratios::default()), Annotation::value)
@@ -111,15 +111,16 @@ fn from_annotation(resource: Resource, given: &Given<'_>, max: Ratio) -> Chosen 
     }
 }
 
-/// The hint's ratio: down at once, up by no more than is due, by its standing and never against a brake.
+/// Ratio of the hint: down at once, up by at most the due step, limited by its freshness and never against a brake.
 fn from_hint(
     resource: Resource,
     found: &EffectiveHint,
     policy: &Policy,
-    given: &Given<'_>,
+    given: &ParsedWrite<'_>,
 ) -> (Cents, Vec<Why>) {
     let part = *found.note.resources().get(resource);
-    // A nudge that passed while nobody answered left its hint unapplied, and nothing outside the bounds ever is applied.
+    // A nudge that was stored while the webhook did not respond leaves an unapplied hint; ratios outside the bounds
+    // are never applied.
     let last = policy.bounds.get(resource).clamp(*given.last.get(resource));
     let (mut cents, mut why) = match found.freshness {
         Freshness::Fresh => raised(part.published(), last, *found.step.get(resource)),
@@ -158,7 +159,7 @@ fn from_hint(
     (cents, why)
 }
 
-/// `published`, but no more than a step above the last.
+/// `published`, at most one step above the last ratio.
 fn raised(published: Cents, last: Cents, step: Cents) -> (Cents, Vec<Why>) {
     let most = Cents(last.0.saturating_add(step.0));
     if published > most {

@@ -1,82 +1,81 @@
-//! The reasons of a capacity decision, with their codes for logs, metrics and `explain`. Annotations do not carry
-//! them.
+//! Reasons of a capacity decision, with their codes for logs, metrics and `explain`. Annotations do not contain them.
 
 use std::fmt;
 
 use super::Rule;
 use crate::hint::Contradiction;
 
-/// A reason in a decision.
+/// Reason in a decision about one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// The resource is missing or unreadable in the write: left alone (G8).
+    /// The resource is missing or unreadable in the write: left unchanged (G8).
     Absent,
-    /// Neither ratio nor mode asks for anything.
+    /// Neither ratio annotation nor mode requests amplification.
     Unmanaged,
-    /// Mode `off`, or the ratio is gone: raw restored.
+    /// Mode `off`, or the ratio annotation was removed: raw is restored.
     Restored,
-    /// The ratio annotation was applied.
+    /// The ratio annotation is applied.
     Annotation,
-    /// The ratio annotation is unusable: counts as 1.00 (G7).
+    /// The ratio annotation is invalid: counts as 1.00 (G7).
     BadAnnotation,
-    /// A fresh hint was applied.
+    /// A fresh hint is applied.
     Hint,
-    /// The hint is old: it may lower, not raise.
+    /// The hint is old: it may lower the ratio, not raise it.
     HintHeld,
-    /// No hint can be read: what was written last may be lowered, not raised.
+    /// No hint is readable: the last written value may be lowered, not raised.
     MarkerHeld,
     /// The hint is too old: at most 1.00.
     HintStopped,
-    /// No hint yet.
+    /// No agent has reported yet.
     NoHint,
-    /// The hint asks for more than may be added in one frame.
+    /// The hint is more than one frame's step above the last ratio.
     Slewed,
-    /// The hint was computed before the node's pods last changed: it may lower, not raise.
+    /// The hint was computed before the node's pods last changed: it may lower the ratio, not raise it.
     OlderPods,
-    /// The hint speaks of another capacity than the Node has: it may lower, not raise.
+    /// The hint's capacity differs from the Node's: it may lower the ratio, not raise it.
     OtherCapacity,
-    /// The floor policy is not in force: hints may lower, not raise.
+    /// The floor policy is not in force: hints may lower the ratio, not raise it.
     NoFloor,
-    /// In quarantine: the agent goes on speaking of another machine than the kubelet.
+    /// In quarantine: the agent keeps reporting another capacity than the kubelet.
     QuarantinedCapacity,
-    /// In quarantine: the agent does not brake memory although the kubelet is short of it.
+    /// In quarantine: the agent does not brake memory although the kubelet reports `MemoryPressure`.
     QuarantinedPressure,
-    /// In quarantine: the agent says that far less is used than the kubelet says.
+    /// In quarantine: the agent reports far less use than the kubelet.
     QuarantinedUse,
-    /// In quarantine: the agent reported from a boot that had ended.
+    /// In quarantine: the agent sent a report from a boot that had ended.
     QuarantinedBoot,
-    /// The agent sees nothing: at most 1.00.
+    /// The agent has no measurements: at most 1.00.
     Blind,
-    /// The agent has only procfs, whose word counts up to a limit.
+    /// The agent has only procfs, so its hint counts up to a limit.
     ProcfsOnly,
-    /// The upper bound held it down.
+    /// The policy's maximum limits the ratio.
     ClampedMax,
-    /// The lower bound held it up.
+    /// The policy's minimum raises the ratio.
     ClampedMin,
-    /// A brake is in force.
+    /// A brake is active: the ratio does not rise.
     Braked,
-    /// CPUs that pods hold for themselves alone are not amplified.
+    /// Exclusive CPUs of pods are not amplified.
     ExclusiveCpus,
-    /// What the kubelet has set aside for pods that it admitted held it up.
+    /// The kubelet's allocations for admitted pods raise the result.
     FloorAdmitted,
-    /// What bound pods hold that fit into the stored value held it up.
+    /// Bound pods that fit the stored value raise the result.
     FloorFit,
-    /// What the node's pods hold is unknown, so the value was not lowered.
+    /// The demand of the node's pods is unknown, so the value is not lowered.
     FloorUnknown,
-    /// Pods hold more than the mode's maximum and what was written last: not all of it is covered.
+    /// The demand of pods exceeds the cap: not all of it is covered.
     FloorCapped,
-    /// The product does not fit: raw kept (G9).
+    /// The product does not fit 63 bits: raw stays (G9).
     Overflow,
-    /// Someone other than the kubelet changed the value: it is the new baseline (G3).
+    /// A client other than the kubelet changed the value: it is the new baseline (G3).
     ForeignWriter,
-    /// The node does not have that much, so the value is not raw but somebody else's amplification.
+    /// The value exceeds capacity, so it is another webhook's amplification and not raw.
     AboveCapacity,
     /// The policy is not known: the last decision stays.
     PolicyUnknown,
 }
 
 impl Why {
-    /// All reasons.
+    /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 32] = [
         Self::Absent,
         Self::Unmanaged,
@@ -112,7 +111,7 @@ impl Why {
         Self::PolicyUnknown,
     ];
 
-    /// The reason of a quarantine.
+    /// Reason for a quarantine with this contradiction.
     pub const fn quarantine(contradiction: Contradiction) -> Self {
         match contradiction {
             Contradiction::Capacity => Self::QuarantinedCapacity,
@@ -122,14 +121,14 @@ impl Why {
         }
     }
 
-    /// The contradiction behind a quarantine, where it is the reason of one.
+    /// Contradiction behind a quarantine; `None` for other reasons.
     pub fn contradiction(self) -> Option<Contradiction> {
         Contradiction::ALL
             .into_iter()
             .find(|contradiction| Self::quarantine(*contradiction) == self)
     }
 
-    /// The code in logs, metrics, annotations and `explain`.
+    /// Code in logs, metrics and `explain`.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -167,62 +166,70 @@ impl Why {
         }
     }
 
-    /// The reason of that code.
+    /// Reason of that code; `None` if unknown.
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|why| why.code() == code)
     }
 
-    /// What it means, in a few words, for people.
+    /// Short description for `explain` and `kubectl headroom reasons`.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Absent => "the write has no readable value: left alone",
-            Self::Unmanaged => "neither mode nor annotation asks for anything: left alone",
-            Self::Restored => "nothing asks for amplification any more: raw is restored",
+            Self::Absent => "the write has no readable value: left unchanged",
+            Self::Unmanaged => "neither mode nor annotation requests amplification: left unchanged",
+            Self::Restored => "amplification is no longer requested: raw is restored",
             Self::Annotation => "the ratio annotation is applied",
-            Self::BadAnnotation => "the ratio annotation cannot be used: it counts as 1.00",
+            Self::BadAnnotation => "the ratio annotation is invalid: it counts as 1.00",
             Self::Hint => "a fresh hint is applied",
-            Self::HintHeld => "the hint is old, or only the annotation has it: it may lower, not raise",
-            Self::MarkerHeld => "no hint can be read: what was written last may be lowered, not raised",
+            Self::HintHeld => {
+                "the hint is old, or comes only from the annotation: it may lower the ratio, not raise it"
+            }
+            Self::MarkerHeld => "no hint is readable: the last written value may be lowered, not raised",
             Self::HintStopped => "the hint is too old: at most 1.00",
             Self::NoHint => "no agent has reported yet",
-            Self::NoFloor => "the API server keeps no floor and nobody accepted that: hints do not raise",
-            Self::Slewed => "the hint asks for more than may be added in one frame",
-            Self::OlderPods => "the hint was computed before the pods changed last: it may lower, not raise",
+            Self::NoFloor => {
+                "the API server does not enforce the floor, and --accept-no-floor is not set: hints do not raise the ratio"
+            }
+            Self::Slewed => {
+                "the hint is more than one step above the last ratio: the ratio rises by one step per frame"
+            }
+            Self::OlderPods => {
+                "the hint was computed before the pods last changed: it may lower the ratio, not raise it"
+            }
             Self::OtherCapacity => {
-                "the hint speaks of another capacity than the Node has: it may lower, not raise"
+                "the hint's capacity differs from the Node's: it may lower the ratio, not raise it"
             }
             Self::QuarantinedCapacity => {
-                "in quarantine, at most 1.00: the agent goes on speaking of another machine than the kubelet"
+                "in quarantine, at most 1.00: the agent keeps reporting another capacity than the kubelet"
             }
             Self::QuarantinedPressure => {
-                "in quarantine, at most 1.00: the agent finds memory to spare, the kubelet is short of it"
+                "in quarantine, at most 1.00: the agent does not brake memory although the kubelet reports MemoryPressure"
             }
             Self::QuarantinedUse => {
-                "in quarantine, at most 1.00: the agent says that far less is used than the kubelet says"
+                "in quarantine, at most 1.00: the agent reports far less use than the kubelet"
             }
             Self::QuarantinedBoot => {
-                "in quarantine, at most 1.00: the agent reported from a boot that had ended"
+                "in quarantine, at most 1.00: the agent sent a report from a boot that had ended"
             }
-            Self::Blind => "the agent sees nothing: at most 1.00",
-            Self::ProcfsOnly => "the agent has procfs only: its word counts up to 1.50",
-            Self::ClampedMax => "the upper bound holds it down",
-            Self::ClampedMin => "the lower bound holds it up",
-            Self::Braked => "a brake is in force: it does not rise",
-            Self::ExclusiveCpus => "they are not amplified",
-            Self::FloorAdmitted => "what the kubelet set aside for its pods holds it up",
-            Self::FloorFit => "bound pods that fit into what is stored hold it up",
-            Self::FloorUnknown => "what pods hold is not known: nothing is lowered",
-            Self::FloorCapped => "pods hold more than may be covered: some fail if the kubelet restarts",
-            Self::Overflow => "the product does not fit: raw stays",
+            Self::Blind => "the agent has no measurements: at most 1.00",
+            Self::ProcfsOnly => "the agent has only procfs: its hint counts up to 1.50",
+            Self::ClampedMax => "the policy's maximum limits the ratio",
+            Self::ClampedMin => "the policy's minimum raises the ratio",
+            Self::Braked => "a brake is active: the ratio does not rise",
+            Self::ExclusiveCpus => "exclusive CPUs are not amplified",
+            Self::FloorAdmitted => "raised to the kubelet's allocations for admitted pods",
+            Self::FloorFit => "raised to the requests of bound pods that fit the stored value",
+            Self::FloorUnknown => "the demand of the node's pods is not known: nothing is lowered",
+            Self::FloorCapped => "pods hold more than the cap: some fail if the kubelet restarts",
+            Self::Overflow => "the product is too large: raw stays",
             Self::AboveCapacity => {
-                "it is above capacity, which no kubelet sends: what is known of raw counts"
+                "the value is above capacity, which no kubelet sends: the recorded raw value counts"
             }
-            Self::ForeignWriter => "somebody other than the kubelet changed it: their value counts as raw",
-            Self::PolicyUnknown => "the policy is not known: what was decided last stays",
+            Self::ForeignWriter => "a client other than the kubelet changed it: the new value counts as raw",
+            Self::PolicyUnknown => "the policy is not known: the last decision stays",
         }
     }
 
-    /// The rule that it is a reason of.
+    /// Rule that the reason belongs to.
     pub const fn rule(self) -> Rule {
         match self {
             Self::Absent | Self::Unmanaged | Self::ForeignWriter | Self::AboveCapacity => Rule::Baseline,

@@ -1,8 +1,8 @@
-//! Composes the annotations that a decision writes to the Node: the marker and the raw values, the hint, and in `auto`
-//! the ratio.
+//! Composes the annotations that a decision writes to the Node: the marker and the raw values, the hint, and in
+//! `auto` the ratio.
 
 use super::{
-    Basis, Given, ResourceDecision, Write,
+    Basis, ParsedWrite, ResourceDecision, Write,
     marker::{Marker, RawNote},
     quantity,
 };
@@ -15,11 +15,11 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The annotations to write beside the outcomes.
+/// Annotations to write together with the outcomes.
 pub(super) fn annotations(
     write: &Write<'_>,
     basis: &Basis<'_>,
-    given: &Given<'_>,
+    given: &ParsedWrite<'_>,
     outcomes: &PerResource<ResourceDecision>,
 ) -> Vec<(&'static str, Option<String>)> {
     let is_lifted = Resource::ALL.into_iter().any(|resource| {
@@ -32,10 +32,10 @@ pub(super) fn annotations(
     annotations
 }
 
-/// The annotations that say what was decided from what, where they are to stay; removed otherwise.
+/// Marker and raw annotation if they are kept, otherwise their removal.
 pub(super) fn records(
     write: &Write<'_>,
-    given: &Given<'_>,
+    given: &ParsedWrite<'_>,
     outcomes: &PerResource<ResourceDecision>,
     are_kept: bool,
 ) -> Vec<(&'static str, Option<String>)> {
@@ -51,15 +51,17 @@ pub(super) fn records(
     ]
 }
 
-/// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
-/// while none has come yet, and where the annotation itself is all that says so and less is in force: an agent that comes
-/// back goes on from there. One that cannot be read may be a later version's and stays, too. In `static` it tells replicas
-/// without the agent which CPUs pods hold for themselves. Once there, it stays when pods hold none any more: a replica that
-/// last heard of some would write them again. A nudge that says so is recorded too where the replica's own report says otherwise.
+/// The hint annotation. It is written with the applied ratios when a hint is applied, and removed in mode `off`. It
+/// stays while no hint has arrived, and while it is the only source of the hint and less is in force, so that a
+/// returning agent continues from there. An unreadable annotation may come from a later version and stays too.
+///
+/// In `static` it informs replicas without the agent's stream of exclusive CPUs. It then stays after pods release
+/// them: a replica that last saw some would write them again. A nudge with other exclusive CPUs than the replica's
+/// own report is recorded too.
 fn hint_annotation(
     write: &Write<'_>,
     basis: &Basis<'_>,
-    given: &Given<'_>,
+    given: &ParsedWrite<'_>,
     outcomes: &PerResource<ResourceDecision>,
 ) -> Option<(&'static str, Option<String>)> {
     let applied = outcomes.map(|resource, outcome| {
@@ -85,7 +87,7 @@ fn hint_annotation(
     }
 }
 
-/// True if the hint is the annotation's alone, and less is applied than it came to.
+/// Returns true if the hint comes only from the annotation and a lower ratio is applied.
 fn is_held_back(found: &EffectiveHint, outcomes: &PerResource<ResourceDecision>) -> bool {
     let is_less = |resource| {
         let ResourceDecision { applied, hinted, .. } = outcomes.get(resource);
@@ -94,11 +96,12 @@ fn is_held_back(found: &EffectiveHint, outcomes: &PerResource<ResourceDecision>)
     found.origin == Origin::Annotation && Resource::ALL.into_iter().any(is_less)
 }
 
-/// In `auto` the ratio key is ours and the administrator's value is put aside; on leaving `auto` it is put back.
+/// In `auto` the webhook owns the ratio annotation and saves the administrator's value; on leaving `auto` it restores
+/// that.
 fn ratio_annotations(
     write: &Write<'_>,
     basis: &Basis<'_>,
-    given: &Given<'_>,
+    given: &ParsedWrite<'_>,
     outcomes: &PerResource<ResourceDecision>,
 ) -> Vec<(&'static str, Option<String>)> {
     let put_aside = write.new.annotations.static_ratio.as_ref().map(Annotation::text);

@@ -1,10 +1,10 @@
 //! Computes the amplified value from raw and ratio, and the part of an earlier value that is still in force.
 
-use super::{Basis, Given, Why};
+use super::{Basis, ParsedWrite, Why};
 use crate::{hint::Origin, ratio::Ratio, resource::Resource};
 
-/// Of `raw`, what pods hold for themselves alone: CPUs that the kubelet's static policy took out of the shared pool. As
-/// far as an agent says so: from the API it cannot be told.
+/// Exclusive CPUs within `raw`: CPUs that the kubelet's static CPU manager took out of the shared pool, as reported
+/// by the agent. The API does not contain them.
 pub(super) fn exclusive(resource: Resource, raw: u64, basis: &Basis<'_>) -> u64 {
     match (resource, basis.hint) {
         (Resource::Cpu, Some(found)) => found.note.excl.min(raw),
@@ -12,7 +12,7 @@ pub(super) fn exclusive(resource: Resource, raw: u64, basis: &Basis<'_>) -> u64 
     }
 }
 
-/// `exclusive`, and the rest of `raw` times the ratio, cut off once; `raw` where that does not fit (G9).
+/// `exclusive` plus the rest of `raw` times the ratio, truncated once; `raw` if that does not fit 63 bits (G9).
 pub(super) fn amplified(raw: u64, exclusive: u64, ratio: Ratio, why: &mut Vec<Why>) -> u64 {
     if exclusive > 0 && ratio != Ratio::ONE {
         why.push(Why::ExclusiveCpus);
@@ -26,13 +26,13 @@ pub(super) fn amplified(raw: u64, exclusive: u64, ratio: Ratio, why: &mut Vec<Wh
         })
 }
 
-/// The most that a hint of that origin may come to, by raw and what is stored; `None` if nothing but bounds limits it. Whoever
-/// may patch nodes may write what only the Node says: it keeps what is in force, and raises nothing.
+/// Largest value for a hint of that origin; `None` if only the bounds limit it. Any user with the right to patch
+/// nodes can write a hint that only the Node carries: it keeps the value in force and raises nothing.
 pub(super) fn most(
     resource: Resource,
     origin: Origin,
     (raw, stored): (u64, Option<u64>),
-    given: &Given<'_>,
+    given: &ParsedWrite<'_>,
 ) -> Option<u64> {
     match origin {
         Origin::Stream | Origin::Nudge => None,
@@ -42,15 +42,15 @@ pub(super) fn most(
     }
 }
 
-/// A value that is made of the marker alone, and no more than is stored or raw: nobody measured what it is worth on a larger
-/// machine.
+/// `value`, at most the larger of raw and the stored value: a value derived only from the marker was never measured
+/// on a larger machine.
 pub(super) fn unraised(value: u64, raw: u64, stored: Option<u64>) -> u64 {
     value.min(stored.unwrap_or(raw).max(raw))
 }
 
-/// What is in force of the product that we applied last, on today's `raw`: no more than is stored, where others have lowered
-/// that, and no less than raw. What pods held beyond it is for the floor, by what they hold today.
-pub(super) fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &Given<'_>) -> u64 {
+/// Part of the last applied product that is in force on today's `raw`: at most the stored value if other clients have
+/// lowered that, and at least raw. The demand of pods beyond it is handled by the floor.
+pub(super) fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &ParsedWrite<'_>) -> u64 {
     let kept = given
         .stored
         .and_then(|marker| marker.kept_product(resource, raw, stored));

@@ -1,23 +1,23 @@
-//! The rules of a capacity decision, by name and in the order in which they apply.
+//! [`Rule`]: the rules of a capacity decision, in the order in which they apply.
 
-/// A rule of a decision.
+/// Rule of a decision about one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Which value is the kubelet's own.
+    /// Raw: the kubelet's own value.
     Baseline,
-    /// The ratio by mode, annotation, hint and bounds.
+    /// Ratio from mode, annotation, hint and bounds.
     Ratio,
-    /// What is not amplified.
+    /// Part of raw that is not amplified.
     Exclusive,
-    /// Raw times ratio.
+    /// Raw times ratio, without exclusive CPUs.
     Product,
-    /// What admitted pods hold.
+    /// Amounts that the kubelet allocated for admitted pods.
     Admitted,
-    /// What pods hold that fit into what is stored.
+    /// Demand of admitted pods and of bound pods that fit the stored value.
     Fit,
-    /// What no pod can hold the result above.
+    /// Largest value to which pods can raise the result.
     Cap,
-    /// What allocatable is to be.
+    /// Allocatable that the write stores.
     Result,
 }
 
@@ -34,7 +34,7 @@ impl Rule {
         Self::Result,
     ];
 
-    /// The word in tables and on the wire.
+    /// Word in tables and on the wire, such as `baseline`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -48,24 +48,26 @@ impl Rule {
         }
     }
 
-    /// The rule of that name.
+    /// Rule of that name; `None` if unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.name() == name)
     }
 
-    /// What it says, in a few words.
+    /// Short description for `kubectl headroom explain`.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Baseline => "raw: what the kubelet itself makes of the machine",
-            Self::Ratio => "by mode, annotation, hint and bounds",
-            Self::Exclusive => "of raw, CPUs that pods hold for themselves",
-            Self::Product => "raw times the ratio, exclusive CPUs aside; cut off",
+            Self::Baseline => "raw: the kubelet's own allocatable",
+            Self::Ratio => "chosen by mode, annotation, hint and bounds",
+            Self::Exclusive => "exclusive CPUs of pods, part of raw",
+            Self::Product => "raw times the ratio, without exclusive CPUs; rounded down",
             Self::Admitted => {
-                "what the kubelet set aside for admitted pods; within the cap the result is not below it"
+                "allocated by the kubelet for admitted pods; up to the cap, the result is not below it"
             }
-            Self::Fit => "with bound pods that fit into what is stored; they hold that, and no more",
-            Self::Cap => "raw times the mode's maximum, or what was written last if more",
-            Self::Result => "what allocatable is to be",
+            Self::Fit => {
+                "with bound pods that fit the stored value; they keep that value and do not raise it"
+            }
+            Self::Cap => "raw times the mode's maximum, or the last written value if larger",
+            Self::Result => "allocatable to store",
         }
     }
 }

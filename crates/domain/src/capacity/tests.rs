@@ -1,4 +1,4 @@
-//! Tests of capacity decisions: Koordinator's cases, and cases in which the writer of a value is easy to mistake.
+//! Tests of capacity decisions: Koordinator's cases, and cases in which the author of a value is easy to mistake.
 
 mod exclusive_cpus;
 mod forged;
@@ -20,7 +20,7 @@ use crate::{
 
 const STATIC: Mode = Mode::Static;
 
-/// A node's state with these allocatable values, and as much capacity.
+/// State of a node with these allocatable values and equal capacity.
 fn state(cpu: &str, memory: &str) -> NodeState {
     let value = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
     NodeState {
@@ -47,7 +47,7 @@ fn with_raw(mut state: NodeState, raw: &str) -> NodeState {
     state
 }
 
-/// The same object as a kubelet's status sync would show it: heartbeat moved.
+/// The object after a status sync of the kubelet: the heartbeat has changed.
 fn synced(mut state: NodeState, cpu: &str) -> NodeState {
     state.allocatable.cpu = Some(cpu.parse().unwrap());
     state.ready_heartbeat = Some(format!("{}'", state.ready_heartbeat.unwrap()));
@@ -90,7 +90,7 @@ fn decided(
     )
 }
 
-/// What pods hold of CPU: admitted ones, and all that fit.
+/// Demand of pods for CPU: admitted pods, and all that fit.
 fn cpu_held(admitted: u64, fit: u64) -> PerResource<PodDemand> {
     PerResource {
         cpu: PodDemand { admitted, fit },
@@ -98,12 +98,12 @@ fn cpu_held(admitted: u64, fit: u64) -> PerResource<PodDemand> {
     }
 }
 
-/// What would be stored: the write with the decision applied.
+/// Stored object: the write with the decision applied.
 fn stored(new: &NodeState, decision: &Decision) -> NodeState {
     let mut stored = new.clone();
     for resource in Resource::ALL {
         if let Some(value) = decision.allocatable.get(resource) {
-            // As text: that is how it is stored, and where an amount can change its family.
+            // As text, because that is the stored form, in which the family of an amount can change.
             *stored.allocatable.get_mut(resource) = Some(value.to_string().parse().unwrap());
         }
     }
@@ -117,7 +117,7 @@ fn stored(new: &NodeState, decision: &Decision) -> NodeState {
     stored
 }
 
-/// An annotation as written.
+/// Text of an annotation, if there is one.
 fn text_of<T>(annotation: Option<&Annotation<T>>) -> Option<String> {
     annotation.map(|annotation| annotation.text().to_owned())
 }
@@ -131,7 +131,7 @@ fn texts(state: &NodeState) -> (String, String, Option<String>) {
     )
 }
 
-/// A static write by someone other than the kubelet whose allocatable equals the stored one.
+/// A write in `static` by a client other than the kubelet whose allocatable equals the stored one.
 fn by_static(new: &NodeState) -> NodeState {
     stored(new, &decided(&policy(STATIC), None, Writer::Other, new, new))
 }
@@ -231,7 +231,7 @@ fn the_saved_raw_value_is_the_baseline(
 }
 
 #[test]
-fn a_node_without_ratio_and_traces_is_left_alone() {
+fn a_node_without_ratio_and_records_is_left_unchanged() {
     let node = state("4", "8Gi");
     assert_eq!(
         decided(&policy(STATIC), None, Writer::Other, &node, &node).annotations,
@@ -240,13 +240,13 @@ fn a_node_without_ratio_and_traces_is_left_alone() {
 }
 
 #[test]
-fn n20_what_others_left_of_a_ratio_goes_and_values_that_are_not_ours_stay() {
+fn n20_remains_of_a_ratio_are_removed_and_foreign_values_stay() {
     let node = with_raw(state("8", "8Gi"), r#"{"cpu":"4"}"#);
     assert_eq!(texts(&by_static(&node)), ("8".to_owned(), "8Gi".to_owned(), None));
 }
 
 #[test]
-fn d10_a_ratio_that_is_gone_restores_raw_in_the_same_write() {
+fn d10_a_removed_ratio_restores_raw_in_the_same_write() {
     let mut node = by_static(&with_ratio(state("4", "8Gi"), r#"{"cpu":2}"#));
     node.annotations.ratio = None;
     assert_eq!(texts(&by_static(&node)), ("4".to_owned(), "8Gi".to_owned(), None));
@@ -264,7 +264,7 @@ fn n17_a_kubelets_new_value_is_raw() {
 }
 
 #[test]
-fn a_record_of_no_memory_does_not_say_how_other_amounts_print() {
+fn a_recorded_zero_has_no_format_family() {
     let node = with_raw(state("4", "8Gi"), r#"{"cpu":"4","memory":"0Gi"}"#);
     let call = |new: &NodeState| {
         let decision = decided(&policy(Mode::Auto), None, Writer::Other, &node, new);
@@ -351,7 +351,7 @@ fn g1a_a_heartbeat_only_patch_after_a_nudge_does_not_amplify_twice() {
 }
 
 #[test]
-fn n19_d1_raw_that_became_the_amplified_value_is_told_by_capacity() {
+fn n19_d1_a_new_capacity_shows_that_raw_became_the_amplified_value() {
     let old = amplified();
     let mut new = synced(old.clone(), "6");
     new.capacity.cpu = Some("6".parse().unwrap());
@@ -368,12 +368,13 @@ fn n19_d1_raw_that_became_the_amplified_value_is_told_by_capacity() {
     assert_eq!(texts(&after).0, "9");
 }
 
-/// The stored 6 of a node whose capacity has become 6 is raw (G1a), unless the floor policy says that the kubelet sent 4.
+/// The stored 6 of a node whose capacity has become 6 is raw (G1a), unless the floor policy recorded that the kubelet
+/// sent 4.
 #[rstest]
 #[case::of_this_request("t0'", Writer::Kubelet, "4", "6")]
 #[case::of_an_earlier_one("t0", Writer::Kubelet, "4", "9")]
 #[case::of_another_value_than_the_policy_replaces("t0'", Writer::Kubelet, "3", "9")]
-#[case::of_nobody_elses("t0'", Writer::Other, "3", "6")]
+#[case::of_another_client("t0'", Writer::Other, "3", "6")]
 fn g0_the_floor_policys_note_counts_only_in_its_own_request(
     #[case] at: &str,
     #[case] writer: Writer,
@@ -411,7 +412,7 @@ fn d5_a_lost_raw_annotation_is_taken_from_the_marker() {
 }
 
 #[test]
-fn d2_a_value_written_while_we_were_away_is_not_ours() {
+fn d2_a_value_written_during_an_outage_is_not_ours() {
     let mut node = amplified();
     node.allocatable.cpu = Some("3".parse().unwrap());
     let after = stored(
@@ -427,11 +428,11 @@ fn d2_a_value_written_while_we_were_away_is_not_ours() {
     assert_eq!(texts(&after).0, "4500m");
 }
 
-/// Another webhook doubles what we wrote: 12 CPUs on a node of 4.
+/// Another webhook doubles the written value: 12 CPUs on a node of 4.
 #[rstest]
 #[case::heartbeats_alone(Writer::Kubelet)]
 #[case::a_nudge(Writer::Other)]
-fn what_exceeds_capacity_is_not_raw_whoever_carries_it(#[case] writer: Writer) {
+fn values_above_capacity_are_never_raw(#[case] writer: Writer) {
     let mut old = amplified();
     old.allocatable.cpu = Some("12".parse().unwrap());
     let new = synced(old.clone(), "12");
@@ -444,12 +445,12 @@ fn what_exceeds_capacity_is_not_raw_whoever_carries_it(#[case] writer: Writer) {
     assert!(decision.outcomes.cpu.why.contains(&Why::AboveCapacity));
 }
 
-/// The kubelet told of 3 CPUs while we were away, and then somebody sets 12 on a node of 4. A kubelet's own sync above capacity
-/// is another webhook's work, and so may be what is stored.
+/// The kubelet reported 3 CPUs while the webhook was down, and then another client sets 12 on a node of 4. A
+/// kubelet's own sync above capacity comes from another webhook, and so may the stored value.
 #[rstest]
 #[case::others(Writer::Other, 3000)]
 #[case::kubelet(Writer::Kubelet, 4000)]
-fn what_exceeds_capacity_hides_nothing_that_was_told_unheard(#[case] writer: Writer, #[case] raw: u64) {
+fn values_above_capacity_do_not_hide_a_missed_raw_value(#[case] writer: Writer, #[case] raw: u64) {
     let mut old = amplified();
     old.allocatable.cpu = Some("3".parse().unwrap());
     let new = synced(old.clone(), "12");
@@ -460,7 +461,7 @@ fn what_exceeds_capacity_hides_nothing_that_was_told_unheard(#[case] writer: Wri
 }
 
 #[test]
-fn what_exceeds_capacity_and_was_never_raw_here_is_left_alone() {
+fn values_above_capacity_without_known_raw_are_unchanged() {
     let mut node = with_ratio(state("6", "8Gi"), r#"{"cpu":1.5}"#);
     node.capacity.cpu = Some("4".parse().unwrap());
     let after = stored(
@@ -483,13 +484,11 @@ fn what_exceeds_capacity_and_was_never_raw_here_is_left_alone() {
     );
 }
 
-/// Somebody puts into the marker that the 6 CPUs that are stored were made of 9, on a node of 8.
+/// A client changes the marker so that the stored 6 CPUs came from 9, on a node of 8.
 #[rstest]
 #[case::a_nudge(Writer::Other)]
 #[case::heartbeats_alone(Writer::Kubelet)]
-fn what_was_written_is_not_amplified_again_though_the_marker_says_an_impossible_raw_value(
-    #[case] writer: Writer,
-) {
+fn written_values_are_not_amplified_again_with_an_impossible_raw(#[case] writer: Writer) {
     let mut old = amplified();
     old.capacity.cpu = Some("8".parse().unwrap());
     let marker = text_of(old.annotations.marker.as_ref()).unwrap();
@@ -532,7 +531,7 @@ fn a_marker_of_another_node_object_counts_as_absent() {
 }
 
 #[test]
-fn reinvocation_is_told_from_a_forged_or_old_marker() {
+fn reinvocation_differs_from_a_forged_or_old_marker() {
     let old = synced(state("4", "8Gi"), "4");
     let after = stored(
         &old,
@@ -551,7 +550,7 @@ fn reinvocation_is_told_from_a_forged_or_old_marker() {
 }
 
 #[test]
-fn a_call_again_is_told_without_a_new_heartbeat_too() {
+fn reinvocation_is_detected_without_a_new_heartbeat() {
     let old = with_ratio(state("4", "8Gi"), r#"{"cpu":2}"#);
     let stored = by_static(&old);
     let changed = by_static(&with_ratio(stored.clone(), r#"{"cpu":3}"#));
@@ -572,7 +571,7 @@ fn n58_d2_another_writer_does_not_hide_a_new_capacity_from_the_kubelets_next_syn
 }
 
 #[test]
-fn a_sync_records_the_capacity_that_it_tells_although_raw_is_the_same() {
+fn a_sync_records_a_new_capacity_with_the_same_raw() {
     let old = amplified();
     let mut new = synced(old.clone(), "4");
     new.capacity.cpu = Some("5".parse().unwrap());
@@ -594,7 +593,7 @@ fn a_sync_records_the_capacity_that_it_tells_although_raw_is_the_same() {
 #[case::held_may_not_rise(180, Freshness::Hold, "6")]
 #[case::stopped(180, Freshness::Stop, "4")]
 #[case::clamped(900, Freshness::Fresh, "8")]
-fn the_hint_counts_by_its_standing(#[case] cents: u32, #[case] standing: Freshness, #[case] expected: &str) {
+fn the_hint_counts_by_its_freshness(#[case] cents: u32, #[case] standing: Freshness, #[case] expected: &str) {
     let old = amplified();
     let after = stored(
         &old,
@@ -623,7 +622,7 @@ fn auto_without_a_hint_records_raw_and_changes_nothing() {
 }
 
 #[test]
-fn auto_without_a_hint_takes_the_kubelets_value_also_where_the_floor_replaced_it() {
+fn auto_without_a_hint_uses_the_value_that_the_floor_replaced() {
     let old = amplified();
     let mut new = synced(old.clone(), "4");
     let sent = texts(&stored(
@@ -641,7 +640,7 @@ fn auto_without_a_hint_takes_the_kubelets_value_also_where_the_floor_replaced_it
 }
 
 #[test]
-fn auto_without_a_hint_does_not_take_what_exceeds_capacity() {
+fn auto_without_a_hint_rejects_values_above_capacity() {
     let old = synced(amplified(), "4");
     let mut new = old.clone();
     new.allocatable.cpu = Some("5500m".parse().unwrap());
@@ -650,7 +649,7 @@ fn auto_without_a_hint_does_not_take_what_exceeds_capacity() {
 }
 
 #[test]
-fn auto_puts_the_administrators_ratio_aside_and_back() {
+fn auto_saves_and_restores_the_administrators_ratio() {
     let own = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
     let hint = found(150, Freshness::Fresh);
     let auto = stored(
@@ -727,7 +726,7 @@ fn memory_is_amplified_only_where_bounds_allow_it() {
 }
 
 proptest! {
-    /// Whatever was decided: deciding again on it changes nothing, by whoever it is carried.
+    /// After any decision, a second decision on its result changes nothing, for any writer.
     #[test]
     fn deciding_twice_changes_nothing(
         milli in 1_u64..500_000, cents in 50_u32..400, (admitted, waiting) in (0_u64..600_000, 0_u64..600_000),

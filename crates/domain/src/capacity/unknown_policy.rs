@@ -1,17 +1,17 @@
-//! Decides a write of `nodes/status` while the policy is unknown: the last decision stays, applied to today's raw
+//! Decides a write of `nodes/status` while the policy is unknown: the last decision stays, scaled to today's raw
 //! value.
 //!
-//! A webhook that starts without the API server does not know whether to amplify a node, nor how far. Raw would take
-//! capacity from under running pods, and any other ratio would be a guess: so the last ratio stays. It can include the
-//! demand of pods: on a larger machine it is worth no more than the stored value.
+//! A webhook that starts without the API server does not know whether, and how far, to amplify a node. Raw would take
+//! capacity away from running pods, and any other ratio would be a guess, so the last ratio stays. It can include the
+//! demand of pods, so on a larger machine it gives at most the stored value.
 
-use super::{Decision, Given, ResourceDecision, Why, Write, baseline, cents_of, marker::Marker};
+use super::{Decision, ParsedWrite, ResourceDecision, Why, Write, baseline, cents_of, marker::Marker};
 use crate::resource::{PerResource, Resource};
 
-/// Decides the values that a write of `nodes/status` stores while the node's policy is unknown. A node without our marker is
-/// left alone.
+/// Decides the values that a write of `nodes/status` stores while the node's policy is unknown. A node without a
+/// marker is left unchanged.
 pub fn keep(write: &Write<'_>) -> Decision {
-    let given = Given::read(write, None);
+    let given = ParsedWrite::read(write, None);
     let Some(marker) = given.stored else {
         let outcomes = PerResource::from_fn(|_| ResourceDecision::left_alone(Why::PolicyUnknown));
         return Decision {
@@ -33,15 +33,15 @@ pub fn keep(write: &Write<'_>) -> Decision {
     }
 }
 
-fn kept(resource: Resource, write: &Write<'_>, given: &Given<'_>, marker: &Marker) -> ResourceDecision {
+fn kept(resource: Resource, write: &Write<'_>, given: &ParsedWrite<'_>, marker: &Marker) -> ResourceDecision {
     let Some(now) = write.new.amount(resource) else {
         return ResourceDecision::left_alone(Why::Absent);
     };
     let (raw, odd) = match baseline::baseline(resource, now, write, given) {
-        Ok(told) => told,
+        Ok(baseline) => baseline,
         Err(why) => return ResourceDecision::left_alone(why),
     };
-    // Raw where nothing was ever decided for this resource.
+    // Raw if there is no earlier decision for this resource.
     let stored = write.old.amount(resource);
     let kept = marker.kept(resource, raw, stored).unwrap_or(raw);
     let result = super::result::unraised(kept, raw, stored);

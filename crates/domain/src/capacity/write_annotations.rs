@@ -1,4 +1,4 @@
-//! Reads the annotations of a write once, for all rules of a decision.
+//! [`ParsedWrite`]: the annotations of a write, read once for all rules of a decision.
 
 use super::{Annotations, Marker, RawNote, Write, amount};
 use crate::{
@@ -9,24 +9,24 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The annotations of a write, read once.
-pub(super) struct Given<'a> {
-    /// What we wrote last on this Node, as the write carries it: an earlier call in the same request may have renewed it.
+/// Annotations of a write, read once.
+pub(super) struct ParsedWrite<'a> {
+    /// Marker in the write; an earlier call in the same request may have renewed it.
     pub(super) marker: Option<&'a Marker>,
-    /// What we wrote last on this Node, as it is stored.
+    /// Marker in the stored object.
     pub(super) stored: Option<&'a Marker>,
-    /// The saved raw values.
+    /// Recorded raw values, as quantities.
     pub(super) raw: PerResource<Option<Quantity>>,
     /// The administrator's ratio annotation, also while `auto` owns the key.
     pub(super) own_ratio: Option<&'a Annotation<Ratios>>,
-    /// The ratios applied last, from which hints move on; 1.00 where none was.
+    /// Last applied ratios, from which hints move on; 1.00 if none was applied.
     pub(super) last: PerResource<Cents>,
-    /// True if the mode, or a ratio annotation in `static`, asks us to set allocatable. Where the mode is not known,
-    /// nothing asks.
+    /// True if the mode, or a ratio annotation in `static`, makes Headroom set allocatable; false if the mode is not
+    /// known.
     pub(super) is_managed: bool,
 }
 
-impl<'a> Given<'a> {
+impl<'a> ParsedWrite<'a> {
     pub(super) fn read(write: &Write<'a>, mode: Option<Mode>) -> Self {
         let Annotations {
             ratio,
@@ -42,7 +42,7 @@ impl<'a> Given<'a> {
             .filter(|annotation| !annotation.text().is_empty());
         let any_marker = marker.as_ref().and_then(Annotation::value);
         let marker = write.new.annotations.marker_of(write.uid);
-        // A Node made anew from a copy of an old one carries what was true of that one.
+        // A Node recreated from a copy of an old one has records that belong to the old one.
         let is_old_life = marker.is_none() && any_marker.is_some();
         let raw = raw.as_ref().filter(|_| !is_old_life);
         let stored = write.old.annotations.marker_of(write.uid);
@@ -60,9 +60,9 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The format family in which `raw` and its products print: the kubelet's own. An amplified value can print in another
-    /// family. So the value of the write counts only if it is raw, or if no raw value is recorded. Zero prints alike in all
-    /// families, so a record of it has none.
+    /// Format family in which `raw` and its products print: the kubelet's own. An amplified value can print in
+    /// another family, so the value of the write counts only if it is raw or no raw value is recorded. Zero prints
+    /// alike in all families, so a record of zero has none.
     pub(super) fn family(&self, resource: Resource, raw: u64, write: &Write<'_>) -> Option<Format> {
         let written = *write.new.allocatable.get(resource);
         let of_marker = self.marker.and_then(|marker| marker.raw_quantity(resource));
@@ -74,7 +74,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// True if an earlier decision, ours or Koordinator's, left something on the Node.
+/// Returns true if an earlier decision of Headroom or Koordinator has left records on the Node.
 pub(super) fn has_traces(annotations: &Annotations) -> bool {
     let Annotations {
         raw,
@@ -87,8 +87,8 @@ pub(super) fn has_traces(annotations: &Annotations) -> bool {
     raw.is_some() || marker.is_some() || hint.is_some() || static_ratio.is_some()
 }
 
-/// What the stored Node says was applied last: its hint annotation before the floor, else what we wrote and from what.
-/// The write itself may carry what an earlier call in the same request made of it.
+/// Last applied ratio by the stored Node: from its hint annotation, before the floor, otherwise from the marker. The
+/// write itself may contain the result of an earlier call in the same request.
 fn last(write: &Write<'_>, marker: Option<&Marker>) -> PerResource<Cents> {
     let note = write.old.annotations.note_of(write.uid);
     let written = |resource| marker?.ratio(resource);

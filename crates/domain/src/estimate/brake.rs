@@ -1,4 +1,5 @@
-//! Brakes: judges the pressure of each brake period, sets a level per resource, and keeps it for its release time.
+//! [`Brakes`]: evaluates the pressure of each brake period, sets a level per resource, and keeps it for its release
+//! time.
 
 use std::time::Duration;
 
@@ -8,100 +9,100 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// Contention of the CPUs that pods share, in one period. [`Visibility`] says which of the numbers were measured; the
-/// others are zero, and no rule looks at them.
+/// Contention on the shared CPUs in one period. [`Visibility`] states which numbers were measured; the others are
+/// zero and no rule reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuPressure {
     /// Share of 8.39 ms windows without an idle CPU, in ppm.
     pub sigma8_ppm: u32,
-    /// Run-queue latency, 99th percentile by waiting time, in microseconds.
+    /// 99th percentile of run-queue latency, weighted by waiting time, in microseconds.
     pub runq_p99_us: u64,
-    /// Share of time in which some task waited, in ppm; tasks at a quota of theirs count.
+    /// Share of time in which some task waited for a CPU, in ppm; tasks throttled by their CPU quota count too.
     pub some_ppm: u32,
     /// Mean use over capacity, in ppm.
     pub busy_ppm: u32,
 }
 
-/// Scarcity of memory in one period. A signal that this machine lacks stays at zero.
+/// Memory pressure in one period. A signal that this machine lacks stays zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryPressure {
-    /// Pressure, some: the larger of root and kubepods, in ppm.
+    /// PSI `some`: the larger of root and kubepods, in ppm.
     pub some_ppm: u32,
-    /// Pressure, full: the larger of root and kubepods, in ppm.
+    /// PSI `full`: the larger of root and kubepods, in ppm.
     pub full_ppm: u32,
     /// Time in global direct reclaim, in milliseconds.
     pub direct_reclaim_ms: u64,
-    /// Pages that came back after reclaim, in MB/s.
+    /// Refaults of reclaimed pages, in MB/s.
     pub refault_mb_s: u64,
     /// Pages swapped out, in MB/s.
     pub swap_out_mb_s: u64,
-    /// Times kubepods met its own limit.
+    /// Number of times kubepods reached its memory limit.
     pub limit_hits: u64,
-    /// OOM kills at kubepods' own limit.
+    /// OOM kills at the memory limit of kubepods.
     pub limit_ooms: u64,
-    /// OOM kills of the node.
+    /// Global OOM kills on the node.
     pub node_ooms: u64,
-    /// True if pages were reclaimed for the whole machine.
+    /// True if pages were reclaimed globally.
     pub has_global_reclaim: bool,
-    /// Available memory above the kubelet's hard eviction threshold, see [`spare_ppm`]; `None` if that is not known.
+    /// Available memory above the kubelet's hard eviction threshold, see [`spare_ppm`]; `None` if it is not known.
     pub spare_ppm: Option<u32>,
-    /// True while the Node's condition `MemoryPressure` is.
-    pub is_told_of_pressure: bool,
+    /// True while the Node's condition `MemoryPressure` is true.
+    pub has_pressure_condition: bool,
 }
 
-/// Available memory above the kubelet's hard eviction threshold, as a share of raw allocatable (A), in ppm; all in bytes.
-/// 0 at the threshold and below, `None` where A is 0.
+/// Available memory above the kubelet's hard eviction threshold, as a share of raw allocatable (A), in ppm. Arguments
+/// are in bytes. 0 at or below the threshold, `None` if A is 0.
 pub fn spare_ppm(available: u64, threshold: u64, raw: u64) -> Option<u32> {
     let spare = u128::from(available.saturating_sub(threshold)) * 1_000_000;
     let ppm = spare.checked_div(u128::from(raw))?;
     Some(u32::try_from(ppm).unwrap_or(u32::MAX))
 }
 
-/// The measurements of one brake period.
+/// Measurements of one brake period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
-    /// What was seen of it.
+    /// Kinds of measurement that this period had.
     pub visibility: Visibility,
-    /// CPU.
+    /// Contention on the shared CPUs.
     pub cpu: CpuPressure,
-    /// Memory.
+    /// Memory pressure of the node.
     pub memory: MemoryPressure,
 }
 
-/// A level and the signal that called for it; none without a brake.
+/// A level and the signal that called for it; `None` without a brake.
 type Call = (Brake, Option<Reason>);
 
-/// The brakes of both resources, with their release times. See docs/estimator.md#brakes.
+/// Brakes of both resources, with their release times. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brakes {
-    /// How long L1, L2 and L3 stay, and L3 after an OOM kill.
+    /// Release times of L1, L2 and L3, and of L3 after an OOM kill.
     release: [Duration; 3],
     release_oom: Duration,
     state: PerResource<BrakeState>,
-    /// Periods in a row that called for the CPU's L2 or more, and for its L3.
+    /// Consecutive periods that called for L2 or more of the CPU, and for L3 of the CPU.
     contended_periods: u32,
     saturated_periods: u32,
-    /// The latest end of a period that was judged, in monotonic time.
+    /// Latest end of an evaluated period, in monotonic time.
     judged: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct BrakeState {
-    /// Until when each of L1, L2, L3 stays, in monotonic time.
+    /// Ends of L1, L2 and L3, in monotonic time.
     until: [Duration; 3],
     level: Brake,
     reason: Option<Reason>,
-    /// Did the last period call for L3?
+    /// True if the last period called for L3.
     has_stopped: bool,
 }
 
 impl Brakes {
-    /// Periods in a row before the CPU's L3 counts.
+    /// Consecutive periods before L3 of the CPU takes effect.
     const STOP_PERIODS: u32 = 3;
-    /// Periods in a row before the CPU's L2 counts where nobody sees whether tasks wait.
+    /// Consecutive periods before L2 of the CPU takes effect if waits of tasks are not measured.
     const BLIND_SHED_PERIODS: u32 = 2;
 
-    /// No brake, with the release times of this timing.
+    /// No brakes, with the release times of this timing.
     pub fn new(timing: &Timing) -> Self {
         Self {
             release: timing.brake_release,
@@ -113,8 +114,8 @@ impl Brakes {
         }
     }
 
-    /// Judges one period; `now` is monotonic time at its end. Late or duplicate periods neither extend nor re-arm brakes,
-    /// and do not count among the CPU's three in a row.
+    /// Evaluates one period; `now` is monotonic time at its end. Late or duplicate periods neither extend nor re-arm
+    /// brakes, and do not count towards the CPU's three consecutive periods.
     pub fn end_period(&mut self, pressure: &Pressure, now: Duration) {
         let is_news = self.judged.is_none_or(|judged| judged < now);
         let latest = self.judged.map_or(now, |judged| judged.max(now));
@@ -130,7 +131,7 @@ impl Brakes {
         self.state.memory.extend(memory, now, latest, &release);
     }
 
-    /// Prolongs the brakes that were in force `unseen` before `now` by that time, in which nothing was measured.
+    /// Prolongs the brakes that were active `unseen` before `now` by that time, in which nothing was measured.
     pub fn prolong(&mut self, unseen: Duration, now: Duration) {
         let before = now.saturating_sub(unseen);
         let latest = now.saturating_add(self.release_oom);
@@ -143,8 +144,8 @@ impl Brakes {
         }
     }
 
-    /// The brake that follows from the CPU's call. An L3 sheds until enough periods in a row have called for it. An L2 that
-    /// rests on windows alone holds until then.
+    /// Brake that takes effect after a call of the CPU. L3 only sheds until enough consecutive periods have called
+    /// for it. L2 that is based on windows alone only holds until then.
     fn settled(&mut self, call: CpuCall, is_news: bool) -> Call {
         let CpuCall {
             call: (brake, reason),
@@ -167,13 +168,13 @@ impl Brakes {
         (brake.min(most), reason)
     }
 
-    /// Until when each level of each resource stays, in monotonic time.
+    /// End of each level of each resource, in monotonic time.
     pub(super) fn until(&self) -> PerResource<[Duration; 3]> {
         self.state.map(|_, state| state.until)
     }
 
-    /// Resumes the brakes from before a restart. `now` is monotonic time. The longest that any brake
-    /// stays is the longest that these do.
+    /// Resumes the brakes from before a restart. `now` is monotonic time. None stays longer than the longest release
+    /// time.
     pub(super) fn resume(&mut self, until: &PerResource<[Duration; 3]>, now: Duration) {
         let latest = now.saturating_add(self.release_oom);
         for resource in Resource::ALL {
@@ -184,7 +185,7 @@ impl Brakes {
         }
     }
 
-    /// The level in force. Reclaim burns CPU: while memory is stopped, CPU is at least held.
+    /// Active level. Reclaim uses CPU time: while memory is stopped, CPU is at least held.
     pub fn level(&self, resource: Resource) -> Brake {
         let own = self.state.get(resource).level;
         match resource {
@@ -193,7 +194,7 @@ impl Brakes {
         }
     }
 
-    /// The signal behind the level in force.
+    /// Signal behind the active level.
     pub fn reason(&self, resource: Resource) -> Option<Reason> {
         match resource {
             Resource::Cpu if self.state.cpu.level < self.level(resource) => self.state.memory.reason,
@@ -201,14 +202,14 @@ impl Brakes {
         }
     }
 
-    /// Did the last period call for L3, in its own right?
+    /// Returns true if the last period called for L3 of this resource.
     pub fn has_stopped(&self, resource: Resource) -> bool {
         self.state.get(resource).has_stopped
     }
 }
 
 impl BrakeState {
-    /// Applies the call of the period that ended `at`; what is in force is so at `now`.
+    /// Applies the call of the period that ended `at`; the active level is computed for `now`.
     fn extend(&mut self, (called, reason): Call, at: Duration, now: Duration, release: &[Duration; 3]) {
         self.has_stopped = called == Brake::Stop;
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
@@ -234,7 +235,7 @@ impl BrakeState {
     }
 }
 
-/// The first level whose row matches, strongest first.
+/// Strongest level among the matching rows; the last of equals.
 fn strongest(rows: &[(bool, Brake, Reason)]) -> Call {
     let called = rows
         .iter()
@@ -243,17 +244,17 @@ fn strongest(rows: &[(bool, Brake, Reason)]) -> Call {
     called.map_or((Brake::Off, None), |&(_, brake, reason)| (brake, Some(reason)))
 }
 
-/// A call for a brake of the CPU.
+/// Call for a brake of the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CpuCall {
     call: Call,
-    /// Periods in a row before an L2 counts.
+    /// Consecutive periods before an L2 takes effect.
     shed_periods: u32,
 }
 
-/// By windows and waits where both are seen. Where waits are not, pressure says whether somebody waits, in saturated
-/// windows as in those that procfs has seen busy; where that is not seen either, windows alone count, as if all waited long.
-/// Windows of CPUs that may not be those that pods share hide waits: pressure is asked as well then.
+/// Evaluates windows and waits if both are measured. Without waits, CPU pressure shows whether tasks wait, both in
+/// saturated windows and by procfs. Without pressure too, windows alone count, as if all tasks waited long. If the
+/// shared CPUs are unknown, windows may hide waits, so pressure is evaluated in addition.
 fn cpu_call(pressure: &Pressure) -> CpuCall {
     let CpuPressure {
         sigma8_ppm,
@@ -301,7 +302,7 @@ fn cpu_call(pressure: &Pressure) -> CpuCall {
     CpuCall { call, shed_periods }
 }
 
-/// By pressure, as far as the CPUs are busy: quotas make it rise on idle ones, too.
+/// Evaluates CPU pressure together with CPU use, because quotas raise pressure on idle CPUs too.
 fn psi_call(some_ppm: u32, busy_ppm: u32) -> Call {
     strongest(&[
         (
@@ -322,7 +323,7 @@ fn psi_call(some_ppm: u32, busy_ppm: u32) -> Call {
     ])
 }
 
-/// The stronger of two calls, the first of equal ones.
+/// Stronger of two calls; the first one if both are equal.
 fn stronger(one: Call, other: Call) -> Call {
     if other.0 > one.0 { other } else { one }
 }
@@ -339,7 +340,7 @@ fn memory_call(pressure: &MemoryPressure) -> Call {
         node_ooms,
         has_global_reclaim,
         spare_ppm,
-        is_told_of_pressure,
+        has_pressure_condition,
     } = *pressure;
     // A pod at its own limit must not brake the node.
     let is_of_node = has_global_reclaim || limit_hits > 0;
@@ -353,7 +354,7 @@ fn memory_call(pressure: &MemoryPressure) -> Call {
             Reason::MemoryPsiFull,
         ),
         (direct_reclaim_ms >= 1000, Brake::Stop, Reason::DirectReclaim),
-        (is_told_of_pressure, Brake::Stop, Reason::MemoryPressure),
+        (has_pressure_condition, Brake::Stop, Reason::MemoryPressure),
         (is_spare_below(10_000), Brake::Stop, Reason::MemoryAvailable),
         (
             is_of_node && full_ppm >= 10_000,

@@ -1,5 +1,5 @@
-//! Lowers the published ratios at once when pods leave. The webhook computes this from the last hint, because the
-//! webhook knows of a departure before the agent does. See docs/estimator.md#departures.
+//! Lowers the published ratios at once when pods leave. The webhook computes this from the last hint, because it
+//! learns of a departure before the agent does. See docs/estimator.md#departures.
 
 use super::{Inputs, slack, target};
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The published ratios, or lower ones if pods behind them are leaving or gone. `stays` returns the requests of a pod that is
-/// bound to the node and not being deleted. `raw` is the node's own allocatable.
+/// Published ratios, lowered if pods behind them are leaving or have left. `stays` returns the requests of a pod that
+/// is bound to the node and not being deleted. `raw` is the node's own allocatable.
 pub fn after_departures(
     hint: &NodeHint,
     raw: &PerResource<u64>,
@@ -30,7 +30,8 @@ pub fn after_departures(
             };
             sum.saturating_add(trusted(*requests.get(resource), ppm))
         });
-        // Agents before 0.2 report a ratio that covers what was bound; what pods hold now, the server knows better.
+        // Agents before 0.2 report a ratio that includes the requests of bound pods; the webhook has newer data on
+        // these.
         let published = part.published.min(part.target);
         if warm >= part.warm_requests {
             return published;
@@ -41,12 +42,12 @@ pub fn after_departures(
             raw: *raw.get(resource),
             target_ppm: *policy.target_ppm.get(resource),
             peak: part.predicted_peak,
-            // It is in the predicted peak already.
+            // The predicted peak already includes the margin.
             margin_ppm: 0,
             warm_requests: warm,
             bound: 0,
         });
-        // A latch is in the published ratio already.
+        // The published ratio already reflects a latch.
         let target = target(
             &slack,
             part.coverage_ppm,
@@ -58,8 +59,8 @@ pub fn after_departures(
     })
 }
 
-/// The trusted part of a request. Trust came as ppm, rounded down: up to one more, so that of pods that all stay none
-/// seems to have left.
+/// Trusted part of a request. The ppm value was rounded down, so one ppm is added: if all pods stay, no trust seems
+/// lost.
 fn trusted(request: u64, ppm: u32) -> u64 {
     let part = (u128::from(request) * (u128::from(ppm) + 1)).div_ceil(1_000_000);
     u64::try_from(part).unwrap_or(u64::MAX).min(request)
@@ -72,7 +73,8 @@ mod tests {
     use super::*;
     use crate::hint::{PodTrust, ResourceHint, tests::hint};
 
-    /// The first row of docs/estimator.md#a-worked-example: 26,000 old, 3,000 at 10 hours, 1,000 young; one of the old pods asks for 4,000.
+    /// First row of docs/estimator.md#a-worked-example: 26,000 old, 3,000 at 10 hours, 1,000 young; one of the old
+    /// pods requests 4,000.
     fn row_1() -> NodeHint {
         let trust = |uid: &str, parts: u32| PodTrust {
             uid: uid.to_owned(),
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_covered_what_was_bound_goes_with_it() {
+    fn a_published_ratio_above_the_target_is_lowered_to_it() {
         let mut hint = row_1();
         hint.resources.cpu.target = Cents(107);
         let raw = PerResource {
@@ -119,7 +121,7 @@ mod tests {
 
     /// 16 CPUs of which 4 are isolated, at 1.34: T is 10,800 and not A.
     #[test]
-    fn isolated_cpus_are_no_room_for_those_that_stay() {
+    fn isolated_cpus_leave_no_slack_for_staying_pods() {
         let mut hint = row_1();
         hint.resources.cpu = ResourceHint {
             capacity: 16_000,
@@ -146,15 +148,15 @@ mod tests {
             };
             after_departures(&hint, &raw, &Policy::default(), stays).cpu
         };
-        assert_eq!((ratio("nobody"), ratio("leaving")), (Cents(134), Cents(108)));
+        assert_eq!((ratio("no-pod"), ratio("leaving")), (Cents(134), Cents(108)));
     }
 
     #[rstest]
-    #[case::all_stay("nobody", 128)]
+    #[case::all_stay("no-pod", 128)]
     #[case::announced("leaving", 116)]
     #[case::of_little_trust("new", 125)]
     #[case::of_no_trust("young", 128)]
-    fn a_departure_takes_what_was_trusted(#[case] leaving: &str, #[case] expected: u32) {
+    fn a_departure_removes_the_pods_trusted_part(#[case] leaving: &str, #[case] expected: u32) {
         let raw = PerResource {
             cpu: 31_500,
             memory: 1 << 30,

@@ -1,6 +1,6 @@
 //! Renumbers the frames of an earlier boot when a snapshot is resumed on another boot.
 
-/// Moves frame numbers: `last` becomes `new_last`, and each frame before it stays at its distance.
+/// Shift of frame numbers: `last` becomes `new_last`, and earlier frames keep their distance to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shift {
     pub(super) last: u64,
@@ -8,7 +8,7 @@ pub(super) struct Shift {
 }
 
 impl Shift {
-    /// The new number; `None` of a frame before all numbers.
+    /// New number of a frame; `None` if it would be below zero.
     pub(super) fn apply(self, frame: u64) -> Option<u64> {
         self.new_last.checked_sub(self.last.saturating_sub(frame))
     }

@@ -1,4 +1,5 @@
-//! History of one resource: a ring of node peaks, the use of departed pods in each frame, and the conditioned peak.
+//! [`History`] of one resource: a ring of node peaks, the use of departed pods in each frame, and the conditioned
+//! peak.
 
 use std::collections::VecDeque;
 
@@ -13,42 +14,42 @@ struct Slot {
     index: u64,
     /// F, if the frame is valid.
     peak: Option<u64>,
-    /// What F was at least, if the frame is not. The layout of a saved slot is that of before there was any: see
-    /// [`super::Snapshot::bounds`].
+    /// Lower bound of F, if the frame is invalid. It is not serialized, because the layout of a saved slot is older:
+    /// see [`super::Snapshot::bounds`].
     #[serde(skip)]
     least: Option<u64>,
     /// Dep: low estimates, in this frame, of pods that have left since.
     departed: u64,
 }
 
-/// A pod that some frames of the ring have not seen, and its long peak.
+/// A pod that does not appear in some frames of the ring, and its long-term peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Newcomer {
-    /// The frame in which it was first seen.
+    /// First frame in which it was observed.
     pub(super) birth: u64,
     /// e: its own observed peak.
     pub(super) peak: u64,
 }
 
-/// The conditioned peak of a history and where it comes from; in milli-cores or bytes.
+/// Conditioned peak of a history and its terms, in milli-cores or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Peak {
-    /// max H: the highest conditioned peak, of frames that were seen in part no less than what was seen.
+    /// max H: highest conditioned peak. Frames measured in part count with their lower bound.
     pub highest: u64,
-    /// How many frames before the last one that was; of equal ones the latest.
+    /// Frames between that peak and the last frame; of equal peaks the latest counts.
     pub frames_ago: u64,
-    /// H\[t-1\]: the last conditioned peak, of the last valid frame.
+    /// H\[t-1\]: conditioned peak of the last valid frame.
     pub last: u64,
-    /// G: the worst climb of memory over the frames that the timing says; 0 for CPU.
+    /// G: worst climb of memory over [`Timing::climb_frames`](super::Timing::climb_frames) frames; 0 for CPU.
     pub climb: u64,
 }
 
 impl Peak {
-    /// P0: the highest conditioned peak, for memory at least the last one plus the worst climb.
+    /// P0: highest conditioned peak; for memory at least the last one plus the worst climb.
     ///
-    /// More use in a frame never lowers it, with one exception. An earlier frame of memory with more use is a higher start of
-    /// a climb, so the worst climb may be smaller. Of 10, 50 and 100 it expects 190; had the first been 60, 150. More use in
-    /// all frames alike, or in the last one, never lowers it.
+    /// More use in a frame never lowers it, with one exception: more memory use in an earlier frame raises the start
+    /// of a climb, so the worst climb may shrink. The peaks 10, 50 and 100 give 190; the peaks 60, 50 and 100 give
+    /// 150. More use in all frames alike, or in the last one, never lowers it.
     pub fn expected(&self) -> u64 {
         self.highest.max(self.last.saturating_add(self.climb))
     }
@@ -58,12 +59,12 @@ impl Peak {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     capacity: usize,
-    /// Rising by frame, as departures are found by halves; a frame that is missing is not valid.
+    /// Ascending by frame, because departures use binary search; a missing frame is invalid.
     slots: VecDeque<Slot>,
 }
 
 impl History {
-    /// An empty ring of that many frames.
+    /// Empty ring of `frames` frames.
     pub fn new(frames: u32) -> Self {
         let capacity = usize::try_from(frames).unwrap_or(usize::MAX);
         Self {
@@ -72,13 +73,13 @@ impl History {
         }
     }
 
-    /// Records the peak of frame `index`; frames that come twice or late are left out.
+    /// Records the peak of frame `index`; duplicate and late frames are ignored.
     pub fn push(&mut self, index: u64, peak: u64, is_valid: bool) {
         self.append(index, is_valid.then_some(peak), None);
     }
 
-    /// Records a frame of which only a part was seen: its peak was at least that. It is not valid, and the expected peak does
-    /// not fall for it.
+    /// Records a frame that was measured in part: its peak was at least `least`. The frame is invalid, and never
+    /// lowers the expected peak.
     pub fn push_bound(&mut self, index: u64, least: u64) {
         self.append(index, None, Some(least));
     }
@@ -99,13 +100,13 @@ impl History {
         });
     }
 
-    /// The frames of which only a part was seen, and what their peaks were at least.
+    /// Frames measured in part, with the lower bounds of their peaks.
     pub(super) fn bounds(&self) -> Vec<(u64, u64)> {
         let bounds = self.slots.iter().map(|slot| Some((slot.index, slot.least?)));
         bounds.flatten().collect()
     }
 
-    /// Puts back what [`Self::bounds`] returned; nothing where a frame is valid or missing.
+    /// Restores the result of [`Self::bounds`]; frames that are valid or missing are skipped.
     pub(super) fn restore_bounds(&mut self, bounds: &[(u64, u64)]) {
         for &(index, least) in bounds {
             let found = self.slots.binary_search_by_key(&index, |slot| slot.index);
@@ -116,7 +117,7 @@ impl History {
         }
     }
 
-    /// Subtracts the use of a pod that has left from each frame: `uses` are (frame, low estimate).
+    /// Subtracts the use of a departed pod from each frame: `uses` are (frame, low estimate).
     pub fn depart(&mut self, uses: impl Iterator<Item = (u64, u64)>) {
         for (index, low) in uses {
             let found = self.slots.binary_search_by_key(&index, |slot| slot.index);
@@ -126,24 +127,24 @@ impl History {
         }
     }
 
-    /// The last frame that was taken in.
+    /// Last recorded frame; `None` in an empty ring.
     pub fn last_frame(&self) -> Option<u64> {
         self.slots.back().map(|slot| slot.index)
     }
 
-    /// From the first frame to the last, in frames.
+    /// Number of frames from the first to the last, inclusive.
     pub(super) fn span(&self) -> u64 {
         let ends = self.slots.front().zip(self.slots.back());
         ends.map_or(0, |(first, last)| last.index.saturating_sub(first.index) + 1)
     }
 
-    /// Number of valid frames.
+    /// Number of valid frames in the ring.
     pub fn valid_frames(&self) -> u32 {
         u32::try_from(self.slots.iter().filter(|slot| slot.peak.is_some()).count()).unwrap_or(u32::MAX)
     }
 
-    /// The conditioned peak; `None` without any valid frame. Memory may climb over `climb` frames. What more use does
-    /// to it: [`Peak::expected`].
+    /// Conditioned peak; `None` without any valid frame. `climb` is the number of frames over which memory may climb.
+    /// For the effect of more use see [`Peak::expected`].
     pub(super) fn peak(&self, resource: Resource, newcomers: Vec<Newcomer>, climb: u32) -> Option<Peak> {
         let bounds = self.conditioned(newcomers.clone(), |slot| slot.least);
         let conditioned = self.conditioned(newcomers, |slot| slot.peak);
@@ -165,7 +166,7 @@ impl History {
         })
     }
 
-    /// Could this be of a ring of that many frames, of which none is later than `last`?
+    /// Returns true if this is a possible ring of `frames` frames, none later than `last`.
     pub(super) fn is_sound(&self, frames: u32, last: u64) -> bool {
         let numbers = self.slots.iter().map(|slot| slot.index);
         let first = numbers.clone().next().unwrap_or(last);
@@ -177,7 +178,7 @@ impl History {
                 .is_none_or(|own| own <= last && own - first.min(own) <= span)
     }
 
-    /// Numbers the frames anew; those without a number are forgotten.
+    /// Renumbers the frames; frames without a number are dropped.
     pub(super) fn shift(&mut self, shift: Shift) {
         self.slots.retain_mut(|slot| {
             let moved = shift.apply(slot.index);
@@ -186,8 +187,8 @@ impl History {
         });
     }
 
-    /// (f, H\[f\]) of the frames that have such a peak, newest first: the node's peak without pods that left, with pods that
-    /// did not exist yet.
+    /// (f, H\[f\]) of the frames with such a peak, newest first: the node's peak without pods that have left, plus
+    /// pods that did not exist yet.
     fn conditioned(
         &self,
         mut newcomers: Vec<Newcomer>,
@@ -209,7 +210,7 @@ impl History {
     }
 }
 
-/// G: the largest rise from a frame to one at most `climb` frames later. Frames come newest first.
+/// G: largest rise from a frame to one at most `climb` frames later. `conditioned` is newest first.
 fn worst_climb(conditioned: &[(u64, u64)], climb: u32) -> u64 {
     let rises = conditioned.iter().enumerate().flat_map(|(at, &(to, high))| {
         conditioned
@@ -223,7 +224,7 @@ fn worst_climb(conditioned: &[(u64, u64)], climb: u32) -> u64 {
 
 #[cfg(test)]
 impl History {
-    /// Bytes of the ring.
+    /// Size of the ring, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
     }
@@ -252,9 +253,9 @@ mod tests {
         assert_eq!(expected(&history, Resource::Cpu, &[]), 72_704);
     }
 
-    /// The one exception to "more use never lowers what is expected", as `Peak::expected` tells it.
+    /// The one exception to "more use never lowers the expected peak"; see `Peak::expected`.
     #[test]
-    fn more_memory_in_an_earlier_frame_may_lower_what_is_expected() {
+    fn more_memory_in_an_earlier_frame_may_lower_the_expected_peak() {
         let expect = |peaks: &[u64], resource| expected(&history(peaks), resource, &[]);
         let (plain, earlier) = ([10, 50, 100], [60, 50, 100]);
         assert_eq!(expect(&plain, Resource::Memory), 100 + 90);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_says_when_it_was() {
+    fn a_peak_has_its_distance_to_the_last_frame() {
         let mut history = history(&[5, 900, 30, 900, 20, 10]);
         history.push(106, 9999, false);
         let peak = Peak {
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_spans_no_more_frames_than_it_has() {
+    fn a_ring_spans_at_most_its_number_of_frames() {
         let from = |first: u64| {
             let mut history = History::new(3);
             for index in [100, 101, 102] {
@@ -301,7 +302,7 @@ mod tests {
         };
         assert!(from(100).is_sound(3, 102));
         assert!(!from(99).is_sound(3, 102));
-        assert!(!from(100).is_sound(3, 101), "a frame that is yet to come");
+        assert!(!from(100).is_sound(3, 101), "a future frame");
         assert!(!from(100).is_sound(4, 102), "another ring");
     }
 
@@ -313,9 +314,9 @@ mod tests {
         assert_eq!(expected(&history(&peaks), Resource::Memory, &[]), 100 + 80);
     }
 
-    /// What was seen of a frame that starvation spoiled is a lower bound of its peak.
+    /// The measured part of a frame disturbed by starvation is a lower bound of its peak.
     #[test]
-    fn a_frame_that_was_seen_in_part_raises_what_is_expected_and_covers_nothing() {
+    fn a_frame_measured_in_part_raises_the_expected_peak_and_adds_no_coverage() {
         let mut history = history(&[500, 600]);
         history.push_bound(102, 9000);
         history.push_bound(103, 10);

@@ -1,22 +1,23 @@
-//! Ring of a pod's low estimates over the last frames. They are subtracted from the node's peaks once the pod has left.
+//! [`LowRing`]: a pod's low estimates over the last frames. They are subtracted from the node's peaks after the pod
+//! has left.
 
 use serde::{Deserialize, Serialize};
 
 use super::frame_renumbering::Shift;
 use crate::resource::Resource;
 
-/// Low estimates of one resource, a cell for each frame of the ring: milli-cores, or KiB. See docs/estimator.md#pods.
+/// Low estimates of one resource, one cell per frame of the ring, in milli-cores or KiB. See docs/estimator.md#pods.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub(super) struct LowRing {
-    /// Cell of frame f: f modulo the number of cells. Of 32 bits, which hold 4 TiB in KiB: 512 pods then take 1.2 MB, and
-    /// twice that with 64.
+    /// Cell of frame f: f modulo the number of cells. 32 bits hold 4 TiB in KiB; 512 pods then need 1.2 MB, half of
+    /// what 64 bits would.
     cells: Box<[u32]>,
-    /// The last frame that was written.
+    /// Last written frame; `None` in an empty ring.
     last: Option<u64>,
 }
 
-/// How a ring is written down: four bytes a cell, whatever is in it, so that the size is known.
+/// Serialized form: four bytes per cell, whatever its value, so that the size is known.
 #[derive(Serialize, Deserialize)]
 struct Packed {
     cells: Vec<u8>,
@@ -40,7 +41,7 @@ impl From<Packed> for LowRing {
     }
 }
 
-/// Bytes, or milli-cores, that one count of a cell stands for.
+/// Milli-cores or bytes per count of a cell.
 const fn unit(resource: Resource) -> u64 {
     match resource {
         Resource::Cpu => 1,
@@ -49,7 +50,7 @@ const fn unit(resource: Resource) -> u64 {
 }
 
 impl LowRing {
-    /// A ring of that many frames, in none of which anything was used.
+    /// Ring of `frames` frames without use.
     pub(super) fn new(frames: u32) -> Self {
         let cells = vec![0; usize::try_from(frames.max(1)).unwrap_or(1)];
         Self {
@@ -58,8 +59,8 @@ impl LowRing {
         }
     }
 
-    /// Writes what was used in a frame, rounded down, and at most what a cell holds: less may be subtracted, never
-    /// more. Frames come in order; those between hold nothing.
+    /// Records the use in a frame, rounded down and at most the largest value of a cell: too little may be
+    /// subtracted, never too much. Frames must arrive in order; skipped frames count as zero.
     pub(super) fn push(&mut self, resource: Resource, frame: u64, low: u64) {
         let first_missing = self.last.map_or(frame, |last| last.saturating_add(1));
         let first_kept = frame.saturating_sub(self.frames().saturating_sub(1));
@@ -70,7 +71,7 @@ impl LowRing {
         self.last = Some(frame);
     }
 
-    /// (frame, low estimate in milli-cores or bytes) of the frames in which something was used.
+    /// (frame, low estimate in milli-cores or bytes) of the frames with use.
     pub(super) fn uses(&self, resource: Resource) -> impl Iterator<Item = (u64, u64)> + '_ {
         let until = self.last.map_or(0, |last| last.saturating_add(1));
         let frames = until.saturating_sub(self.frames())..until;
@@ -84,12 +85,12 @@ impl LowRing {
         })
     }
 
-    /// Could this be a ring of that many frames, of which none is later than `last`?
+    /// Returns true if this is a possible ring of `frames` frames, none later than `last`.
     pub(super) fn is_sound(&self, frames: u32, last: u64) -> bool {
         self.frames() == u64::from(frames) && self.last.is_none_or(|own| own <= last)
     }
 
-    /// Numbers the frames anew; those without a number are forgotten.
+    /// Renumbers the frames; frames without a number are dropped.
     pub(super) fn shift(&mut self, resource: Resource, shift: Shift) {
         let mut moved = Self {
             cells: vec![0; self.cells.len()].into_boxed_slice(),
@@ -120,7 +121,7 @@ impl LowRing {
 
 #[cfg(test)]
 impl LowRing {
-    /// Bytes of the cells.
+    /// Size of the cells, in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val::<[u32]>(&self.cells)
     }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_forgets_what_it_has_no_cell_for() {
+    fn a_ring_keeps_only_the_last_frames() {
         let mut ring = LowRing::new(3);
         for frame in 10..15 {
             ring.push(Resource::Cpu, frame, frame * 100);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_were_left_out_hold_nothing() {
+    fn skipped_frames_are_zero() {
         let mut ring = LowRing::new(4);
         for frame in [8, 9, 10, 11, 13] {
             ring.push(Resource::Cpu, frame, 1);

@@ -1,4 +1,5 @@
-//! Calibrates the margin on the predicted peak by the outcomes of earlier ratios (OCM, outcome-calibrated margin).
+//! [`MarginCalibrator`]: calibrates the margin on the predicted peak by the outcomes of earlier ratios (OCM,
+//! outcome-calibrated margin).
 
 use std::collections::VecDeque;
 
@@ -6,60 +7,63 @@ use serde::{Deserialize, Serialize};
 
 use super::{Timing, frame_renumbering::Shift};
 
-/// M at the start, and its lower bound, in ppm.
+/// Initial value and lower bound of M, in ppm.
 pub const MARGIN_PPM: u32 = 50_000;
-/// M where nothing calibrates it, in ppm: nothing corrects it there.
+/// M without calibration, in ppm; no outcome corrects it.
 pub const UNCALIBRATED_PPM: u32 = 100_000;
-/// The largest margin that is applied, in ppm; amplification latches off where M reaches it.
+/// Largest margin that is applied, in ppm; amplification latches off when M reaches it.
 pub const LARGEST_MARGIN_PPM: u32 = 1_000_000;
-/// What M never reaches, in ppm, by the rules of any version: what a report or a checkpoint may say.
+/// Largest M of any agent version, in ppm; reports and checkpoints with a larger value are rejected.
 pub const LARGEST_ACCUMULATOR_PPM: u32 = 2_225_999;
-/// The largest M that the rules below lead to, in ppm: one bad outcome above the last one that does not latch.
+/// Largest M under the rules below, in ppm: one bad outcome above the largest value that does not latch.
 const MOST_PPM: u32 = LARGEST_MARGIN_PPM - 1 + BAD_PPM;
-/// M at or below which a latch lets go, in ppm.
+/// A latch is released when M is at or below this value, in ppm.
 const RELEASE_PPM: u32 = 500_000;
-/// What a bad outcome adds to M, in ppm: eta × (1 - alpha), eta = 0.05, alpha = 0.02.
+/// Increase of M by a bad outcome, in ppm: eta × (1 - alpha), eta = 0.05, alpha = 0.02.
 const BAD_PPM: u32 = 49_000;
-/// What a good outcome takes from M, in ppm: eta × alpha.
+/// Decrease of M by a good outcome, in ppm: eta × alpha.
 const GOOD_PPM: u32 = 1000;
 
-/// One resource's margin and the decisions that will move it.
+/// Margin of one resource, and the open decisions that will change it.
 ///
-/// An hour (12 frames) in which pods hold more than raw allocatable is a decision: amplification is in use. A frame whose
-/// demand exceeds what there is, or an L3 brake, is an incident; those less than an hour apart are one. An incident is one
-/// bad outcome, at once, whatever number of decisions of the last day (one ring) it overlaps. At least one of them must be
-/// new: not overlapped by an earlier incident. A decision that becomes a day old without any incident is a good outcome.
-/// A decision that an incident overlapped is no outcome of its own. No decision is opened while an incident lasts. An
-/// incident that outlasts all decisions that it overlapped, which takes a day, counts again while amplification is in use.
+/// A decision is an hour (12 frames) in which pods hold more than raw allocatable, so that amplification is in use.
+/// An incident is a frame whose demand exceeds its limit, or an L3 brake; incidents less than an hour apart count as
+/// one.
 ///
-/// **Bound.** For any workload, of the first n outcomes at most 0.02 n + 20 are bad: each moves M by eta × (err - alpha),
-/// the lower bound only adds, and from M = 1 on no decision is open, so that M stays below 1.049; (1.049 - 0.05) / 0.05
-/// is less than 20. In other words, while amplification is in use a node has at most 20 incidents more than one for
-/// each 49 hours without. It is a bound on incidents, not on how long they last: while one does, the peak itself leaves
-/// no slack, and what was let in before leaves at its own time.
+/// An incident is one bad outcome, counted at once, however many decisions of the last day (one ring) it overlaps. It
+/// counts only if at least one of them is not yet overlapped by an earlier incident. A decision that becomes a day
+/// old without an incident is a good outcome. A decision that an incident overlapped is no outcome of its own. No
+/// decision is opened during an incident. An incident that outlasts all overlapped decisions, which takes a day,
+/// counts again while amplification is in use.
+///
+/// **Bound.** For any workload, at most 0.02 n + 20 of the first n outcomes are bad: each moves M by eta × (err -
+/// alpha), the lower bound only adds, and from M = 1 on no decision is open, so M stays below 1.049; (1.049 - 0.05) /
+/// 0.05 is less than 20. In other words, while amplification is in use a node has at most 20 incidents more than one
+/// for each 49 hours without one. The bound limits incidents, not their duration: during an incident the peak itself
+/// leaves no slack, and pods that were admitted before end at their own time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginCalibrator {
-    /// Age in frames at which a decision is judged.
+    /// Age in frames at which a decision is evaluated.
     judged_after: u64,
-    /// Frames between two decisions; `None` where the margin is not calibrated.
+    /// Frames between two decisions; `None` if the margin is not calibrated.
     every: Option<u64>,
-    /// M, in ppm.
+    /// M, in ppm: 50,000 to 1,048,999.
     #[serde(with = "stored")]
     accumulator_ppm: u32,
     is_latched: bool,
-    /// Oldest first; at most one ring of frames by hours.
+    /// Open decisions, oldest first; at most one per hour of the ring.
     open: VecDeque<PendingOutcome>,
-    /// Frame in which a decision was last opened, an incident was last seen, or an hour under a latch was counted.
+    /// Frame of the last opened decision, of the last incident, or of the last hour counted under a latch.
     last_hour: Option<u64>,
 }
 
-/// M as a checkpoint has it: as if its least value were 100,000, as it was in the first version, which can read it so.
+/// Serialized form of M, shifted so that its least value is 100,000 as in the first version, which can read it.
 mod stored {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
     use super::MARGIN_PPM;
 
-    /// What is added.
+    /// Shift of the serialized value, in ppm.
     const ABOVE_PPM: u32 = 100_000 - MARGIN_PPM;
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -72,16 +76,16 @@ mod stored {
     }
 }
 
-/// An hour in which amplification was in use, not a day old yet.
+/// An hour in which amplification was in use, less than a day old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct PendingOutcome {
     frame: u64,
-    /// Has an incident overlapped it?
+    /// True if an incident has overlapped it.
     is_hit: bool,
 }
 
 impl MarginCalibrator {
-    /// The margin before any outcome. Where the timing calibrates no margin it stays at [`UNCALIBRATED_PPM`].
+    /// Margin before any outcome. It stays at [`UNCALIBRATED_PPM`] if the timing calibrates no margin.
     pub fn new(timing: &Timing) -> Self {
         let start_ppm = timing.decision_frames.map_or(UNCALIBRATED_PPM, |_| MARGIN_PPM);
         Self {
@@ -94,8 +98,8 @@ impl MarginCalibrator {
         }
     }
 
-    /// Forgets all outcomes and open decisions: M is at its start again, and the bound counts from here. `is_on` says
-    /// whether outcomes count from now on; under a timing that calibrates no margin they never do.
+    /// Drops all outcomes and open decisions: M returns to its initial value and the bound starts again. If `is_on`,
+    /// outcomes count from now on, unless the timing calibrates no margin.
     pub fn reset(&mut self, timing: &Timing, is_on: bool) {
         *self = Self::new(timing);
         if !is_on {
@@ -109,17 +113,17 @@ impl MarginCalibrator {
         self.accumulator_ppm
     }
 
-    /// m: the margin to apply, in ppm, 50,000 to 1,000,000.
+    /// m: margin to apply, in ppm, 50,000 to 1,000,000.
     pub fn margin_ppm(&self) -> u32 {
         self.accumulator_ppm.min(LARGEST_MARGIN_PPM)
     }
 
-    /// Is amplification latched off?
+    /// Returns true while amplification is latched off.
     pub const fn is_latched(&self) -> bool {
         self.is_latched
     }
 
-    /// Records an incident in this frame: demand beyond what there is, or an L3 brake.
+    /// Records an incident in this frame: demand beyond its limit, or an L3 brake.
     pub fn incident(&mut self, frame: u64) {
         if self.open.is_empty() {
             return;
@@ -137,9 +141,9 @@ impl MarginCalibrator {
         }
     }
 
-    /// Records the end of a frame: whether its demand exceeded what there is, as far as it is valid. Judges the decisions
-    /// that are old enough. Frames come in order, and may be missing.
-    pub fn judge(&mut self, frame: u64, has_exceeded: bool) {
+    /// Records the end of a frame and evaluates the decisions that are old enough. `has_exceeded` is true if the
+    /// measured demand exceeded its limit. Frames must arrive in order; some may be missing.
+    pub fn evaluate(&mut self, frame: u64, has_exceeded: bool) {
         if has_exceeded {
             self.incident(frame);
         }
@@ -154,8 +158,9 @@ impl MarginCalibrator {
         }
     }
 
-    /// Opens a decision in this frame if amplification is in use: pods hold more than raw allocatable. The last decision and
-    /// the last incident must be an hour old. Under a latch none is opened, and each hour counts as a good outcome.
+    /// Opens a decision in this frame if amplification is in use: pods hold more than raw allocatable. The last
+    /// decision and the last incident must be an hour old. Under a latch no decision is opened, and each hour counts
+    /// as a good outcome.
     pub fn decide(&mut self, frame: u64, is_in_use: bool) {
         let Some(every) = self.every else { return };
         let is_due = self
@@ -173,7 +178,7 @@ impl MarginCalibrator {
         }
     }
 
-    /// Could this have come to be under that timing, with no frame later than `last`?
+    /// Returns true if this state is possible under that timing, with no frame later than `last`.
     pub(super) fn is_sound(&self, timing: &Timing, last: u64) -> bool {
         let most = self.judged_after / self.every.unwrap_or(1).max(1);
         let is_open = u64::try_from(self.open.len()).is_ok_and(|open| open <= most.max(1));
@@ -188,13 +193,13 @@ impl MarginCalibrator {
             && frames().chain(self.last_hour).all(|frame| frame <= last)
     }
 
-    /// Takes the timing's intervals over: outcomes may not have counted before.
+    /// Adopts the interval of the timing; outcomes may not have counted before.
     pub(super) fn resume(&mut self, timing: &Timing) {
         self.every = Self::new(timing).every;
         self.accumulator_ppm = self.accumulator_ppm.min(MOST_PPM);
     }
 
-    /// Numbers the frames anew; what was decided before there are numbers is old enough to be judged.
+    /// Renumbers the frames; a decision without a number is old enough to be evaluated.
     pub(super) fn shift(&mut self, shift: Shift) {
         for decision in &mut self.open {
             decision.frame = shift.apply(decision.frame).unwrap_or(0);
@@ -218,7 +223,7 @@ impl MarginCalibrator {
 
 #[cfg(test)]
 impl MarginCalibrator {
-    /// Bytes of open decisions.
+    /// Size of the open decisions, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.open.capacity() * size_of::<PendingOutcome>()
     }

@@ -1,4 +1,4 @@
-//! The 99th percentile of the samples of a frame.
+//! 99th percentile of the samples of a frame.
 
 /// Nearest-rank 99th percentile: element number ceil(0.99 n) of the sorted samples, counted from 1; 0 if empty.
 pub fn nearest_rank_p99(samples: &[u64]) -> u64 {

@@ -1,4 +1,4 @@
-//! Tracks the pods of a node for the estimator: age in frames, use, and trust in their requests.
+//! [`Pods`]: tracks the pods of a node for the estimator: age in frames, use, and trust in their requests.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,37 @@ use super::{
 };
 use crate::resource::{PerResource, Resource};
 
-/// Most pods that are tracked; further ones are charged in full and nothing of theirs is ever subtracted.
+/// Most tracked pods; further pods are charged in full, and their use is never subtracted.
 pub const MOST_TRACKED: usize = 512;
-/// Fraction bits of a long peak: without them integer division would never decay a small one.
+/// Fraction bits of a long-term peak: without them integer division would never decay a small peak.
 const FRACTION: u32 = 16;
 
-/// How far one pod's requests are trusted.
+/// Trust in the requests of one pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
-    /// The pod's UID.
+    /// UID of the pod object.
     pub uid: String,
-    /// Trust in ppm, 0 to 1,000,000; 0 for a pod that is being deleted or has CPUs of its own.
+    /// Trust in ppm, 0 to 1,000,000; 0 for a pod that is being deleted or has exclusive CPUs.
     pub ppm: PerResource<u32>,
 }
 
-/// What is known of one pod whose use was seen.
+/// State of one pod whose use was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TrackedPod {
-    /// As last told.
+    /// Request in the last view.
     request: PodRequest,
-    /// Is it on the server's list?
+    /// True if the pod is in the server's last view.
     is_listed: bool,
-    /// Frame in which its use was first seen.
+    /// First frame in which its use was measured.
     birth: u64,
-    /// Valid frames in which it was seen.
+    /// Valid frames in which it was measured.
     seen: u32,
-    /// Those since its request last grew. Apart from `seen`: a request that grows costs the pod's trust and not its peak.
+    /// Valid frames since its request last grew. Separate from `seen`: a growing request costs the pod its trust, not
+    /// its peak.
     age: PerResource<u32>,
-    /// Low estimates by frame.
+    /// Low estimates by frame, for a later departure.
     low: PerResource<LowRing>,
-    /// E: the decaying peak of the high estimate, 48 bits and [`FRACTION`] bits of fraction.
+    /// E: decaying peak of the high estimate, 48 bits plus [`FRACTION`] bits of fraction.
     peak: PerResource<u64>,
 }
 
@@ -55,12 +56,12 @@ impl TrackedPod {
         }
     }
 
-    /// The pod's low estimates of one resource, by frame.
+    /// Low estimates of one resource, by frame.
     pub(super) fn low(&self, resource: Resource) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.low.get(resource).uses(resource)
     }
 
-    /// c: trusted parts of the trust span.
+    /// c: trusted frames within the trust span.
     fn trusted(&self, resource: Resource, timing: &Timing) -> u32 {
         if !self.is_listed || self.request.is_deleting || self.request.has_own_cpus {
             return 0;
@@ -69,12 +70,13 @@ impl TrackedPod {
         age.saturating_sub(timing.trust_from).min(timing.trust_span())
     }
 
-    /// e: the long peak, rounded up.
+    /// e: long-term peak, rounded up.
     fn long_peak(&self, resource: Resource) -> u64 {
         self.peak.get(resource).div_ceil(1 << FRACTION)
     }
 
-    /// Numbers the frames anew, on another boot of the machine. It is still the same pod, as after a restart of its containers.
+    /// Renumbers the frames for another boot of the machine. The pod stays the same, as after a restart of its
+    /// containers.
     fn shift(&mut self, shift: Shift) {
         self.birth = shift.apply(self.birth).unwrap_or(0);
         for resource in Resource::ALL {
@@ -112,17 +114,17 @@ impl TrackedPod {
     }
 }
 
-/// All pods of a node, by UID. At most [`MOST_TRACKED`] are tracked, and those who came first.
+/// Pods of a node by UID. At most [`MOST_TRACKED`] are tracked, in order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pods {
     tracked: BTreeMap<String, TrackedPod>,
-    /// R.
+    /// R: sum of all listed requests.
     bound: PerResource<u64>,
 }
 
 impl Pods {
-    /// Follows the server's list. Where a request grew, age in that resource starts anew; a pod that is listed again
-    /// after a while is still held to what it asked for before.
+    /// Applies the server's list. A request that grew starts again at age 0 in that resource; a pod that is listed
+    /// again later is compared with its last known request.
     pub fn follow(&mut self, listed: &BTreeMap<String, PodRequest>) {
         for (uid, pod) in &mut self.tracked {
             pod.follow(listed.get(uid));
@@ -133,8 +135,8 @@ impl Pods {
         });
     }
 
-    /// Records frame number `index` and returns the pods that have left: neither listed nor with a cgroup any more.
-    /// Nothing is tracked of a pod that is not listed when it is first seen, or beyond [`MOST_TRACKED`].
+    /// Records frame number `index` and returns the pods that have left: neither listed nor with a cgroup. A pod is
+    /// not tracked if it is not listed when it is first measured, or beyond [`MOST_TRACKED`].
     pub(super) fn end_frame(
         &mut self,
         index: u64,
@@ -160,12 +162,12 @@ impl Pods {
         departed
     }
 
-    /// Could these be tracked under that timing, with no frame later than `last`?
+    /// Returns true if this state is possible under that timing, with no frame later than `last`.
     pub(super) fn is_sound(&self, timing: &Timing, last: u64) -> bool {
         self.tracked.len() <= MOST_TRACKED && self.tracked.values().all(|pod| pod.is_sound(timing, last))
     }
 
-    /// Nothing was told of them yet: until it is, none has left.
+    /// Marks all pods as listed: until the server sends a view, none has left.
     pub(super) fn resume(&mut self) {
         self.bound = PerResource::default();
         for pod in self.tracked.values_mut() {
@@ -173,19 +175,19 @@ impl Pods {
         }
     }
 
-    /// Numbers the frames anew, on another boot of the machine.
+    /// Renumbers the frames for another boot of the machine.
     pub(super) fn shift(&mut self, shift: Shift) {
         for pod in self.tracked.values_mut() {
             pod.shift(shift);
         }
     }
 
-    /// R: the sum of all listed requests.
+    /// R: sum of all listed requests.
     pub fn bound(&self, resource: Resource) -> u64 {
         *self.bound.get(resource)
     }
 
-    /// Rw: the sum of requests, each weighted by its pod's trust and rounded down.
+    /// Rw: sum of the requests, each weighted by its pod's trust and rounded down.
     pub fn warm(&self, resource: Resource, timing: &Timing) -> u64 {
         let span = u128::from(timing.trust_span());
         self.tracked.values().fold(0, |sum, pod| {
@@ -195,8 +197,8 @@ impl Pods {
         })
     }
 
-    /// The pods old enough to be added, at their own peak, to frames that have not seen them. A request that grew takes
-    /// a pod's trust and not its peak: otherwise asking for more would make room.
+    /// Pods old enough to be added, with their own peak, to frames before their start. A request that grew costs a
+    /// pod its trust, not its peak: otherwise a larger request would create slack.
     pub(super) fn newcomers(&self, resource: Resource, timing: &Timing) -> Vec<Newcomer> {
         let known = self.tracked.values().filter(|pod| pod.seen >= timing.trust_from);
         known
@@ -207,7 +209,7 @@ impl Pods {
             .collect()
     }
 
-    /// Trust per listed pod; those that are not tracked have none.
+    /// Trust per listed pod; 0 for pods that are not tracked.
     pub(super) fn trust(&self, listed: &BTreeMap<String, PodRequest>, timing: &Timing) -> Vec<Trust> {
         let ppm = |parts: u32| {
             let ppm = u64::from(parts) * 1_000_000 / u64::from(timing.trust_span());
@@ -227,7 +229,7 @@ impl Pods {
 
 #[cfg(test)]
 impl Pods {
-    /// Bytes of each pod's rings.
+    /// Size of each pod's rings, in bytes.
     pub(super) fn ring_bytes(&self) -> BTreeMap<String, usize> {
         let bytes = |pod: &TrackedPod| pod.low.cpu.bytes() + pod.low.memory.bytes();
         self.tracked
@@ -236,7 +238,7 @@ impl Pods {
             .collect()
     }
 
-    /// Bytes of the rest of all pods, their UIDs included.
+    /// Size of all other pod state including UIDs, in bytes.
     pub(super) fn scalar_bytes(&self) -> usize {
         let sizes = self
             .tracked
@@ -277,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Pods of which the server lists one.
+    /// A node with tracked pods and the server's list.
     struct Node {
         pods: Pods,
         listed: BTreeMap<String, PodRequest>,
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grown_request_starts_its_age_anew_and_a_smaller_one_keeps_it() {
+    fn a_larger_request_resets_the_age_and_a_smaller_one_keeps_it() {
         for (asked, warm) in [(1001, 0), (999, 999)] {
             let mut node = seen_for(400);
             node.list([("a".to_owned(), request(asked))]);
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_listed_again_has_not_forgotten_what_it_asked_for() {
+    fn a_pod_listed_again_is_compared_with_its_last_request() {
         let mut node = seen_for(400);
         node.list([]);
         assert_eq!(node.warm(), 0);
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grown_request_takes_no_peak_from_the_frames_before_the_pod() {
+    fn a_larger_request_keeps_the_pods_peak_in_earlier_frames() {
         let mut node = seen_for(30);
         let before = node.pods.newcomers(Resource::Cpu, &TIMING);
         node.list([("a".to_owned(), request(1001))]);
@@ -364,9 +366,9 @@ mod tests {
         assert_eq!(before.len(), 1);
     }
 
-    /// The agent voids the frame that a suspend is in.
+    /// The agent invalidates the frame in which the machine was suspended.
     #[test]
-    fn a_frame_that_does_not_count_adds_no_age() {
+    fn an_invalid_frame_adds_no_age() {
         let mut node = seen_for(24 + 132);
         let mut void = frame(500, "a", 100);
         void.is_valid = false;
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_with_cpus_of_its_own_is_not_trusted_and_keeps_its_age() {
+    fn a_pod_with_exclusive_cpus_is_not_trusted_and_keeps_its_age() {
         let mut node = seen_for(400);
         let holding = PodRequest {
             is_guaranteed: true,
@@ -434,7 +436,7 @@ mod tests {
         assert_eq!(node.end(&frame(4, "b", 1)).len(), 1);
     }
 
-    /// See docs/estimator.md#pods.
+    /// The decay is specified in docs/estimator.md#pods.
     #[test]
     fn a_long_peak_halves_in_seven_days() {
         for (start, half, tolerance) in [(10_000, 5000_u64, 2), (100, 50, 1)] {
@@ -477,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_measure_saturate() {
+    fn huge_requests_saturate() {
         let mut node = Node::new(request(u64::MAX));
         node.list(["a", "b"].map(|uid| (uid.to_owned(), request(u64::MAX))));
         for index in 0..400 {

@@ -1,5 +1,5 @@
-//! Moves the published ratio towards the target: fast down, slow up, and down by brakes. The demand of pods is not part
-//! of it: the webhook adds that.
+//! [`Publication`]: moves the published ratio towards the target: fast down, slow up, and down by brakes. It excludes
+//! the demand of pods, which the webhook adds.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::{
     timing::{Rise, STEP},
 };
 
-/// The publication state of one resource. See docs/estimator.md#publication.
+/// Publication state of one resource. See docs/estimator.md#publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publication {
     published: u32,
-    /// Frame ends in a row whose target was higher by the dead band.
+    /// Consecutive frame ends whose target was higher by at least the dead band.
     agreeing: u32,
 }
 
@@ -27,11 +27,12 @@ impl Default for Publication {
 }
 
 impl Publication {
-    /// Moves towards `target`, which is at most `highest`: down at once, up only at frame ends and as `rise` says, unless
-    /// held. Less than the dead band is left alone, but for the last step to the highest ratio.
+    /// Moves towards `target`, which is at most `highest`: down at once; up only at frame ends, by the conditions in
+    /// `rise`, and unless held. A difference below the dead band is ignored, except for the last step to the highest
+    /// ratio.
     ///
-    /// From one state a lower target never leads to a higher ratio. Of two states it may, by the dead band: a node that
-    /// came down to 1.04 stays there under a target of 1.05, one that was at 1.00 goes up to 1.05.
+    /// From one state a lower target never leads to a higher ratio. From two states it may, within the dead band: a
+    /// node that fell to 1.04 stays there at a target of 1.05, a node at 1.00 rises to 1.05.
     pub fn step(&mut self, target: Cents, highest: Cents, is_frame_end: bool, is_held: bool, rise: Rise) {
         let (Cents(target), Cents(highest)) = (target, highest);
         let missing = target.saturating_sub(self.published);
@@ -49,24 +50,25 @@ impl Publication {
         }
     }
 
-    /// Frames were missed: what they would have said is not known.
+    /// Restarts the count of agreeing frames after missed frames, whose targets are unknown.
     pub(super) const fn resume(&mut self) {
         self.agreeing = 0;
     }
 
-    /// Gives up what is amplified: it comes back by small steps.
+    /// Ends amplification at once; the ratio returns in small steps.
     pub fn stop(&mut self) {
         self.published = self.published.min(Cents::ONE.0);
         self.agreeing = 0;
     }
 
-    /// Applies one period of a brake; `floor` is what admitted pods hold, in cents.
+    /// Applies one period of a brake; `floor` is the demand of admitted pods, in cents of raw.
     pub fn brake(&mut self, brake: Brake, floor: u32) {
         let floor = floor.max(Cents::ONE.0);
         match brake {
             Brake::Off | Brake::Hold => {}
             Brake::Shed => {
-                // The larger half goes: the smaller one of a single cent is nothing, and would never come down.
+                // Removes the larger half: the smaller half of a single cent is zero, and the ratio would never reach
+                // the floor.
                 let free = self.published.saturating_sub(floor);
                 self.published -= free - free / 2;
             }
@@ -74,7 +76,7 @@ impl Publication {
         }
     }
 
-    /// How far it has come.
+    /// Progress towards the target, for reports.
     pub const fn progress(&self) -> Progress {
         Progress {
             stepped: Cents(self.published),
@@ -82,7 +84,7 @@ impl Publication {
         }
     }
 
-    /// The ratio to apply.
+    /// Ratio to apply, before the demand of pods.
     pub const fn published(&self) -> Cents {
         Cents(self.published)
     }
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lower_may_end_higher_within_the_dead_band() {
+    fn a_lower_ratio_may_end_higher_within_the_dead_band() {
         let mut higher = Publication::default();
         assert_eq!(walk(&mut higher, &[105, 105, 105, 104]), [100, 100, 105, 104]);
         let mut lower = Publication::default();
@@ -159,9 +161,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-        /// From any state, whatever pods hold: a lower target and a stronger brake never lead to a higher ratio.
+        /// From any state and for any demand of pods: a lower target and a stronger brake never lead to a higher
+        /// ratio.
         #[test]
-        fn less_never_leads_to_more(
+        fn a_lower_target_never_leads_to_a_higher_ratio(
             (published, agreeing) in (50..300_u32, 0..5_u32),
             (target, less) in (50..300_u32, 0..100_u32),
             (is_frame_end, is_held) in any::<(bool, bool)>(),
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_comes_back_slowly() {
+    fn a_stopped_ratio_returns_in_small_steps() {
         let mut publication = Publication::default();
         walk(&mut publication, &[128; 9]);
         publication.stop();
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn shedding_halves_what_is_free() {
+    fn shedding_halves_the_ratio_above_the_floor() {
         let mut publication = Publication {
             published: 128,
             agreeing: 0,

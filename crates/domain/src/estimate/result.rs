@@ -1,4 +1,4 @@
-//! The estimate of one resource: every number that reports and `explain` need, and its conversion to a hint.
+//! [`Estimate`] of one resource: all numbers for reports and for `explain`, and its conversion to a hint.
 
 use super::{Peak, Reason, Slack, ppm};
 use crate::{
@@ -6,41 +6,41 @@ use crate::{
     ratio::Cents,
 };
 
-/// The estimate of one resource: everything for reports and for `explain`.
+/// Estimate of one resource, with all numbers for reports and for `explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Estimate {
-    /// C.
+    /// C: physical capacity, in the resource's unit.
     pub capacity: u64,
-    /// A.
+    /// A: raw allocatable, in the resource's unit.
     pub raw: u64,
-    /// T, P0, P, Rw, R, S and what follows from them.
+    /// T, P0, P, Rw, R, S and the values derived from them.
     pub slack: Slack,
-    /// Where P0 comes from and when it was; absent without any valid frame.
+    /// Terms of P0; absent without any valid frame.
     pub peak: Option<Peak>,
-    /// The ratio the publication moves towards.
+    /// Ratio towards which the publication moves.
     pub target: Cents,
-    /// How far it has moved.
+    /// Progress of the publication towards the target.
     pub progress: Progress,
-    /// The ratio to apply.
+    /// Ratio to apply; 1.00 without a view.
     pub published: Cents,
-    /// Share of the ring that is valid, in ppm.
+    /// Valid share of the ring, in ppm.
     pub coverage_ppm: u32,
-    /// See [`confidence_ppm`].
+    /// Confidence in the ratio, in ppm; see [`confidence_ppm`].
     pub confidence_ppm: u32,
-    /// m: the margin, in ppm.
+    /// m: margin on the peak, in ppm.
     pub margin_ppm: u32,
-    /// M: what outcomes made of the margin, in ppm; up to 1,048,999.
+    /// M: margin as calibrated by outcomes, in ppm; up to 1,048,999.
     pub accumulator_ppm: u32,
-    /// True while outcomes keep the node from being amplified.
+    /// True while bad outcomes keep the node from being amplified.
     pub is_latched: bool,
-    /// The brake in force.
+    /// Level of the active brake.
     pub brake: Brake,
-    /// Why, most important first.
+    /// Reasons for the ratio, most important first.
     pub reasons: Vec<Reason>,
 }
 
 impl Estimate {
-    /// As a report says it; `usage` is measured use, in milli-cores or bytes.
+    /// Conversion to a hint; `usage` is measured use, in milli-cores or bytes.
     pub fn hint(&self, usage: u64) -> ResourceHint {
         let Self {
             capacity,
@@ -51,7 +51,7 @@ impl Estimate {
             progress,
             published,
             coverage_ppm,
-            // Follows from the rest.
+            // Derived from the other fields.
             confidence_ppm: _,
             margin_ppm,
             accumulator_ppm,
@@ -87,8 +87,8 @@ impl Estimate {
     }
 }
 
-/// How sure a ratio is, in ppm: the valid share of the ring, or the trusted share of the requests (Rw of R) if that is
-/// less. Nothing bound is trusted not at all.
+/// Confidence in a ratio, in ppm: the smaller of the valid share of the ring and the trusted share of the requests
+/// (Rw of R); 0 without bound requests.
 pub fn confidence_ppm(coverage_ppm: u32, warm_requests: u64, bound: u64) -> u32 {
     coverage_ppm.min(ppm(warm_requests, bound))
 }

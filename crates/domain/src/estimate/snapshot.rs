@@ -1,4 +1,4 @@
-//! Takes a snapshot of an estimator's state, and resumes an estimator from one after a restart of the agent. See
+//! [`Snapshot`] of an estimator's state, and its resumption after a restart of the agent. See
 //! docs/estimator.md#what-survives-a-restart.
 
 use std::time::Duration;
@@ -13,74 +13,75 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// A gap longer than this is taken for this long: nothing of before is in the ring any more.
+/// A longer gap counts as this long: no earlier frame is left in the ring.
 const LONGEST_GAP: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The state of an estimator at one moment: rings, pods, outcomes, publication and brakes. The server's view is none of
-/// it; it is told anew. What serde makes of it has no [bounds](Self::bounds) of frames: they are saved beside it.
+/// State of an estimator at one moment: rings, pods, outcomes, publication and brakes. The server's view is not part
+/// of it; the webhook sends a new one. The serialized form has no [bounds](Self::bounds) of frames: they are saved
+/// separately.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// When it was made, in monotonic time.
+    /// Time of the snapshot, in monotonic time.
     at: Duration,
     history: PerResource<History>,
     pods: Pods,
     limits: PerResource<Option<u64>>,
     outcomes: PerResource<MarginCalibrator>,
     publication: PerResource<Publication>,
-    /// Until when L1, L2 and L3 stay, in monotonic time.
+    /// Ends of L1, L2 and L3, in monotonic time.
     brakes: PerResource<[Duration; 3]>,
 }
 
-/// What lies between a snapshot and now.
+/// Time between a snapshot and its resumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lapse {
-    /// Number of the frame that is under way, as in [`super::Frame::index`].
+    /// Number of the current frame, as in [`super::Frame::index`].
     pub frame: u64,
-    /// Monotonic time.
+    /// Monotonic time of the resumption.
     pub now: Duration,
-    /// Whether the machine was started again.
+    /// Boot of the resumption: the same, or another with its gap.
     pub boot: Boot,
 }
 
-/// Whether the machine was started again since a snapshot.
+/// Boot of the resumption, compared with that of the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Boot {
-    /// It was not: frame numbers and monotonic time go on.
+    /// Same boot: frame numbers and monotonic time continue.
     Same,
-    /// It was, and both began anew.
+    /// Another boot: frame numbers and monotonic time started again.
     Other {
         /// Wall time since the snapshot; `None` if the clock went back.
         gap: Option<Duration>,
     },
 }
 
-/// A snapshot that no estimator of this timing can have made before now.
+/// The snapshot cannot have been written by an estimator of this timing before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
     /// Frames are out of order, too many, or later than now.
-    #[error("its frames are not those of a ring that ends before now")]
+    #[error("the checkpoint's frames are out of order, too many, or in the future")]
     Frames,
-    /// Pods are too many, or their rings are of another length.
-    #[error("its pods are not those of a node")]
+    /// Pods are too many, or their rings have another length.
+    #[error("the checkpoint's pods are too many, or their rings have another length")]
     Pods,
-    /// The margin or its open decisions cannot have come to be.
-    #[error("its margin cannot have come from outcomes")]
+    /// The margin or its open decisions are impossible.
+    #[error("the checkpoint's margin or open decisions are impossible")]
     Outcomes,
 }
 
 impl Snapshot {
-    /// From the first frame that is remembered to the last, in frames.
+    /// Number of frames from the first to the last in the history, inclusive.
     pub fn frames(&self) -> u64 {
         self.history.cpu.span()
     }
 
-    /// The frames that do not count and of which a part was seen, as (number, least peak in milli-cores or bytes). They are
-    /// no part of what serde writes, as it was there before them and versions that do not know them have to read it.
+    /// Invalid frames that were measured in part, as (number, lower bound of the peak in milli-cores or bytes). They
+    /// are not in the serialized form, whose layout is older and must stay readable for versions without them.
     pub fn bounds(&self) -> PerResource<Vec<(u64, u64)>> {
         PerResource::from_fn(|resource| self.history.get(resource).bounds())
     }
 
-    /// The snapshot with bounds that were saved beside it. Frames that are valid or missing have none.
+    /// Adds separately saved bounds to the snapshot; frames that are valid or missing are skipped.
     #[must_use]
     pub fn with_bounds(mut self, bounds: &PerResource<Vec<(u64, u64)>>) -> Self {
         for resource in Resource::ALL {
@@ -91,7 +92,7 @@ impl Snapshot {
         self
     }
 
-    /// Checks that all of it can be, with `last` as the last frame that can have ended.
+    /// Checks that the state is possible, with `last` as the last frame that can have ended.
     fn check(&self, timing: &Timing, last: u64) -> Result<(), ResumeError> {
         for resource in Resource::ALL {
             if !self.history.get(resource).is_sound(timing.ring_frames, last) {
@@ -108,8 +109,8 @@ impl Snapshot {
         }
     }
 
-    /// Moves everything to another boot's frames and monotonic time. After the longest gap, or one that cannot be believed,
-    /// frames are forgotten, and pods with them.
+    /// Moves all times to another boot's frames and monotonic time. After the longest gap, or an unknown gap, frames
+    /// and pods are dropped.
     fn move_to(&mut self, timing: &Timing, frame: u64, now: Duration, gap: Option<Duration>) {
         let known = gap.unwrap_or_default().min(LONGEST_GAP);
         let missing = known.as_nanos() / timing.frame().as_nanos().max(1);
@@ -137,7 +138,7 @@ impl Snapshot {
 }
 
 impl Estimator {
-    /// The state to resume from. `now` is monotonic time.
+    /// State from which an estimator can resume. `now` is monotonic time.
     pub fn snapshot(&self, now: Duration) -> Snapshot {
         Snapshot {
             at: now,
@@ -150,12 +151,12 @@ impl Estimator {
         }
     }
 
-    /// Resumes from a snapshot. Frames that were missed are not valid. On another boot all is kept, too, and the gap is as long
-    /// as the wall clock says; a day, or a clock that went back, costs frames and pods. Pods that are gone are folded into
-    /// their frames once the server has named those that are there.
+    /// Resumes from a snapshot. Missed frames are invalid. The state survives a reboot too, with the gap measured by
+    /// the wall clock; a gap of a day, or a clock that went back, drops frames and pods. Pods that have left are
+    /// subtracted from their frames once the webhook has sent its list of pods.
     ///
     /// # Errors
-    /// The snapshot is of another timing, or of no estimator at all.
+    /// If the snapshot has another timing or was not written by an estimator.
     pub fn resume(timing: Timing, mut snapshot: Snapshot, lapse: Lapse) -> Result<Self, ResumeError> {
         let mut estimator = Self::new(timing);
         let Lapse { frame, now, boot } = lapse;

@@ -1,60 +1,60 @@
-//! Computes the target ratio from peaks and requests: T, P, Rw, S and the clamp. See docs/estimator.md#target.
+//! Computes the target ratio from peaks and requests: T, P, Rw, S and the bounds. See docs/estimator.md#target.
 
 use super::Reason;
 use crate::{policy::Bounds, ratio::Cents, resource::Resource};
 
-/// The inputs of slack.
+/// Inputs of [`slack()`], in milli-cores or bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs {
-    /// The resource: CPU's target is a share of capacity, memory's of raw allocatable.
+    /// Resource: CPU's target is a share of capacity, memory's of raw allocatable.
     pub resource: Resource,
-    /// C: physical capacity.
+    /// C: physical capacity without isolated CPUs.
     pub capacity: u64,
-    /// A: raw allocatable.
+    /// A: raw allocatable, the kubelet's own value.
     pub raw: u64,
-    /// theta, in ppm.
+    /// theta: target share of use, in ppm.
     pub target_ppm: u32,
-    /// P0: conditioned peak.
+    /// P0: conditioned peak, before the margin.
     pub peak: u64,
-    /// m, in ppm.
+    /// m: margin on the peak, in ppm.
     pub margin_ppm: u32,
-    /// Rw: warm requests.
+    /// Rw: requests of trusted pods, weighted by trust.
     pub warm_requests: u64,
-    /// R: all requests bound.
+    /// R: sum of all bound requests.
     pub bound: u64,
 }
 
-/// The terms of measured slack.
+/// Terms of measured slack, in milli-cores or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Slack {
-    /// A.
+    /// A: raw allocatable, the kubelet's own value.
     pub raw: u64,
-    /// T: use that is safe.
+    /// T: safe use, the target share of capacity or raw.
     pub safe: u64,
-    /// P0.
+    /// P0: conditioned peak before the margin.
     pub peak: u64,
     /// P: P0 with its margin, rounded up.
     pub predicted_peak: u64,
-    /// Rw.
+    /// Rw: requests of trusted pods, weighted by trust.
     pub warm_requests: u64,
-    /// R.
+    /// R: sum of all bound requests.
     pub bound: u64,
-    /// S = T - P + Rw - A.
+    /// Slack: S = T - P + Rw - A.
     pub slack: i128,
 }
 
-/// A target ratio and the numbers behind it.
+/// Target ratio and the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The terms.
+    /// Terms of measured slack, unscaled.
     pub slack: Slack,
-    /// A*: raw plus slack, scaled and within bounds, in milli-cores or bytes; A where nothing is known.
+    /// A*: raw plus scaled slack, within bounds, in milli-cores or bytes; A without any valid frame.
     pub allocatable: u64,
-    /// The ratio: A* over A, rounded down.
+    /// A* / A, rounded down to cents.
     pub cents: Cents,
-    /// S': what counts of S.
+    /// S': slack after scaling by coverage.
     pub scaled: i128,
-    /// Why, most important first.
+    /// Reasons for the ratio, most important first.
     pub reasons: Vec<Reason>,
 }
 
@@ -63,7 +63,7 @@ fn share(value: u64, ppm: u32) -> u64 {
     u64::try_from(u128::from(value) * u128::from(ppm) / 1_000_000).unwrap_or(u64::MAX)
 }
 
-/// Measured slack. A theta above 1 counts as 1; sums beyond 2⁶⁴ count as that.
+/// Measured slack. A theta above 1 counts as 1; sums saturate at 2⁶⁴-1.
 pub fn slack(inputs: &Inputs) -> Slack {
     let Inputs {
         resource,
@@ -94,14 +94,14 @@ pub fn slack(inputs: &Inputs) -> Slack {
     }
 }
 
-/// The target ratio: raw plus slack, slack above zero scaled by coverage, within bounds; under a latch of the margin no
-/// slack above zero counts.
+/// Target ratio: raw plus slack within bounds. Positive slack is scaled by coverage, and counts as zero under a latch
+/// of the margin.
 ///
-/// It is 1.00 without any valid frame, and where raw is zero: nothing can be a share of it. More valid frames than the
-/// ring has count as all of them. Where bounds contradict each other the upper one holds.
+/// The ratio is 1.00 without any valid frame, and if raw is zero. `valid_frames` above `ring_frames` counts as
+/// `ring_frames`. If the bounds contradict each other, the upper one applies.
 ///
-/// A higher predicted peak never raises A* or the ratio. So neither does more use, but where more memory in an earlier
-/// frame lowers the peak that is expected: [`super::Peak::expected`].
+/// A higher predicted peak never raises A* or the ratio. Hence neither does more use, except that more memory use in
+/// an earlier frame can lower the expected peak: [`super::Peak::expected`].
 pub fn target(
     slack: &Slack,
     valid_frames: u32,
@@ -153,8 +153,7 @@ pub fn target(
     }
 }
 
-/// The smallest ratio that covers what pods hold: ceil(held × 100 / A); 2³² - 1 if it would be more. 1.00 where raw is
-/// zero: no ratio covers anything there.
+/// Smallest ratio that covers the demand of pods: ceil(held × 100 / A), at most 2³² - 1. 1.00 if raw is zero.
 pub fn floor_cents(held: u64, raw: u64) -> Cents {
     if raw == 0 {
         return Cents::ONE;

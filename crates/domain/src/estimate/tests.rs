@@ -1,5 +1,5 @@
-//! Tests of whole estimators: their results, and the inputs that move them. Worked examples are in `tests/vectors.rs`,
-//! invariants in `tests/invariants.rs`.
+//! Tests of whole estimators: their results, and the inputs that change them. Worked examples are in
+//! `tests/vectors.rs`, invariants in `tests/invariants.rs`.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const BOUNDS: Bounds = Bounds {
     max: Cents(200),
 };
 
-/// m of the worked examples, in ppm.
+/// Margin m of the worked examples, in ppm.
 const EXAMPLE_PPM: u32 = 100_000;
 
 fn cpu(peak: u64, warm_requests: u64, bound: u64) -> Slack {
@@ -43,7 +43,7 @@ fn a_large_reservation_gives_an_empty_node_nothing() {
 }
 
 #[test]
-fn a_history_that_is_not_whole_yet_is_a_reason() {
+fn an_incomplete_history_is_a_reason() {
     let slack = cpu(1000, 20_000, 20_000);
     let reasons = |valid_frames| target(&slack, valid_frames, 288, BOUNDS, false).reasons;
     assert_eq!(reasons(288), [Reason::Slack]);
@@ -84,7 +84,8 @@ fn view(requests: &[(&str, u64, bool)]) -> View {
     }
 }
 
-/// A node in the state of worked example 1: 26 000 mc old, of which 4 000 are pod `d`, 3 000 at ten hours, 1 000 at one.
+/// A node in the state of worked example 1: 26 000 mc old, of which 4 000 are pod `d`, 3 000 at ten hours, 1 000 at
+/// one.
 fn example_one(is_deleting: bool) -> Estimator {
     let mut estimator = Estimator::new(Profile::Production.timing());
     let pods = [
@@ -173,7 +174,7 @@ fn procfs_alone_gives_a_larger_margin_and_a_lower_ceiling() {
     assert_eq!((cpu.slack.predicted_peak, cpu.target), (1200, HIGHEST_PROC));
 }
 
-/// Frames of a node that is amplified all the time and whose demand exceeds what there is once a day.
+/// Frames of a constantly amplified node whose demand exceeds its limit once a day.
 fn overrun(estimator: &mut Estimator, frames: std::ops::Range<u64>) {
     for index in frames {
         let mut frame = Frame {
@@ -187,8 +188,8 @@ fn overrun(estimator: &mut Estimator, frames: std::ops::Range<u64>) {
     }
 }
 
-/// Whose pods hold more than raw allocatable and whose lower bound is above 1.00: amplification is in use whatever is
-/// measured.
+/// A node whose pods hold more than raw allocatable and whose minimum is above 1.00, so amplification is in use for
+/// any measurement.
 fn always_amplified() -> Estimator {
     let mut estimator = Estimator::new(Profile::Production.timing());
     let mut view = view(&[("a", 90_000, false)]);
@@ -198,9 +199,9 @@ fn always_amplified() -> Estimator {
 }
 
 #[test]
-fn what_came_of_ratios_moves_the_margin_until_it_latches_and_lets_go() {
+fn outcomes_move_the_margin_until_it_latches_and_is_released() {
     let mut estimator = always_amplified();
-    // Each decision has an incident in the day that follows it: there are no good outcomes, and a bad one each day.
+    // Each decision has an incident in the following day: there are no good outcomes, and one bad outcome per day.
     overrun(&mut estimator, 0..19 * 288 + 1);
     let cpu = estimator.estimates().cpu;
     assert_eq!(
@@ -217,7 +218,7 @@ fn what_came_of_ratios_moves_the_margin_until_it_latches_and_lets_go() {
     assert_eq!(
         estimator.estimates().memory.accumulator_ppm,
         MARGIN_PPM,
-        "resources stand alone"
+        "resources are independent"
     );
     estimator.reset_outcomes(true);
     let cpu = estimator.estimates().cpu;
@@ -233,7 +234,7 @@ fn without_calibration_the_margin_stays() {
 }
 
 #[test]
-fn an_l3_brake_is_a_bad_outcome_for_the_resource_that_it_stopped() {
+fn an_l3_brake_is_a_bad_outcome_for_its_resource() {
     let frame = |index| Frame {
         index,
         is_valid: true,
@@ -286,7 +287,7 @@ fn procfs_alone_is_given_at_least_twice_the_margin() {
 }
 
 #[test]
-fn a_view_that_was_lost_brings_the_ratio_back_by_small_steps() {
+fn after_a_lost_view_the_ratio_returns_in_small_steps() {
     let mut estimator = example_one(false);
     let known = estimator.view().unwrap().clone();
     estimator.clear_view();
@@ -295,7 +296,7 @@ fn a_view_that_was_lost_brings_the_ratio_back_by_small_steps() {
 }
 
 #[test]
-fn a_frame_that_comes_twice_or_late_changes_nothing() {
+fn a_duplicate_or_late_frame_changes_nothing() {
     let mut estimator = example_one(false);
     let before = (estimator.estimates(), estimator.trust());
     for index in [400, 399, 0] {
@@ -328,9 +329,9 @@ fn a_hint_can_be_derived_from_saturated_numbers() {
 mod invariants;
 mod vectors;
 
-/// A frame of which starvation left a part: what was seen of it counts against the node, and for nothing.
+/// A frame measured in part because of starvation: the measured part counts against the node and never in its favour.
 #[test]
-fn a_frame_that_was_seen_in_part_lowers_and_is_a_bad_outcome_when_it_exceeds() {
+fn a_frame_measured_in_part_lowers_the_ratio_and_may_be_a_bad_outcome() {
     let after = |is_bound: bool, peak: u64| {
         let mut estimator = always_amplified();
         let valid = |index| Frame {
@@ -359,11 +360,11 @@ fn a_frame_that_was_seen_in_part_lowers_and_is_a_bad_outcome_when_it_exceeds() {
     assert_eq!(
         after(true, 31_000),
         (true, true, MARGIN_PPM),
-        "it may have been less"
+        "the peak may have been lower"
     );
     assert_eq!(
         after(false, 33_000),
         (false, true, MARGIN_PPM),
-        "nothing of it is believed"
+        "no part of it counts"
     );
 }

@@ -1,36 +1,36 @@
-//! Visibility of a node: the kinds of measurement that are available. Brakes and estimator check this one value before
-//! they trust a number or raise a ratio.
+//! [`Visibility`]: kinds of measurement that are available on a node. Brakes and estimator check it before they trust
+//! a number or raise a ratio.
 
 use super::{HIGHEST_PROC, MARGIN_PROC_PPM};
 use crate::{ratio::Cents, resource::Resource};
 
-/// The kinds of measurement that a brake period had. A kind that is missing counts as its worst, never as its best.
+/// Kinds of measurement in a brake period. A missing kind counts as its worst value, never as its best.
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each thing is seen or not, apart from the others"
+    reason = "each kind is available or not, independently of the others"
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visibility {
-    /// Windows of 8.39 ms: the kernel programs count.
+    /// Windows of 8.39 ms from the kernel programs.
     pub windows: bool,
-    /// How long tasks waited for a CPU while all that they may use were busy.
+    /// Waiting times of tasks while all CPUs that they may use are busy.
     pub waits: bool,
-    /// CPU pressure of the machine.
+    /// CPU pressure (PSI) of the machine.
     pub cpu_pressure: bool,
-    /// Memory pressure of the machine.
+    /// Memory pressure (PSI) of the machine.
     pub memory_pressure: bool,
-    /// Use per pod, by which pods earn trust.
+    /// Use per pod, from which pods gain trust.
     pub pods: bool,
-    /// Which CPUs pods share: isolated ones and those of one pod alone are left out.
+    /// Set of shared CPUs, without isolated and exclusive CPUs.
     pub shared_cpus: bool,
-    /// All that brakes of the CPU go by, as far as this machine has it.
+    /// All CPU counters that brakes read and this machine has.
     pub cpu_counters: bool,
-    /// All that brakes of memory go by, as far as this machine has it.
+    /// All memory counters that brakes read and this machine has.
     pub memory_counters: bool,
 }
 
 impl Visibility {
-    /// Everything is seen.
+    /// All kinds of measurement are available.
     pub const ALL: Self = Self {
         windows: true,
         waits: true,
@@ -42,15 +42,15 @@ impl Visibility {
         memory_counters: true,
     };
 
-    /// Everything that procfs and cgroupfs tell.
+    /// Kinds that procfs and cgroupfs provide.
     pub const PROCFS: Self = Self {
         windows: false,
         waits: false,
         ..Self::ALL
     };
 
-    /// Could a brake of this resource tell that the node is short of it? Kernel programs see saturated CPUs and stalls in
-    /// reclaim; without them there is pressure, or nothing.
+    /// Returns true if a brake of this resource can detect overload. The kernel programs measure saturated CPUs and
+    /// stalls in reclaim; without them only pressure can.
     pub const fn can_brake(&self, resource: Resource) -> bool {
         self.windows
             || match resource {
@@ -59,8 +59,8 @@ impl Visibility {
             }
     }
 
-    /// May the ratio of this resource rise? Not on the word of pods or of CPUs that nobody has seen, nor while something
-    /// that would brake it cannot be read.
+    /// Returns true if the ratio of this resource may rise. It may not while pods or shared CPUs are not measured, or
+    /// while a counter that its brakes read is unreadable.
     pub const fn may_rise(&self, resource: Resource) -> bool {
         let has_counters = match resource {
             Resource::Cpu => self.cpu_counters,
@@ -69,8 +69,8 @@ impl Visibility {
         self.pods && self.shared_cpus && has_counters
     }
 
-    /// The highest ratio: `max` of the policy, no more than [`HIGHEST_PROC`] on the word of procfs alone, and 1.00 where
-    /// nothing would brake.
+    /// Highest ratio: `max` of the policy, at most [`HIGHEST_PROC`] when only procfs is measured, and at most 1.00 if
+    /// no brake can detect overload.
     pub fn highest(&self, resource: Resource, max: Cents) -> Cents {
         if self.windows {
             max
@@ -81,7 +81,7 @@ impl Visibility {
         }
     }
 
-    /// The least margin on the predicted peak, in ppm.
+    /// Least margin on the predicted peak, in ppm.
     pub const fn least_margin_ppm(&self) -> u32 {
         if self.windows { 0 } else { MARGIN_PROC_PPM }
     }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nothing_would_brake_is_not_amplified() {
+    fn resources_without_a_working_brake_are_not_amplified() {
         let without_cpu = Visibility {
             cpu_pressure: false,
             ..Visibility::PROCFS
@@ -115,12 +115,12 @@ mod tests {
         assert_eq!(
             without_any.highest(Resource::Cpu, Cents(80)),
             Cents(80),
-            "a policy may want less"
+            "a policy's lower maximum applies"
         );
     }
 
     #[test]
-    fn nothing_rises_on_the_word_of_what_is_not_seen() {
+    fn ratios_do_not_rise_without_the_needed_measurements() {
         let rises = |visibility: Visibility| Resource::ALL.map(|resource| visibility.may_rise(resource));
         assert_eq!(rises(Visibility::ALL), [true; 2]);
         assert_eq!(rises(Visibility::PROCFS), [true; 2]);

@@ -1,28 +1,29 @@
-//! [`Path`]: where in an object a field is, as Kubernetes writes it.
+//! [`Path`]: path of a field in an object, in Kubernetes' notation.
 
 use std::fmt;
 
-/// A path such as `spec.containers[0].resources.limits[cpu]`. Names are not escaped, so one with dots looks like several.
+/// A path such as `spec.containers[0].resources.limits[cpu]`. Names are not escaped, so a name with dots looks like
+/// several.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(String);
 
 impl Path {
-    /// The path of a member of the object itself.
+    /// Path of a top-level member.
     pub fn new(name: &str) -> Self {
         Self(name.to_owned())
     }
 
-    /// The path of a member of this object.
+    /// Path of a member of this object.
     pub fn child(&self, name: &str) -> Self {
         Self(format!("{self}.{name}"))
     }
 
-    /// The path of an element of this list, counted from 0.
+    /// Path of a list element; `index` counts from 0.
     pub fn index(&self, index: usize) -> Self {
         Self(format!("{self}[{index}]"))
     }
 
-    /// The path of an entry of this map.
+    /// Path of a map entry, as in `limits[cpu]`.
     pub fn key(&self, key: &str) -> Self {
         Self(format!("{self}[{key}]"))
     }

@@ -1,10 +1,10 @@
-//! [`Quoted`]: a text in double quotes, escaped as Go's `%q` does.
+//! [`Quoted`]: a string in double quotes, escaped like Go's `%q`.
 //!
-//! What can be printed is a matter of the Unicode version, so the newest characters may be escaped by one and not the other.
+//! Go and Rust may use different Unicode versions, so one may escape recently added characters that the other prints.
 
 use std::fmt::{self, Write};
 
-/// Prints a text in double quotes: what cannot be printed is escaped as in Go source code.
+/// String in double quotes; unprintable characters are escaped as in Go source code.
 pub(super) struct Quoted<'a>(pub(super) &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -36,8 +36,8 @@ fn escape(character: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// True for letters, marks, digits, punctuation and symbols beyond ASCII. The standard library knows them by what it
-/// leaves unescaped; marks it leaves only behind another character.
+/// Returns true for printable characters beyond ASCII: letters, marks, digits, punctuation and symbols. The standard
+/// library leaves them unescaped; marks only after another character, hence the `a`.
 fn is_printable(character: char) -> bool {
     format!("a{character}")
         .escape_debug()

@@ -23,7 +23,7 @@ fn a_path_joins_names_indices_and_keys() {
 }
 
 #[test]
-fn each_kind_has_kubernetes_words_with_and_without_detail() {
+fn each_kind_prints_kubernetes_message_with_and_without_detail() {
     for (error, text) in [
         (Error::required(&path(), ""), "spec.replicas: Required value"),
         (

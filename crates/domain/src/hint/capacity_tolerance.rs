@@ -1,11 +1,11 @@
-//! Compares two capacities of one node: a difference of more than 2 % of the Node's means two machines. Agent and
-//! webhook use it.
+//! Compares two capacities of one node: if they differ by more than 2 % of the Node's, they belong to two machines.
+//! Agent and webhook use it.
 
-/// A larger difference than this between two capacities, in percent of the Node's, is one.
+/// Largest difference between two capacities of one machine, in percent of the Node's capacity.
 pub const CAPACITY_TOLERANCE: u64 = 2;
 
-/// True if capacities are so far apart that they are of two machines: `difference` is more than [`CAPACITY_TOLERANCE`]
-/// percent of what the Node says.
+/// Returns true if `difference` is more than [`CAPACITY_TOLERANCE`] percent of the Node's capacity, so that the two
+/// capacities belong to different machines.
 pub fn differs(of_node: u64, difference: u64) -> bool {
     u128::from(difference) * 100 > u128::from(of_node) * u128::from(CAPACITY_TOLERANCE)
 }

@@ -1,4 +1,4 @@
-//! Rates a hint by its age in monotonic time (fresh, may only lower, at most 1.00) and limits its step above the last
+//! Rates a hint by its age in monotonic time (fresh, may only lower, at most 1.00) and limits its rise above the last
 //! ratio. See docs/capacity.md#the-life-of-a-report.
 
 use std::time::Duration;
@@ -11,46 +11,46 @@ use crate::{
     timing::STEP,
 };
 
-/// Up to this age the report of a live stream is fresh: an agent reports every 15 s, so three may be lost.
+/// Up to this age the report of an open stream is fresh: an agent reports every 15 s, so three reports may be lost.
 pub(super) const FRESH: Duration = Duration::from_secs(60);
-/// Up to this age it holds.
+/// Up to this age the report of an open stream holds the ratio.
 const HOLD: Duration = Duration::from_secs(300);
-/// Up to this age it holds when its agent said that it would end.
+/// Up to this age the report of an open stream holds the ratio if its agent announced that it stops.
 const HOLD_DRAINING: Duration = Duration::from_secs(600);
-/// Up to this age, and a spread by node, a hint without a live stream holds.
+/// Up to this age plus a spread per node, a hint without an open stream holds the ratio.
 const HOLD_NOTE: Duration = Duration::from_secs(600);
-/// The spread is below this. Without it a fleet whose webhook was away would lose its ratios in one moment.
+/// Upper bound of the spread. Without a spread, a fleet whose webhook was down would lose its ratios at one moment.
 const NOTE_SPREAD_SECONDS: u64 = 300;
-/// An age is over a limit this much after it.
+/// An age exceeds a limit after this time more.
 const A_MOMENT: Duration = Duration::from_millis(1);
 
-/// How much a hint counts.
+/// Effect of a hint by its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Applied as it is.
+    /// May raise and lower the ratio.
     Fresh,
-    /// May lower, may not raise.
+    /// May lower the ratio, not raise it.
     Hold,
-    /// Counts as 1.00 at most.
+    /// Counts as at most 1.00.
     Stop,
 }
 
-/// Where a hint came from.
+/// Source of a hint, which limits its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// From the agent, over a stream to this replica.
+    /// The agent's stream to this replica.
     Stream,
-    /// From the Node's annotation.
+    /// The annotation on the Node.
     Annotation,
-    /// From the write itself: another replica's nudge.
+    /// The write itself, a nudge of another replica.
     Nudge,
-    /// From the Node's marker, for the annotation is not readable: what was written last.
+    /// The marker on the Node, which replaces an unreadable annotation: the last written ratio.
     Marker,
 }
 
 impl Origin {
-    /// True for a hint that only the Node has. Anybody who may patch nodes can write it, so it keeps the ratio in force and
-    /// raises nothing.
+    /// Returns true for a hint that only the Node carries. Any user with the right to patch nodes can write it, so it
+    /// keeps the ratio in force and raises nothing.
     pub const fn is_node(self) -> bool {
         match self {
             Self::Annotation | Self::Marker => true,
@@ -59,75 +59,75 @@ impl Origin {
     }
 }
 
-/// Why a hint that is fresh may not raise, or not even stay.
+/// Reason why a fresh hint may not raise the ratio, or not even keep it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoRaiseReason {
-    /// It was computed before the node's pods last changed.
+    /// The hint was computed before the node's pods last changed.
     OlderPods,
-    /// The machine that it speaks of has another capacity than the Node.
+    /// The hint's capacity differs from the Node's.
     OtherCapacity,
-    /// The API server does not keep the floor.
+    /// The API server does not enforce the floor.
     NoFloor,
-    /// What its agent reports cannot be: it counts as 1.00 at most.
+    /// The agent's reports contradict other facts: the hint counts as at most 1.00.
     Quarantined(Contradiction),
 }
 
-/// The hint in force for a node.
+/// Hint in force for a node.
 #[derive(Debug, Clone)]
 pub struct EffectiveHint {
-    /// The hint in short.
+    /// Short form of the hint.
     pub note: Note,
-    /// How much it counts.
+    /// Effect of the hint by its age.
     pub freshness: Freshness,
-    /// Where it came from.
+    /// Source of the hint, which limits its effect.
     pub origin: Origin,
-    /// How far above the ratio that was applied last it may raise.
+    /// Largest rise above the last applied ratio.
     pub step: PerResource<Cents>,
-    /// Why it may not raise although it is fresh.
+    /// Reason why it may not raise although it is fresh.
     pub caution: Option<NoRaiseReason>,
-    /// Time until it counts for less, or may raise, without any news.
+    /// Time until it counts for less, or may raise, without a new report.
     pub changes_in: Option<Duration>,
-    /// True if the Node's annotation must be written: replicas that have nothing else would soon stop holding it, or the one that
-    /// answers would go back to an earlier report of its own, by which pods hold other CPUs.
+    /// True if the Node's annotation must be written. Otherwise replicas without the agent's stream would soon stop
+    /// holding it, or this replica would return to its own earlier report, in which pods have other exclusive CPUs.
     pub is_record_due: bool,
 }
 
-/// A query for the hint of a node, for one write.
+/// Query for the hint of a node, for one write.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HintQuery<'a> {
-    /// The node's name.
+    /// Name of the Node object.
     pub node: &'a str,
     /// UID of the Node object.
     pub uid: &'a str,
-    /// Resource version of the stored object, by which its states are ordered.
+    /// Resource version of the stored object; it orders the states of the Node.
     pub version: u64,
-    /// The stored hint annotation.
+    /// Hint annotation of the stored Node.
     pub stored: Option<&'a Annotation<Note>>,
-    /// The ratios that the stored marker tells, where one is above 1.00; `None` where they are not to count. They stand in
-    /// for a stored hint that is not readable.
+    /// Ratios in the stored marker if one is above 1.00; `None` if they do not count. They replace an unreadable hint
+    /// annotation.
     pub written: Option<PerResource<Cents>>,
-    /// The hint annotation of the write, where that is a nudge of ours.
+    /// Hint annotation of the write if it is a nudge.
     pub nudged: Option<&'a Annotation<Note>>,
-    /// What the write says of the machine.
+    /// Machine of the Node in this write.
     pub machine: Machine,
 }
 
-/// What a Node says of its machine in the state that is decided about.
+/// Machine of a Node in the state under decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Machine {
-    /// `status.capacity`, in milli-cores and bytes; `None` where it cannot be read.
+    /// `status.capacity` in milli-cores and bytes; `None` if unreadable.
     pub capacity: PerResource<Option<u64>>,
-    /// True while the condition `MemoryPressure` is.
+    /// True while the condition `MemoryPressure` is true.
     pub has_memory_pressure: bool,
 }
 
 impl HintQuery<'_> {
-    /// What the stored annotation says, if it is of this Node.
+    /// Content of the stored annotation if it belongs to this Node.
     pub fn note(&self) -> Option<&Note> {
         self.of_this_node(self.stored?)
     }
 
-    /// What the nudge says, if it is of this Node and something else than is stored.
+    /// Content of the nudge if it belongs to this Node and differs from the stored annotation.
     pub(super) fn nudge(&self) -> Option<&Note> {
         let nudged = self.nudged.filter(|nudged| Some(*nudged) != self.stored)?;
         self.of_this_node(nudged)
@@ -139,7 +139,7 @@ impl HintQuery<'_> {
 }
 
 impl EffectiveHint {
-    /// A hint that counts for so much and may raise as far as it says.
+    /// A hint from a stream with this effect and no limit on its rise.
     pub fn new(note: Note, freshness: Freshness) -> Self {
         Self {
             note,
@@ -152,8 +152,8 @@ impl EffectiveHint {
         }
     }
 
-    /// What other replicas may read of it where `applied` is in force. They take for fresh what a nudge says, and for due what it
-    /// raises: so it says no more than that, and at most 1.00 once it holds nothing.
+    /// Hint for other replicas while `applied` is in force. They treat a nudge as fresh and its rise as due. So it
+    /// contains at most the applied ratios, and at most 1.00 once the hint no longer holds.
     pub fn note_for_others(&self, applied: &PerResource<Cents>) -> Note {
         let most = match self.freshness {
             Freshness::Fresh | Freshness::Hold => Cents(u32::MAX),
@@ -167,12 +167,12 @@ impl EffectiveHint {
     }
 }
 
-/// The ratio that a Node's annotation says was applied; 1.00 where it has none.
+/// Ratio in a Node's annotation; 1.00 without one.
 pub(super) fn applied(stored: Option<&Note>, resource: Resource) -> Cents {
     stored.map_or(Cents::ONE, |stored| stored.resources().get(resource).published())
 }
 
-/// How much the report of a live stream counts at that age, and for how long.
+/// Effect of an open stream's report at that age, and the time until it changes.
 pub(super) fn streamed(age: Duration, is_draining: bool) -> (Freshness, Option<Duration>) {
     let hold = if is_draining { HOLD_DRAINING } else { HOLD };
     if age <= FRESH {
@@ -182,7 +182,7 @@ pub(super) fn streamed(age: Duration, is_draining: bool) -> (Freshness, Option<D
     }
 }
 
-/// How much a hint without a live stream counts at that age, and for how long.
+/// Effect of a hint without an open stream at that age, and the time until it changes.
 pub(super) fn noted(node: &str, age: Duration) -> (Freshness, Option<Duration>) {
     let spread = Duration::from_secs(spread(node) % NOTE_SPREAD_SECONDS);
     held_freshness(age, HOLD_NOTE + spread)
@@ -195,7 +195,7 @@ fn held_freshness(age: Duration, limit: Duration) -> (Freshness, Option<Duration
     }
 }
 
-/// How far a ratio may rise that has been the same for so long: one step a frame.
+/// Allowed rise of a ratio that has not changed for this time: one step per frame.
 pub(super) fn step(since_moved: Option<Duration>, frame: Duration) -> Cents {
     match since_moved {
         Some(since) if since < frame => Cents(0),
@@ -203,7 +203,7 @@ pub(super) fn step(since_moved: Option<Duration>, frame: Duration) -> Cents {
     }
 }
 
-/// A number that depends on the name only (FNV-1a), so that all replicas let go of a node at the same age.
+/// Hash of the name (FNV-1a), so that all replicas stop holding a node at the same age.
 fn spread(node: &str) -> u64 {
     node.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,35 +1,36 @@
-//! The origin of an agent's history: the age of its beginning, and the reason why it began then.
+//! Origin of an agent's history: age of its beginning, and the reason why it began then.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a history began when it did. What is saved of it is its place in this list: new ones go to the end.
+/// Reason why a history began when it did. Checkpoints store the position in this list: append new reasons at the
+/// end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Beginning {
-    /// Nothing is saved.
+    /// The agent saves no checkpoints.
     NotSaved,
-    /// There was nothing that had been saved.
+    /// The agent found no checkpoint.
     NothingSaved,
-    /// What had been saved could not be used.
+    /// The agent found only unusable checkpoints.
     Unusable,
-    /// The machine was started again and its wall clock went back.
+    /// The machine was rebooted and its wall clock went back.
     ClockWentBack,
-    /// Nobody measured for longer than a history lasts.
+    /// No agent measured for longer than a history covers.
     AwayTooLong,
-    /// It was taken over from a version that did not say.
+    /// The checkpoint comes from a version that did not record it.
     NotRecorded,
 }
 
-/// Since when a history counts.
+/// Age of a history and the reason of its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Past {
-    /// Age of its beginning, in seconds.
+    /// Age of the history's beginning, in seconds.
     pub age_s: u64,
-    /// Why it began then; absent if a newer agent has a reason that is not known here.
+    /// Reason of the beginning; absent if a newer agent sent an unknown one.
     pub beginning: Option<Beginning>,
 }
 
 impl Beginning {
-    /// All of them.
+    /// All reasons, in the order of checkpoints.
     pub const ALL: [Self; 6] = [
         Self::NotSaved,
         Self::NothingSaved,
@@ -39,7 +40,7 @@ impl Beginning {
         Self::NotRecorded,
     ];
 
-    /// The word on the wire and in documents.
+    /// Word on the wire and in documents, such as `not-saved`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotSaved => "not-saved",
@@ -51,24 +52,24 @@ impl Beginning {
         }
     }
 
-    /// The one of that name.
+    /// Reason of that name; `None` if unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|beginning| beginning.name() == name)
     }
 
-    /// Why, for people.
+    /// Short description for `kubectl headroom agent` and `explain`.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::NotSaved => "the agent was started then, and saves no checkpoints: its log says why",
+            Self::NotSaved => "the agent started then and saves no checkpoints; its log states the reason",
             Self::NothingSaved => {
-                "the agent found no checkpoint: the node is new, or the folder does not outlive the pod"
+                "the agent found no checkpoint: the node is new, or the directory does not outlive the pod"
             }
             Self::Unusable => {
-                "the agent could use no checkpoint and set aside what it found: its log says why"
+                "the agent found only unusable checkpoints and moved them aside; its log states the reason"
             }
-            Self::ClockWentBack => "the machine was started again and its wall clock went back",
-            Self::AwayTooLong => "no agent measured for longer than the history lasts",
-            Self::NotRecorded => "it was taken over from an agent that did not record its beginning",
+            Self::ClockWentBack => "the machine was rebooted and its wall clock went back",
+            Self::AwayTooLong => "no agent measured for longer than a history covers",
+            Self::NotRecorded => "it comes from an agent version that did not record the reason",
         }
     }
 }

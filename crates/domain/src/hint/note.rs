@@ -1,4 +1,4 @@
-//! The hint annotation of a Node: a hint in short form, from which any replica can go on.
+//! [`Note`]: the hint annotation of a Node, a hint in short form from which any replica can continue.
 
 use std::{fmt, str::FromStr};
 
@@ -11,72 +11,73 @@ use crate::{
     timing::Profile,
 };
 
-/// The layout version that is written and read.
+/// Layout version that is written and read.
 const VERSION: u32 = 1;
-/// The annotation's size limit, in bytes: it is parsed at every change of a Node, and anybody who may patch nodes can write it.
+/// Size limit of the annotation, in bytes: it is parsed at every change of a Node, and any user with the right to
+/// patch nodes can write it.
 const LONGEST: usize = 1024;
-/// Most reason codes.
+/// Most reason codes in an annotation.
 const MOST_REASONS: usize = 8;
-/// The longest reason code, and the longest of the other words, in bytes.
+/// Longest reason code, and longest other word, in bytes.
 const LONGEST_REASON: usize = 40;
 const LONGEST_WORD: usize = 64;
 
 /// One resource of a [`Note`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteResource {
-    /// Level of the brake in force, 0 to 3.
+    /// Level of the active brake, 0 to 3.
     pub brake: u8,
     /// P: predicted peak, in milli-cores or bytes.
     pub p: u64,
-    /// On a Node: the ratio that was applied last, in cents, within bounds and before the floor. Of a hint: the one
-    /// that its agent published.
+    /// In a Node's annotation: the last applied ratio in cents, within bounds and before the floor. In a hint: the
+    /// ratio that its agent published, in cents.
     #[serde(rename = "pub")]
     pub published: u32,
 }
 
-/// The hint annotation's content; its text has sorted keys, integers only and no time. Members that a later version of the
-/// same layout adds are passed over.
+/// Content of the hint annotation. Its text has sorted keys, integers only and no time. Additional members of a later
+/// version of the same layout are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Boot id.
+    /// Boot ID of the agent's kernel.
     pub boot: String,
-    /// CPU.
+    /// Brake, peak and ratio of CPU.
     pub cpu: NoteResource,
-    /// E: CPUs that pods hold for themselves alone, in milli-cores; left out where there are none.
+    /// E: exclusive CPUs of the node's pods, in milli-cores; omitted if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub excl: u64,
-    /// Memory.
+    /// Brake, peak and ratio of memory.
     pub memory: NoteResource,
-    /// The agent's mode, as in [`AgentMode::name`](super::AgentMode::name).
+    /// Mode of the agent, as in [`AgentMode::name`](super::AgentMode::name).
     pub mode: String,
-    /// What its reports contradict, as in [`Contradiction::name`]; left out while they contradict nothing.
+    /// Contradiction in the agent's reports, as in [`Contradiction::name`]; omitted without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<String>,
-    /// Sequence number.
+    /// Sequence number of the report.
     pub seq: u64,
-    /// The timing profile's name.
+    /// Name of the timing profile.
     pub timing: String,
     /// UID of the Node object.
     pub uid: String,
-    /// Layout version.
+    /// Layout version; [`VERSION`] in every valid annotation.
     v: u32,
-    /// Reason codes.
+    /// Reason codes, at most 8 of at most 40 bytes.
     pub why: Vec<String>,
 }
 
-/// The annotation cannot be used; it counts as absent.
+/// The annotation cannot be used and counts as absent.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
-    /// Not the JSON we write.
-    #[error("the hint annotation is not readable")]
+    /// The text is not JSON of this layout.
+    #[error("the hint annotation is not valid JSON of its layout")]
     Json(#[from] serde_json::Error),
-    /// Another layout, or too long.
-    #[error("the hint annotation has an unknown layout")]
+    /// The layout version is unknown, or the text or a word is too long.
+    #[error("the hint annotation has an unknown layout version or is too long")]
     Layout,
 }
 
 impl Note {
-    /// The short form of a hint.
+    /// Short form of a hint.
     pub fn from_hint(hint: &NodeHint) -> Self {
         let NodeHint {
             node: _,
@@ -116,7 +117,7 @@ impl Note {
         }
     }
 
-    /// What stands in for a hint that cannot be read: ratios, and nothing against them.
+    /// Replacement for an unreadable hint: ratios without brakes or reasons.
     pub(super) fn of_written(uid: &str, ratios: PerResource<Cents>) -> Self {
         let part = |resource| NoteResource {
             brake: Brake::Off.level(),
@@ -138,7 +139,7 @@ impl Note {
         }
     }
 
-    /// The numbers per resource. In a quarantine that only a later version knows, both are stopped.
+    /// Numbers per resource. A quarantine of a kind that only a later version knows stops both.
     pub fn resources(&self) -> PerResource<NoteResource> {
         let is_unknown = self.quarantine.is_some() && self.contradiction().is_none();
         let stopped = |part: NoteResource| NoteResource {
@@ -155,21 +156,21 @@ impl Note {
         }
     }
 
-    /// The same with these ratios.
+    /// Copy with these published ratios.
     #[must_use]
     pub fn with_ratios(mut self, ratios: &PerResource<Cents>) -> Self {
         (self.cpu.published, self.memory.published) = (ratios.cpu.0, ratios.memory.0);
         self
     }
 
-    /// The same, of a node whose reports contradict that; `None` lifts the quarantine.
+    /// Copy with this contradiction; `None` lifts the quarantine.
     #[must_use]
     pub fn in_quarantine(mut self, contradiction: Option<Contradiction>) -> Self {
         self.quarantine = contradiction.map(|contradiction| contradiction.name().to_owned());
         self
     }
 
-    /// What its reports contradict. A contradiction that only a later version knows is none here: see
+    /// Contradiction in the agent's reports. `None` also for a kind that only a later version knows: see
     /// [`Self::resources`].
     pub fn contradiction(&self) -> Option<Contradiction> {
         let name = self.quarantine.as_deref()?;
@@ -178,8 +179,8 @@ impl Note {
             .find(|contradiction| contradiction.name() == name)
     }
 
-    /// The same, braked as while the Node's condition `MemoryPressure` is true: memory is stopped and CPU held, whatever
-    /// the agent says of either. See docs/estimator.md#brakes.
+    /// Copy with the brakes of a Node whose condition `MemoryPressure` is true: memory at least stopped and CPU at
+    /// least held, whatever the agent reported. See docs/estimator.md#brakes.
     #[must_use]
     pub fn under_memory_pressure(mut self) -> Self {
         let at_least = |part: &mut NoteResource, brake: Brake| part.brake = part.brake.max(brake.level());
@@ -192,16 +193,16 @@ impl Note {
         self
     }
 
-    /// True if the two would lead to the same allocatable: same ratios, mode, brakes, quarantine and exclusive CPUs.
-    pub fn says_the_same_as(&self, other: &Self) -> bool {
+    /// Returns true if both lead to the same allocatable: same ratios, mode, brakes, quarantine and exclusive CPUs.
+    pub fn has_same_effect_as(&self, other: &Self) -> bool {
         let gist = |note: &Self| note.resources().map(|_, part| (part.published, part.brake));
         gist(self) == gist(other)
             && (&self.mode, &self.uid, self.excl) == (&other.mode, &other.uid, other.excl)
             && self.quarantine == other.quarantine
     }
 
-    /// True if each word is one that can be written again: whoever wrote it, what is made of a note that was read has
-    /// room in an annotation.
+    /// Returns true if every word is short and plain, so that an annotation rewritten from a foreign one stays within
+    /// its size limit.
     fn has_short_words(&self) -> bool {
         let Self {
             boot,
@@ -216,14 +217,14 @@ impl Note {
         words.all(|word| is_word(word, LONGEST_WORD))
     }
 
-    /// True if it comes from a later report than `other`, as far as sequence numbers of one boot tell; `None` if the
-    /// two are of different boots.
+    /// Returns true if it comes from a later report than `other`, by sequence number; `None` if the two are from
+    /// different boots.
     pub fn is_after(&self, other: &Self) -> Option<bool> {
         (self.boot == other.boot).then_some(self.seq > other.seq)
     }
 }
 
-/// True for visible ASCII that JSON writes as it is.
+/// Returns true for visible ASCII that JSON needs not escape, of at most `longest` bytes.
 fn is_word(text: &str, longest: usize) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     text.len() <= longest && text.bytes().all(is_plain)
@@ -235,12 +236,12 @@ fn is_zero(value: &u64) -> bool {
 }
 
 impl NoteResource {
-    /// The published ratio.
+    /// The field `published` as [`Cents`].
     pub fn published(&self) -> Cents {
         Cents(self.published)
     }
 
-    /// The brake in force; an unknown level counts as the strongest.
+    /// Active brake; an unknown level counts as the strongest.
     pub fn brake(&self) -> Brake {
         Brake::from_level(u32::from(self.brake)).unwrap_or(Brake::Stop)
     }
@@ -286,17 +287,17 @@ mod tests {
     }
 
     #[test]
-    fn exclusive_cpus_are_written_where_there_are_some() {
+    fn exclusive_cpus_are_written_if_there_are_any() {
         let mut note = Note::from_hint(&hint("n1", 7));
         note.excl = 2000;
         let text = note.to_string();
         assert!(text.contains(r#""pub":128},"excl":2000,"memory""#), "{text}");
         assert_eq!(text.parse::<Note>().unwrap(), note);
-        assert!(!note.says_the_same_as(&Note::from_hint(&hint("n1", 7))));
+        assert!(!note.has_same_effect_as(&Note::from_hint(&hint("n1", 7))));
     }
 
     #[test]
-    fn memory_pressure_stops_memory_and_holds_the_cpu_and_is_said_once() {
+    fn memory_pressure_stops_memory_holds_cpu_and_is_one_reason() {
         let note = Note::from_hint(&hint("n1", 7)).under_memory_pressure();
         assert_eq!((note.memory.brake, note.cpu.brake), (3, 1));
         assert_eq!(note.why, ["memory-pressure", "slack"]);
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_are_passed_over_on_every_level() {
+    fn unknown_members_are_ignored_on_every_level() {
         let note = Note::from_hint(&hint("n1", 7)).in_quarantine(Some(Contradiction::Use));
         let text = note.to_string();
         for (known, with_more) in [
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarantine_is_read_as_it_was_written_and_counts_in_what_is_said() {
+    fn a_quarantine_round_trips_and_changes_the_effect() {
         let free = Note::from_hint(&hint("n1", 7));
         for contradiction in Contradiction::ALL {
             let note = free.clone().in_quarantine(Some(contradiction));
@@ -338,14 +339,14 @@ mod tests {
             assert!(text.contains(&member), "{text}");
             let read: Note = text.parse().unwrap();
             assert_eq!((read.contradiction(), &read), (Some(contradiction), &note));
-            assert!(!note.says_the_same_as(&free));
+            assert!(!note.has_same_effect_as(&free));
             assert_eq!(note.resources(), free.resources());
             assert_eq!(note.in_quarantine(None), free);
         }
     }
 
     #[test]
-    fn a_quarantine_that_only_a_later_version_knows_stops_both_resources_and_is_kept() {
+    fn an_unknown_quarantine_stops_both_resources_and_is_kept() {
         let mut note = Note::from_hint(&hint("n1", 7));
         note.quarantine = Some("later".to_owned());
         let read: Note = note.to_string().parse().unwrap();
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_of_any_note_that_can_be_read_can_be_read() {
+    fn rewritten_notes_stay_readable() {
         let mut forged = Note::from_hint(&hint("n1", 7));
         forged.why = (0..60).map(|i| format!("{i:010}")).collect();
         forged.why.push("é".to_owned());
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_told_once_and_no_more_of_them_than_have_room() {
+    fn reasons_are_unique_and_limited_in_number() {
         let mut hint = hint("n1", 7);
         let longest = "l".repeat(LONGEST_REASON);
         let texts =
@@ -383,12 +384,12 @@ mod tests {
     }
 
     #[test]
-    fn a_note_says_the_same_as_one_that_leads_to_the_same() {
+    fn notes_with_the_same_effect_are_equivalent() {
         let note = Note::from_hint(&hint("n1", 7));
         let differs = |change: fn(&mut Note)| {
             let mut other = note.clone();
             change(&mut other);
-            !note.says_the_same_as(&other)
+            !note.has_same_effect_as(&other)
         };
         let same: [fn(&mut Note); 4] = [
             |other| other.seq += 1,
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_may_be_as_long_as_its_limit() {
+    fn a_note_of_the_maximum_length_is_read() {
         let text = Note::from_hint(&hint("n1", 7)).to_string();
         let padded = |length: usize| format!("{text}{}", " ".repeat(length - text.len()));
         assert!(padded(LONGEST).parse::<Note>().is_ok());

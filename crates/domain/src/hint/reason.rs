@@ -1,72 +1,72 @@
-//! The reason codes of an estimate, for the target, the published ratio and the brake.
+//! Reason codes of an estimate: for the target, the published ratio and the brakes.
 
 use std::fmt;
 
-/// A reason in an estimate.
+/// Reason in the estimate of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// No server told about the node.
+    /// No webhook replica has sent the node's data.
     NoDirective,
-    /// The Node object is about another machine.
+    /// The Node object's capacity is that of another machine.
     CapacityMismatch,
-    /// No frame is valid.
+    /// No frame of the history is valid.
     NoHistory,
-    /// Outcomes of earlier ratios keep the node from being amplified.
+    /// Bad outcomes of earlier ratios keep the node from being amplified.
     MarginLatched,
-    /// There is slack.
+    /// Measured use leaves slack above raw allocatable.
     Slack,
-    /// Frames of the history are missing, and slack counts by the share that is there.
+    /// Frames of the history are missing; slack is scaled by the valid share.
     Coverage,
-    /// There is no slack.
+    /// Measured use leaves no slack.
     NoSlack,
-    /// The upper bound held the target down.
+    /// The policy's maximum limited the target.
     ClampedMax,
-    /// The lower bound held the target up.
+    /// The policy's minimum raised the target.
     ClampedMin,
-    /// Neither kernel programs nor pressure would tell that the node is short.
+    /// Neither kernel programs nor pressure could show that the node is overloaded.
     NoBrake,
     /// The published ratio is below the target.
     Rising,
     /// CPU brake: windows without an idle CPU.
     CpuNoIdle,
-    /// CPU brake: many such windows, and long waits.
+    /// CPU brake: many windows without an idle CPU, and long waits.
     CpuContended,
-    /// CPU brake: most of all.
+    /// CPU brake: most windows without an idle CPU, and the longest waits.
     CpuSaturated,
-    /// CPU brake by pressure and mean use.
+    /// CPU brake: CPU pressure on busy CPUs.
     CpuPsi,
-    /// Memory brake: an OOM kill of the node.
+    /// Memory brake: a global OOM kill on the node.
     Oom,
-    /// Memory brake: an OOM kill at kubepods' own limit.
+    /// Memory brake: an OOM kill at kubepods' memory limit.
     KubepodsOom,
-    /// Memory brake: kubepods met its own limit.
+    /// Memory brake: kubepods reached its memory limit.
     KubepodsLimit,
-    /// Memory brake: pressure, some.
+    /// Memory brake: memory pressure (PSI), line `some`.
     MemoryPsiSome,
-    /// Memory brake: pressure, full.
+    /// Memory brake: memory pressure (PSI), line `full`.
     MemoryPsiFull,
     /// Memory brake: time in global direct reclaim.
     DirectReclaim,
-    /// Memory brake: pages that came back after reclaim.
+    /// Memory brake: refaults of reclaimed pages.
     Refaults,
-    /// Memory brake: pages swapped out.
+    /// Memory brake: pages swapped out per second.
     SwapOut,
-    /// Memory brake: little is left above the kubelet's hard eviction threshold.
+    /// Memory brake: little memory is available above the kubelet's hard eviction threshold.
     MemoryAvailable,
-    /// Memory brake: the Node's condition `MemoryPressure`.
+    /// Memory brake: the Node's condition `MemoryPressure` is true.
     MemoryPressure,
-    /// A brake of before a restart of the agent.
+    /// A brake from before a restart of the agent.
     BrakeResumed,
 }
 
-/// What a reason is a reason of.
+/// Part of an estimate that a reason explains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// The target.
+    /// The ratio towards which the published ratio moves.
     Target,
-    /// How the published ratio stands to the target.
+    /// The published ratio, compared with the target.
     Publication,
-    /// A brake.
+    /// Limits that overload puts on the published ratio.
     Brake,
 }
 
@@ -74,7 +74,7 @@ impl Stage {
     /// All stages, in the order in which a ratio passes them.
     pub const ALL: [Self; 3] = [Self::Target, Self::Publication, Self::Brake];
 
-    /// The word in headings.
+    /// Word in headings, such as `target`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Target => "target",
@@ -83,21 +83,21 @@ impl Stage {
         }
     }
 
-    /// What it says, in a few words.
+    /// Short description for `kubectl headroom reasons`.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Target => "the ratio that the published one moves towards",
-            Self::Publication => "the published ratio: down at once, up by small steps",
+            Self::Target => "the ratio towards which the published ratio moves",
+            Self::Publication => "the published ratio: down at once, up in small steps",
             Self::Brake => {
-                "L1 keeps a ratio from rising, L2 halves what is free, L3 ends amplification; for 5, 10 or 30 minutes after \
-                 the last cause, and 60 after an OOM kill"
+                "L1 blocks rises, L2 halves the free part of the amplification in each period, L3 ends amplification; they stay \
+                 5, 10 and 30 minutes after the last cause, and 60 after an OOM kill"
             }
         }
     }
 }
 
 impl Reason {
-    /// All reasons, by stage.
+    /// All reasons, grouped by stage.
     pub const ALL: [Self; 26] = [
         Self::NoDirective,
         Self::CapacityMismatch,
@@ -127,7 +127,7 @@ impl Reason {
         Self::BrakeResumed,
     ];
 
-    /// The code in hints, annotations and `explain`.
+    /// Code in hints, annotations and `explain`.
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoDirective => "no-directive",
@@ -159,62 +159,69 @@ impl Reason {
         }
     }
 
-    /// The reason of that code.
+    /// Reason of that code; `None` for codes of newer agents.
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
-    /// What it means, in a few words, for people. The thresholds are those of docs/estimator.md#brakes.
+    /// Short description for users. The thresholds are those of docs/estimator.md#brakes.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::NoDirective => "no hint server has told about the node yet: 1.00",
+            Self::NoDirective => "no webhook replica has sent the node's data yet: 1.00",
             Self::CapacityMismatch => {
-                "the machine and its Node object differ in capacity by more than 2 %: 1.00 until they agree"
+                "the capacities of the machine and of its Node object differ by more than 2 %: 1.00 until they agree"
             }
-            Self::NoHistory => "no frame of the history is valid yet: 1.00",
+            Self::NoHistory => "the history has no valid frame yet: 1.00",
             Self::MarginLatched => {
-                "too much went wrong at earlier ratios, M reached 100 %: no slack counts until M is down at 50 %"
+                "bad outcomes at earlier ratios raised M to 100 %: slack does not count until M falls to 50 %"
             }
-            Self::Slack => "measured use leaves room above raw",
-            Self::Coverage => "the history is not whole: slack counts by the share of valid frames",
-            Self::NoSlack => "measured use leaves no room above raw",
-            Self::ClampedMax => "the numbers want more than the highest ratio allowed",
-            Self::ClampedMin => "the numbers want less than the lowest ratio allowed",
+            Self::Slack => "measured use leaves slack above raw",
+            Self::Coverage => "the history is incomplete: slack is scaled by the share of valid frames",
+            Self::NoSlack => "measured use leaves no slack above raw",
+            Self::ClampedMax => "the computed ratio is above the policy's maximum",
+            Self::ClampedMin => "the computed ratio is below the policy's minimum",
             Self::NoBrake => {
-                "neither the kernel programs nor pressure (PSI) can be read, so nothing would brake: 1.00 at most"
+                "neither the kernel programs nor pressure (PSI) can be read, so no brake would act: at most 1.00"
             }
-            Self::Rising => "published is below the target: it rises by small steps, and under no brake",
-            Self::CpuNoIdle => "in 2 % of all 8.39 ms windows or more no CPU was idle (L1)",
+            Self::Rising => {
+                "the published ratio is below the target: it rises in small steps, and only without a brake"
+            }
+            Self::CpuNoIdle => "no CPU was idle in at least 2 % of all 8.39 ms windows (L1)",
             Self::CpuContended => {
-                "in 10 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 10 ms or more (L2); where waits \
-                 are not measured, tasks waited 25 % of the time, or nobody knows (L1, L2 from the second period on)"
+                "no CPU was idle in at least 10 % of all 8.39 ms windows, and run-queue p99 was at least 10 ms, or, if waits are \
+                 not measured, tasks waited at least 25 % of the time (L2); if neither is measured, L1, and L2 from the second \
+                 period on"
             }
             Self::CpuSaturated => {
-                "in 30 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 25 ms or more (L2, L3 from the \
-                 third period on); where waits are not measured, tasks waited 50 % of the time, or nobody knows (L1, L2, L3)"
+                "no CPU was idle in at least 30 % of all 8.39 ms windows, and run-queue p99 was at least 25 ms, or, if waits are \
+                 not measured, tasks waited at least 50 % of the time (L2, and L3 from the third period on); if neither is \
+                 measured, L1, L2 and L3 in the first, second and third period"
             }
             Self::CpuPsi => {
-                "tasks waited for a CPU 10, 25 or 50 % of the time while 85, 90 or 95 % were busy (L1, L2 or L3)"
+                "tasks waited for a CPU at least 10, 25 or 50 % of the time while at least 85, 90 or 95 % of CPUs were busy \
+                 (L1, L2, or L3 from the third period on)"
             }
-            Self::Oom => "the machine ran out of memory and a process was killed (L3)",
-            Self::KubepodsOom => "all pods together ran out of memory and a process was killed (L3)",
-            Self::KubepodsLimit => "all pods together met their memory limit (L1)",
-            Self::MemoryPsiSome => "some tasks waited for memory 1 or 5 % of the time (L1 or L2)",
-            Self::MemoryPsiFull => "all tasks waited for memory 1 or 5 % of the time (L2 or L3)",
+            Self::Oom => "the node ran out of memory and the kernel killed a process (L3)",
+            Self::KubepodsOom => {
+                "all pods together exceeded their memory limit and the kernel killed a process (L3)"
+            }
+            Self::KubepodsLimit => "all pods together reached their memory limit (L1)",
+            Self::MemoryPsiSome => "some tasks stalled on memory at least 1 or 5 % of the time (L1 or L2)",
+            Self::MemoryPsiFull => "all tasks stalled on memory at least 1 or 5 % of the time (L2 or L3)",
             Self::DirectReclaim => {
-                "tasks had to free memory of the machine themselves: at all, for 100 ms or for 1 s of a period (L1, L2 or L3)"
+                "tasks spent time in global direct reclaim: any, at least 100 ms or at least 1 s of a period (L1, L2 or L3)"
             }
-            Self::Refaults => "50 or 200 MB of pages a second came back that had been reclaimed (L1 or L2)",
-            Self::SwapOut => "10 or 100 MB a second were swapped out (L1 or L2)",
+            Self::Refaults => "at least 50 or 200 MB/s of reclaimed pages were read back (L1 or L2)",
+            Self::SwapOut => "at least 10 or 100 MB/s were swapped out (L1 or L2)",
             Self::MemoryAvailable => {
                 "less than 5, 3 or 1 % of raw is available above the kubelet's hard eviction threshold (L1, L2 or L3)"
             }
-            Self::MemoryPressure => "the kubelet says that the node is short of memory (L3)",
-            Self::BrakeResumed => "a brake of before the agent was started again",
+            Self::MemoryPressure => "the Node's condition MemoryPressure is true (L3)",
+            Self::BrakeResumed => "a brake from before the agent's restart is still active",
         }
     }
 
-    /// What it is a reason of.
+    /// Stage that the reason explains.
     pub const fn stage(self) -> Stage {
         match self {
             Self::NoDirective
@@ -258,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_lead_back_and_stages_come_in_order() {
+    fn codes_are_unique_and_stages_in_order() {
         for reason in Reason::ALL {
             assert_eq!(Reason::from_code(reason.code()), Some(reason));
         }

@@ -1,97 +1,97 @@
-//! Finds contradictions between an agent's reports and its kubelet, or its earlier reports; they put a node in
-//! quarantine. Time is an argument. See docs/capacity.md#quarantine.
+//! [`ReportCheck`] finds contradictions between an agent's reports and its kubelet, or its earlier reports; they put
+//! a node in quarantine. Time is an argument. See docs/capacity.md#quarantine.
 //!
-//! An agent that is wrong, or lies, must not have its node amplified. A correct agent must not be punished for news
-//! that has not reached it yet: a contradiction of capacity or memory pressure counts when all of its reports have it
-//! for a minute, and ends with the first report that agrees. Use is compared over two frames and two minutes.
+//! A faulty or malicious agent must not get its node amplified. A correct agent must not be penalized for changes
+//! that have not reached it yet: a contradiction of capacity or memory pressure counts when all its reports of one
+//! minute have it, and ends with the first report that agrees. Use is compared over two frames and two minutes.
 
 use std::{collections::VecDeque, time::Duration};
 
 use super::{AgentMode, Brake, NodeHint, ResourceHint, capacity_tolerance::differs};
 use crate::resource::{PerResource, Resource};
 
-/// For how long reports must contradict what the Node says before that counts: an agent is told of it within a second and
-/// reports every 15.
+/// Time for which all reports must contradict the Node before that counts: an agent learns of a change within a
+/// second and reports every 15 s.
 const LASTS: Duration = Duration::from_secs(60);
-/// How long a node whose boot id went back is not believed.
+/// Time for which a node is in quarantine after its boot ID went back.
 const BOOT_PENALTY: Duration = Duration::from_secs(600);
-/// Boot ids that are remembered.
+/// Most boot IDs that are remembered.
 const MOST_BOOTS: usize = 8;
-/// Use that is below this part of the kubelet's figure, in ppm, contradicts it. Of memory the kubelet counts all active
-/// page cache as used, the agent half of it.
+/// Use below this part of the kubelet's value, in ppm, contradicts it. For memory, a kubelet counts all active page
+/// cache as used, an agent half of it.
 const LEAST_USE_PPM: PerResource<u64> = PerResource {
     cpu: 700_000,
     memory: 350_000,
 };
-/// Where the kubelet says that less is used than this part of capacity, in percent, the two are not compared.
+/// Use is compared only if the kubelet reports at least this part of capacity, in percent.
 const COMPARED_FROM: u64 = 10;
-/// Use is compared over two frames and this: an agent's figure is the mean of its last whole frame.
+/// Use is compared over two frames plus this time: an agent's value is the mean of its last complete frame.
 const USE_SLACK: Duration = Duration::from_secs(120);
-/// The least number of figures that a comparison is made of, and of figures that agree before it ends.
+/// Least number of pairs in a comparison, and of consecutive agreeing pairs that end a contradiction.
 const LEAST_FIGURES: usize = 3;
-/// Figures that are older than this, and none came since, are nobody's.
+/// Pairs are dropped if no new one arrives for this time.
 const USE_FORGOTTEN: Duration = Duration::from_secs(300);
 
-/// What a report contradicts.
+/// Contradiction between a report and other facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Contradiction {
-    /// The machine that it speaks of is not the one that the kubelet speaks of.
+    /// Its capacity differs from the kubelet's.
     Capacity,
     /// It does not brake memory although the Node's condition `MemoryPressure` is true.
     MemoryPressure,
-    /// It says that less is used than its kubelet says.
+    /// It reports far less use than its kubelet.
     Use,
-    /// It is of a boot that had ended when earlier reports came.
+    /// Its boot ID is that of a boot that had ended when earlier reports arrived.
     EarlierBoot,
 }
 
-/// What the Node object says of the machine, in milli-cores and bytes.
+/// Machine in the Node object, in milli-cores and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ByKubelet {
-    /// `status.capacity`.
+    /// Value of `status.capacity`; `None` if unreadable.
     pub capacity: PerResource<Option<u64>>,
-    /// Raw allocatable.
+    /// Raw allocatable; `None` if unknown.
     pub raw: PerResource<Option<u64>>,
-    /// True while the condition `MemoryPressure` is.
+    /// True while the condition `MemoryPressure` is true.
     pub has_memory_pressure: bool,
 }
 
-/// The findings on one agent's reports so far. `now` is monotonic time.
+/// Findings on the reports of one agent. `now` is monotonic time.
 #[derive(Debug, Default)]
 pub struct ReportCheck {
-    /// The latest last. A boot id that comes again after another one is one that had ended.
+    /// Newest last. A boot ID that returns after another one belongs to a boot that had ended.
     boots: VecDeque<String>,
     went_back: Option<Duration>,
-    /// Since when each report has had it.
-    capacity: Since,
-    pressure: Since,
-    figures: Figures,
-    /// The contradiction that the Node has on record, and since when.
+    /// Start of the current run of contradicting reports.
+    capacity: ContradictionSpan,
+    pressure: ContradictionSpan,
+    figures: UseComparison,
+    /// Contradiction recorded on the Node, and the time of its first observation.
     recorded: Option<(Contradiction, Duration)>,
 }
 
-/// A contradiction: since when, and when it was last looked for.
+/// Start of an uninterrupted contradiction, and time of the last check.
 #[derive(Debug, Clone, Copy, Default)]
-struct Since {
+struct ContradictionSpan {
     first: Option<Duration>,
     last: Duration,
 }
 
-/// Use by the agent and by its kubelet, side by side.
+/// Pairs of use values from the agent and from its kubelet.
 #[derive(Debug, Default)]
-struct Figures {
-    /// When they came, the agent's, the kubelet's; oldest first.
+struct UseComparison {
+    /// Time, agent's value and kubelet's value; oldest first.
     pairs: VecDeque<(Duration, PerResource<u64>, PerResource<u64>)>,
     is_contradicted: bool,
-    /// Figures in a row that agreed.
+    /// Number of consecutive pairs that agreed.
     agreeing: usize,
 }
 
 impl Contradiction {
-    /// All of them.
+    /// All kinds, in the order of precedence.
     pub const ALL: [Self; 4] = [Self::Capacity, Self::MemoryPressure, Self::Use, Self::EarlierBoot];
 
-    /// The word in metrics and logs.
+    /// Word in metrics and logs, such as `memory-pressure`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Capacity => "capacity",
@@ -101,13 +101,15 @@ impl Contradiction {
         }
     }
 
-    /// What it is, for people: the end of a sentence about a node.
+    /// Short description for users: the end of a sentence about a node.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Capacity => "its agent goes on speaking of another machine than its kubelet",
-            Self::MemoryPressure => "its agent finds memory to spare, its kubelet is short of it",
-            Self::Use => "its agent says that far less is used than its kubelet says",
-            Self::EarlierBoot => "its agent reported from a boot that had ended",
+            Self::Capacity => "its agent keeps reporting another capacity than its kubelet",
+            Self::MemoryPressure => {
+                "its agent does not brake memory although its kubelet reports MemoryPressure"
+            }
+            Self::Use => "its agent reports far less use than its kubelet",
+            Self::EarlierBoot => "its agent sent a report from a boot that had ended",
         }
     }
 }
@@ -125,7 +127,7 @@ impl ReportCheck {
                 self.boots.pop_front();
             }
         }
-        // An agent that is blind claims nothing.
+        // A blind agent makes no claims.
         let claims = hint.sight != AgentMode::Blind;
         let is_braked = hint.resources.memory.brake == Brake::Stop;
         self.capacity
@@ -134,33 +136,34 @@ impl ReportCheck {
             .update(claims && kubelet.has_memory_pressure && !is_braked, now);
     }
 
-    /// Compares the use that the kubelet reports, in milli-cores and bytes, with a fresh report.
+    /// Compares the use reported by the kubelet, in milli-cores and bytes, with a fresh report.
     pub fn compare(&mut self, hint: &NodeHint, used: PerResource<u64>, now: Duration) {
         if hint.sight == AgentMode::Blind {
             return;
         }
         let cpu = &hint.resources.cpu;
-        let isolated = believable_isolated(cpu);
-        // Kubelets may count as used what a hypervisor took.
+        let isolated = plausible_isolated(cpu);
+        // Kubelets may count time stolen by a hypervisor as use.
         let steal = u128::from(cpu.capacity - isolated) * u128::from(hint.steal_ppm) / 1_000_000;
         let steal = u64::try_from(steal).unwrap_or(u64::MAX);
-        let said = PerResource {
-            // Kubelets count isolated CPUs, agents do not: all of their time may be in the one figure alone.
+        let reported = PerResource {
+            // Kubelets count isolated CPUs, agents do not: up to all their time may be missing from the agent's
+            // value.
             cpu: cpu.usage.saturating_add(steal).saturating_add(isolated),
             memory: hint.resources.memory.usage,
         };
         let capacity = hint.resources.map(|_, part| part.capacity);
         self.figures
-            .update((said, used), &capacity, hint.timing.timing().frame(), now);
+            .update((reported, used), &capacity, hint.timing.timing().frame(), now);
     }
 
-    /// Records the contradiction that the stored Node names, if any.
+    /// Records the contradiction in the stored Node's annotation, if any.
     pub fn record(&mut self, contradiction: Option<Contradiction>, now: Duration) {
         let before = self.recorded.filter(|(before, _)| Some(*before) == contradiction);
         self.recorded = before.or_else(|| Some((contradiction?, now)));
     }
 
-    /// The contradiction in its reports, if any: the node is in quarantine then.
+    /// Current contradiction in the agent's reports, if any: it puts the node in quarantine.
     pub fn verdict(&self, now: Duration) -> Option<Contradiction> {
         let went_back = self
             .went_back
@@ -178,8 +181,8 @@ impl ReportCheck {
 }
 
 impl ReportCheck {
-    /// True if a recorded contradiction still counts although these reports do not show it, as after a restart of the replica.
-    /// It counts until a report refutes it, and for ten minutes at most.
+    /// Returns true if a recorded contradiction still counts although these reports do not show it, for example after
+    /// a restart of the replica. It counts until a report refutes it, for at most ten minutes.
     pub fn upholds(&self, contradiction: Contradiction, now: Duration) -> bool {
         let recorded = self.recorded.filter(|(recorded, _)| *recorded == contradiction);
         let since = recorded.map_or(now, |(_, since)| since);
@@ -194,7 +197,7 @@ impl ReportCheck {
     }
 }
 
-impl Since {
+impl ContradictionSpan {
     fn update(&mut self, is_there: bool, now: Duration) {
         self.last = now;
         self.first = is_there.then(|| self.first.unwrap_or(now));
@@ -206,30 +209,30 @@ impl Since {
     }
 }
 
-impl Figures {
+impl UseComparison {
     fn update(
         &mut self,
-        (said, used): (PerResource<u64>, PerResource<u64>),
+        (reported, used): (PerResource<u64>, PerResource<u64>),
         capacity: &PerResource<u64>,
         frame: Duration,
         now: Duration,
     ) {
-        let is_below = |resource: Resource, said: u64, used: u64| {
+        let is_below = |resource: Resource, reported: u64, used: u64| {
             let counts =
                 u128::from(used) * 100 >= u128::from(*capacity.get(resource)) * u128::from(COMPARED_FROM);
             let least = u128::from(used) * u128::from(*LEAST_USE_PPM.get(resource));
-            counts && u128::from(said) * 1_000_000 < least
+            counts && u128::from(reported) * 1_000_000 < least
         };
         if self.is_old(now) {
             *self = Self::default();
         }
         let agrees = Resource::ALL
             .into_iter()
-            .all(|resource| !is_below(resource, *said.get(resource), *used.get(resource)));
+            .all(|resource| !is_below(resource, *reported.get(resource), *used.get(resource)));
         self.agreeing = if agrees { self.agreeing + 1 } else { 0 };
         let span = frame * 2 + USE_SLACK;
-        self.pairs.push_back((now, said, used));
-        // The oldest that is kept is of before the span: all of it is covered.
+        self.pairs.push_back((now, reported, used));
+        // The oldest pair is from before the span, so that the span is covered completely.
         while self
             .pairs
             .get(1)
@@ -241,12 +244,17 @@ impl Figures {
             .pairs
             .front()
             .is_some_and(|(at, _, _)| now.saturating_sub(*at) >= span);
-        // Whatever the load did meanwhile, an honest mean is not below the least of it.
+        // However the load changed, a correct mean is not below the minimum of the kubelet's values.
         let is_contradicted = |resource: Resource| {
-            let said = self.pairs.iter().map(|(_, said, _)| *said.get(resource)).max();
+            let reported = self
+                .pairs
+                .iter()
+                .map(|(_, reported, _)| *reported.get(resource))
+                .max();
             let used = self.pairs.iter().map(|(_, _, used)| *used.get(resource)).min();
-            said.zip(used)
-                .is_some_and(|(said, used)| is_below(resource, said, used))
+            reported
+                .zip(used)
+                .is_some_and(|(reported, used)| is_below(resource, reported, used))
         };
         if covers && self.pairs.len() >= LEAST_FIGURES && Resource::ALL.into_iter().any(is_contradicted) {
             self.is_contradicted = true;
@@ -266,9 +274,9 @@ impl Figures {
     }
 }
 
-/// What isolated CPUs may add to the kubelet's figure, in milli-cores. Agents leave at least one CPU that is not isolated: a
-/// report of as many as there are explains nothing.
-const fn believable_isolated(cpu: &ResourceHint) -> u64 {
+/// Milli-cores that isolated CPUs may add to the kubelet's value. Agents leave at least one CPU that is not isolated,
+/// so a report in which all are isolated does not count.
+const fn plausible_isolated(cpu: &ResourceHint) -> u64 {
     if cpu.isolated < cpu.capacity {
         cpu.isolated
     } else {
@@ -276,8 +284,9 @@ const fn believable_isolated(cpu: &ResourceHint) -> u64 {
     }
 }
 
-/// True if the report's machine is not the one of the Node: other CPUs, more memory than its capacity, or less than what
-/// its kubelet hands out. Less than its capacity can be huge pages, which agents leave out; 0 is nothing said.
+/// Returns true if the report is from another machine than the Node: other CPUs, more memory than its capacity, or
+/// less than its raw allocatable. Memory below capacity can be huge pages, which agents exclude. 0 counts as not
+/// reported.
 fn is_of_another_machine(hint: &NodeHint, kubelet: &ByKubelet) -> bool {
     let PerResource { cpu, memory } = hint.resources.map(|_, part| part.capacity);
     let has_other_cpus = kubelet

@@ -1,10 +1,10 @@
-//! Table of each node's newest hint and hint annotation; picks the hint in force. Time is an argument.
+//! [`Table`]: newest hint and hint annotation of each node; selects the hint in force. Time is an argument.
 //!
-//! Replicas must give the same answer for a node, whether its agent reports to them or not. So each applied ratio goes
-//! into the annotation, and every replica takes it from there: a replica without the agent holds it, and no more than is
-//! stored where raw grows; a replica with the agent moves it, and up only when it has been the same for a frame. Of two
-//! reports the later one counts, whether it came by stream or by annotation. Where the layout of the annotation is
-//! unknown, the marker stands in for it and ages as it would.
+//! All replicas must give the same answer for a node, whether its agent reports to them or not. So each applied ratio
+//! is written to the annotation, and every replica reads it from there. A replica without the agent's stream holds
+//! the ratio, and at most the stored value if raw grows. A replica with the stream changes it, and raises it only
+//! after it has been constant for a frame. Of two reports the later one counts, whether it arrived by stream or by
+//! annotation. If the layout of the annotation is unknown, the marker replaces it and ages like it.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
@@ -17,18 +17,18 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The annotation is renewed when it has been the same for so long although its agent goes on reporting: 150 s before the first
-/// replica without the agent would cease to hold it.
+/// Age at which an unchanged annotation is renewed while its agent keeps reporting: 150 s before the first replica
+/// without the stream would stop holding it.
 const RENEW: Duration = Duration::from_secs(450);
 
-/// The table's answer to a hint that was offered to it.
+/// Answer of the table to an offered hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportVerdict {
-    /// It is the newest of its node.
+    /// The hint is the newest of its node.
     Accepted,
-    /// The table holds one of the same boot with this or a higher sequence number.
+    /// The table has a hint of the same boot with this or a higher sequence number.
     Stale {
-        /// The sequence number that the table holds.
+        /// Sequence number of the stored hint.
         held: u64,
     },
 }
@@ -37,31 +37,32 @@ pub enum ReportVerdict {
 struct Entry {
     hint: Arc<NodeHint>,
     received: Duration,
-    /// True while the stream that it came over is open.
+    /// True while the hint's stream is open.
     is_live: bool,
 }
 
-/// What a Node's annotation said when it was last seen, and since when.
+/// Last observed annotation of a Node, and the times of its changes.
 #[derive(Debug, Clone)]
 struct LastSeen {
     uid: String,
     version: u64,
     boot: String,
     seq: u64,
-    /// First seen with this boot id and sequence number.
+    /// First observation of this boot ID and sequence number.
     since: Duration,
-    /// The ratios applied, and when they were first seen: a ratio rises only when it has stood still for a frame.
+    /// Applied ratios and the times of their first observation: a ratio rises only after it has been constant for a
+    /// frame.
     applied: PerResource<(u32, Duration)>,
 }
 
-/// A Node without a hint that can be read, and since when.
+/// A Node without a readable hint, and the time of the first such observation.
 #[derive(Debug)]
 struct Unread {
     uid: String,
     since: Duration,
 }
 
-/// The newest hint of each node. `now` is monotonic time since any fixed origin.
+/// Newest hint of each node. `now` is monotonic time since any fixed origin.
 #[derive(Debug, Default)]
 pub struct Table {
     entries: HashMap<String, Entry>,
@@ -70,10 +71,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// Stores a hint of a stream if it is newer than the stored one.
+    /// Stores a hint from a stream if it is newer than the stored one.
     ///
-    /// A hint of another boot or for another Node object replaces whatever is held; the stream it came over was
-    /// authenticated for that node.
+    /// A hint of another boot or for another Node object always replaces the stored one; its stream was authenticated
+    /// for that node.
     pub fn insert(&mut self, hint: NodeHint, now: Duration) -> ReportVerdict {
         if let Some(Entry { hint: held, .. }) = self.entries.get(&hint.node)
             && (&held.boot_id, &held.node_uid) == (&hint.boot_id, &hint.node_uid)
@@ -93,15 +94,15 @@ impl Table {
         ReportVerdict::Accepted
     }
 
-    /// Notes that a node's stream has ended: its last report counts on, as an annotation does.
+    /// Records that a node's stream has ended: its last report then ages like an annotation.
     pub fn leave(&mut self, node: &str) {
         if let Some(entry) = self.entries.get_mut(node) {
             entry.is_live = false;
         }
     }
 
-    /// Records the annotation of a stored Node, for its age. Call it only for what the watch brings: a write under review may be
-    /// refused, or may be a dry run.
+    /// Records the annotation of a stored Node to measure its age. Call it only for watch events: a write under
+    /// review may be rejected, or may be a dry run.
     pub fn observe_node(&mut self, asked: &HintQuery<'_>, now: Duration) {
         let before = self.last_seen.get(asked.node);
         if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
@@ -116,13 +117,13 @@ impl Table {
         }
     }
 
-    /// The newest hint of a node with its age.
+    /// Newest hint of a node, and its age.
     pub fn get(&self, node: &str, now: Duration) -> Option<(Arc<NodeHint>, Duration)> {
         let Entry { hint, received, .. } = self.entries.get(node)?;
         Some((Arc::clone(hint), now.saturating_sub(*received)))
     }
 
-    /// All hints with their ages, by node name.
+    /// All hints with their ages, in order of the node names.
     pub fn all(&self, now: Duration) -> Vec<(Arc<NodeHint>, Duration)> {
         let mut all: Vec<_> = self
             .entries
@@ -133,12 +134,12 @@ impl Table {
         all
     }
 
-    /// The hint in force for a node: the later one of the held report and the Node's annotation. In another replica's nudge it
-    /// is the nudge's, unless a later report came.
+    /// Hint in force for a node: the later of the stored report and the Node's annotation. In a nudge of another
+    /// replica it is the nudge's hint, unless a later report has arrived.
     ///
-    /// An annotation's age is the time since this table first met its boot id and sequence number. So a clock that jumps, or a
-    /// replica that restarts, may keep the last ratio for longer and never raises it. A state of the Node that the watch has
-    /// not brought yet counts as seen now, for this answer only.
+    /// The age of an annotation is the time since this table first observed its boot ID and sequence number. So a
+    /// clock jump or a restart of the replica may keep the last ratio for longer, but never raises it. A state of the
+    /// Node that the watch has not delivered yet counts as observed now, for this answer only.
     pub fn lookup(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         let stored = asked.note();
         let found = self.own(asked, stored, self.seen_by(asked, now).as_deref(), now);
@@ -158,7 +159,7 @@ impl Table {
         }
     }
 
-    /// Forgets a node that is gone.
+    /// Removes all entries of a deleted node.
     pub fn remove(&mut self, node: &str) {
         self.entries.remove(node);
         self.last_seen.remove(node);
@@ -170,12 +171,12 @@ impl Table {
         self.entries.len()
     }
 
-    /// True if no node has a hint.
+    /// Returns true if no node has a hint.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What is seen of the Node in the state that is asked about. What is known of a state counts where that is as new.
+    /// Observation of the Node in the queried state. A recorded observation counts if it is at least as new.
     fn seen_by(&self, asked: &HintQuery<'_>, now: Duration) -> Option<Cow<'_, LastSeen>> {
         let before = self
             .last_seen
@@ -187,7 +188,7 @@ impl Table {
         }
     }
 
-    /// Notes since when a Node has had a marker and no hint that can be read.
+    /// Records the time since which a Node has a marker and no readable hint.
     fn observe_unread(&mut self, asked: &HintQuery<'_>, now: Duration) {
         let before = self.unread.get(asked.node);
         if before.is_none_or(|before| before.uid != asked.uid) {
@@ -199,8 +200,7 @@ impl Table {
         }
     }
 
-    /// What counts where there is neither report nor annotation: the ratios that the marker tells, for as long as an
-    /// annotation would hold.
+    /// Hint without a report and an annotation: the ratios in the marker, for as long as an annotation would hold.
     fn written(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         let note = Note::of_written(asked.uid, asked.written?);
         let unread = self.unread.get(asked.node);
@@ -214,7 +214,7 @@ impl Table {
         ))
     }
 
-    /// What counts by what this table holds and the Node says.
+    /// Hint in force by this table and the Node, before nudges.
     fn own(
         &self,
         asked: &HintQuery<'_>,
@@ -262,7 +262,7 @@ impl Table {
 }
 
 impl EffectiveHint {
-    /// The same, and as high as a nudge of another replica says: whether a step is due was for that one to tell.
+    /// Raises the limits to the ratios of another replica's nudge: that replica decided that a step is due.
     fn raised_by(mut self, nudged: &Note, stored: Option<&Note>) -> Self {
         for resource in Resource::ALL {
             let before = freshness::applied(stored, resource);
@@ -274,7 +274,7 @@ impl EffectiveHint {
     }
 }
 
-/// What is seen of a Node that says this now, after what was seen before; `None` where it has no annotation.
+/// Observation of a Node in this state, given the earlier one; `None` without an annotation.
 fn observation(before: Option<&LastSeen>, asked: &HintQuery<'_>, now: Duration) -> Option<LastSeen> {
     let note = asked.note()?;
     let before = before.filter(|before| before.uid == note.uid);
@@ -297,7 +297,7 @@ fn observation(before: Option<&LastSeen>, asked: &HintQuery<'_>, now: Duration) 
     })
 }
 
-/// What counts where there is nothing but the annotation: it holds what was applied.
+/// Hint from the annotation alone: it holds the applied ratios.
 fn noted(node: &str, note: &Note, seen: Option<&LastSeen>, now: Duration) -> EffectiveHint {
     let age = seen
         .map(|seen| now.saturating_sub(seen.since))
@@ -305,7 +305,7 @@ fn noted(node: &str, note: &Note, seen: Option<&LastSeen>, now: Duration) -> Eff
     held_hint(node, note, Origin::Annotation, age)
 }
 
-/// What only the Node says, at that age.
+/// Hint from the Node alone, at that age.
 fn held_hint(node: &str, note: &Note, origin: Origin, age: Duration) -> EffectiveHint {
     let (freshness, left) = freshness::noted(node, age);
     EffectiveHint {
@@ -315,8 +315,8 @@ fn held_hint(node: &str, note: &Note, origin: Origin, age: Duration) -> Effectiv
     }
 }
 
-/// True if the annotation comes from a later report than the one held. It is not believed for ever: where reports come
-/// in all the same, whatever has been in the annotation for as long as a report is fresh was not made of a later one.
+/// Returns true if the annotation comes from a later report than the stored one. That counts for a limited time:
+/// while reports keep arriving, an annotation older than a fresh report does not come from a later one.
 fn is_later(stored: &Note, seen: Option<&LastSeen>, note: &Note, entry: &Entry, now: Duration) -> bool {
     let Some(seen) = seen else { return false };
     let is_after = stored.is_after(note).unwrap_or(seen.since > entry.received);

@@ -1,28 +1,29 @@
-//! [`ConfigMapName`]: the name of a ConfigMap, such as Koordinator's, which steers all nodes of a cluster.
+//! [`ConfigMapName`]: namespace and name of a ConfigMap, such as Koordinator's `slo-controller-config`.
 
 use std::{fmt, str::FromStr};
 
 use super::{NameError, Namespace, is_label};
 use crate::names;
 
-/// The longest name of an object, in bytes: a DNS subdomain.
+/// Longest name of an object in bytes, that of a DNS subdomain.
 const LONGEST_NAME: usize = 253;
 
-/// Where a ConfigMap is. The default is the one that steers nodes, by its own name.
+/// Namespace and name of a ConfigMap. The default is `koordinator-system/slo-controller-config`, which configures all
+/// nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigMapName {
-    /// Its namespace.
+    /// Namespace of the ConfigMap; default `koordinator-system`.
     pub namespace: Namespace,
-    /// Its name there.
+    /// Name of the ConfigMap in its namespace; default `slo-controller-config`.
     pub name: ObjectName,
 }
 
-/// Name of an object; a DNS subdomain.
+/// Name of an object; a DNS subdomain of at most 253 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectName(String);
 
 impl ConfigMapName {
-    /// The ConfigMap with the labels that pods must have, by Koordinator's own name.
+    /// Koordinator's ConfigMap with the labels that pods must have, `pod-enhanced-validator-config`.
     pub fn label_rules() -> Self {
         Self {
             name: ObjectName(names::LABEL_RULES.to_owned()),
@@ -30,14 +31,14 @@ impl ConfigMapName {
         }
     }
 
-    /// True for the ConfigMap of that namespace and name.
+    /// Returns true if namespace and name are those of this ConfigMap.
     pub fn is(&self, namespace: &str, name: &str) -> bool {
         (self.namespace.as_str(), self.name.as_str()) == (namespace, name)
     }
 }
 
 impl ObjectName {
-    /// The name.
+    /// Name of the object as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,7 +66,7 @@ impl FromStr for ObjectName {
 }
 
 impl fmt::Display for ConfigMapName {
-    /// As in `NAMESPACE/NAME`.
+    /// Prints namespace and name as `NAMESPACE/NAME`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { namespace, name } = self;
         write!(f, "{namespace}/{name}")
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_is_koordinators_own() {
+    fn the_default_config_map_is_koordinators() {
         let koordinators = ConfigMapName::default();
         assert_eq!(
             koordinators.to_string(),

@@ -1,4 +1,4 @@
-//! Names on Pods and on what decides about Pods: Koordinator's labels, annotations, classes and resources.
+//! Names on Pods and on the objects that configure them: Koordinator's labels, annotations, classes and resources.
 
 /// Label on a Pod: its Koordinator QoS class, as in [`crate::qos::Class`].
 pub const QOS_CLASS: &str = "koordinator.sh/qosClass";
@@ -6,34 +6,34 @@ pub const QOS_CLASS: &str = "koordinator.sh/qosClass";
 /// Label on a Pod: its priority among pods of one band, a decimal number.
 pub const SUB_PRIORITY: &str = "koordinator.sh/priority";
 
-/// Label on a Pod: its band, which beats the one of `spec.priority`.
+/// Label on a Pod: its priority band; it takes precedence over `spec.priority`.
 pub const PRIORITY_CLASS: &str = "koordinator.sh/priority-class";
 
-/// Annotation on a ClusterColocationProfile: cpu and memory of pods that it matches stay as they are.
+/// Annotation on a ClusterColocationProfile: CPU and memory requests of matching pods are not converted.
 pub const SKIP_UPDATE_RESOURCES: &str = "config.koordinator.sh/skip-update-resources";
 
-/// Label on a ClusterColocationProfile: `true` if Koordinator's controller applies it to pending pods too.
+/// Label on a ClusterColocationProfile: `true` if Koordinator's controller also applies it to pending pods.
 pub const CONTROLLER_MANAGED: &str = "config.koordinator.sh/controller-managed";
 
-/// Annotation on a Pod: what its containers ask for of batch resources, as JSON for the agent on the node.
+/// Annotation on a Pod: batch resources requested by its containers, as JSON for Koordinator's agent on the node.
 pub const EXTENDED_RESOURCE_SPEC: &str = "node.koordinator.sh/extended-resource-spec";
 
-/// Annotation on a Pod: resources that count under another name, as in `from:to,from:to`.
+/// Annotation on a Pod: resources to rename, as `from:to,from:to`.
 pub const REPLACE_RESOURCES: &str = "pod.koordinator.sh/replace-resources";
 
-/// Label on a Pod: `true` sends its updates to the mutating endpoint as well.
+/// Label on a Pod: `true` sends its updates to the mutating endpoint too.
 pub const MUTATING_UPDATE: &str = "pod.koordinator.sh/mutating-update";
 
-/// Label on a Pod: `true` exempts it from the rules of the ConfigMap for pods.
+/// Label on a Pod: `true` exempts it from the label rules in [`LABEL_RULES`].
 pub const SKIP_ENHANCED_VALIDATION: &str = "pod.koordinator.sh/skip-enhanced-validation";
 
-/// ConfigMap with the labels that pods must have, in Koordinator's namespace.
+/// ConfigMap in Koordinator's namespace with the labels that pods must have.
 pub const LABEL_RULES: &str = "pod-enhanced-validator-config";
 
-/// Label on a Pod: anybody may bind it; the default of the flag that lists such labels.
+/// Label on a Pod: any user may bind it. Default of the flag that lists such labels.
 pub const BINDING_ADMISSION_BYPASS: &str = "koordinator.sh/binding-admission-bypass";
 
-/// Label on a Namespace that Koordinator's webhook leaves alone.
+/// Label on a Namespace that Koordinator's webhook ignores.
 pub const CONTROL_PLANE: &str = "control-plane";
 
 /// Namespace of the cluster's own components.
@@ -48,13 +48,13 @@ pub const KOORD_MID: &str = "koord-mid";
 /// PriorityClass and band of batch work.
 pub const KOORD_BATCH: &str = "koord-batch";
 
-/// PriorityClass and band of what runs on leftovers.
+/// PriorityClass and band of pods on leftover capacity.
 pub const KOORD_FREE: &str = "koord-free";
 
-/// Resource: CPU, in cores.
+/// Resource: CPU of a container or node, in cores.
 pub const CPU: &str = "cpu";
 
-/// Resource: memory, in bytes.
+/// Resource: memory of a container or node, in bytes.
 pub const MEMORY: &str = "memory";
 
 /// Resource: reclaimed CPU for batch work, in milli-cores.
@@ -72,7 +72,7 @@ pub const MID_MEMORY: &str = "kubernetes.io/mid-memory";
 /// Resource: GPUs in percent of a card, 100 for a whole one.
 pub const GPU: &str = "koordinator.sh/gpu";
 
-/// Resource: the number of cards that a share of GPUs is spread over.
+/// Resource: number of cards that a GPU share is spread over.
 pub const GPU_SHARED: &str = "koordinator.sh/gpu.shared";
 
 /// Resource: computing power of GPUs, in percent of a card.

@@ -1,4 +1,4 @@
-//! Names on Reservations, and on the pods that stand for one inside the scheduler.
+//! Names on Reservations and on the pods that represent them in the scheduler.
 
-/// Annotation of the pod that stands for a Reservation inside the scheduler; no pod of a user may carry it.
+/// Annotation of the pod that represents a Reservation in the scheduler; no user's pod may have it.
 pub const RESERVE_POD: &str = "scheduling.koordinator.sh/reserve-pod";

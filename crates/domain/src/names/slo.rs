@@ -1,34 +1,34 @@
 //! Names of Koordinator's ConfigMap for nodes: `slo-controller-config` and its keys.
 
-/// Namespace of Koordinator's configuration.
+/// Default namespace of Koordinator's configuration.
 pub const SLO_CONFIG_NAMESPACE: &str = "koordinator-system";
 
 /// ConfigMap with Koordinator's configuration, in [`SLO_CONFIG_NAMESPACE`].
 pub const SLO_CONFIG: &str = "slo-controller-config";
 
-/// Key in [`SLO_CONFIG`] with what is to be amplified how. Koordinator's key; its JSON has members of ours.
+/// Key in [`SLO_CONFIG`]: amplification of nodes. Koordinator's key; its JSON has additional members of Headroom.
 pub const AMPLIFICATION_CONFIG: &str = "resource-amplification-config";
 
-/// Key in [`SLO_CONFIG`] with gates and switches that are changed while the webhook serves. Ours.
+/// Key in [`SLO_CONFIG`]: Headroom's gates and switches that can change while the webhook runs.
 pub const FEATURE_GATES: &str = "feature-gates";
 
-/// Key in [`SLO_CONFIG`]: how nodes are shared with batch workloads. Koordinator's key.
+/// Key in [`SLO_CONFIG`]: sharing of nodes with batch workloads. Koordinator's key.
 pub const COLOCATION_CONFIG: &str = "colocation-config";
 
-/// Key in [`SLO_CONFIG`]: when batch workloads are held back. Koordinator's key.
+/// Key in [`SLO_CONFIG`]: thresholds above which batch workloads are throttled. Koordinator's key.
 pub const RESOURCE_THRESHOLD_CONFIG: &str = "resource-threshold-config";
 
-/// Key in [`SLO_CONFIG`]: what each class of service gets. Koordinator's key.
+/// Key in [`SLO_CONFIG`]: resource settings of each QoS class. Koordinator's key.
 pub const RESOURCE_QOS_CONFIG: &str = "resource-qos-config";
 
-/// Key in [`SLO_CONFIG`]: settings of the kernel. Koordinator's key.
+/// Key in [`SLO_CONFIG`]: kernel settings. Koordinator's key.
 pub const SYSTEM_CONFIG: &str = "system-config";
 
-/// Key in [`SLO_CONFIG`]: how far containers may exceed their CPU limits for a moment. Koordinator's key.
+/// Key in [`SLO_CONFIG`]: bursts of containers above their CPU limits. Koordinator's key.
 pub const CPU_BURST_CONFIG: &str = "cpu-burst-config";
 
-/// Key in [`SLO_CONFIG`]: applications of nodes that are no pods. Koordinator's key.
+/// Key in [`SLO_CONFIG`]: applications that run on nodes outside pods. Koordinator's key.
 pub const HOST_APPLICATION_CONFIG: &str = "host-application-config";
 
-/// Key in [`SLO_CONFIG`]: how fast the CPUs of a model are. Koordinator's key.
+/// Key in [`SLO_CONFIG`]: relative speeds of CPU models. Koordinator's key.
 pub const CPU_NORMALIZATION_CONFIG: &str = "cpu-normalization-config";

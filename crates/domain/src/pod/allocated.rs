@@ -1,5 +1,5 @@
-//! Computes the amounts that a kubelet has set aside for a pod. The kubelet counts these when it restarts, not the
-//! spec, which any user with the right to resize the pod can write.
+//! Computes the amounts that a kubelet has allocated for a pod. A kubelet counts these when it restarts. It does not
+//! count the spec, which any user with the right to resize the pod can write.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use super::{
     containers::{Statuses, total},
 };
 
-/// What stands in for a container of which the kubelet reports nothing.
+/// Substitute for a container whose amounts the kubelet does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpecSource {
-    /// What its spec asks for, unless the kubelet puts a resize off.
+    /// Requests in the spec, unless the kubelet has deferred a resize.
     Counts,
-    /// Nothing.
+    /// Zero for every resource of the container.
     Ignored,
 }
 
-/// The amounts set aside for a pod, overhead included: those of the pod as a whole where the kubelet reports them, else
-/// those of its parts. A list that names CPU or memory is complete: what it lacks is nothing.
+/// Allocated amounts of a pod including overhead: the pod-level amounts if the kubelet reports them, otherwise the
+/// sum of its parts. A list that names CPU or memory is complete: other resources are zero.
 ///
-/// Time is bounded by the size of the pod.
+/// Time is linear in the size of the pod.
 pub fn allocated<R: ResourceList, L>(spec: &PodSpec<R, L>, status: &PodStatus<R>, source: SpecSource) -> R {
     let whole = &status.allocated_resources;
     let mut allocated = if whole.has_cpu_or_memory() {
@@ -34,7 +34,7 @@ pub fn allocated<R: ResourceList, L>(spec: &PodSpec<R, L>, status: &PodStatus<R>
     allocated
 }
 
-/// As the spec is made up, where the kubelet reports no amounts of the whole.
+/// Sum over the parts of the spec, for kubelets that report no pod-level amounts.
 fn of_parts<R: ResourceList, L>(spec: &PodSpec<R, L>, status: &PodStatus<R>, source: SpecSource) -> R {
     let source = if is_resize_pending(status) {
         SpecSource::Ignored
@@ -63,7 +63,7 @@ fn of_parts<R: ResourceList, L>(spec: &PodSpec<R, L>, status: &PodStatus<R>, sou
     allocated
 }
 
-/// The amounts of a container: set aside, else in force, else as `source` has it.
+/// Amounts of a container: allocated, otherwise in force, otherwise chosen by `source`.
 fn of_container<R: ResourceList, L>(
     container: &Container<R, L>,
     statuses: &Statuses<'_, R>,
@@ -89,7 +89,7 @@ fn of_container<R: ResourceList, L>(
     allocated
 }
 
-/// The amount that a list of a kubelet has of a resource; `None` if the list says nothing of it.
+/// Amount of a resource in a kubelet's list; `None` if the list does not cover it.
 fn reported<R: ResourceList>(list: &R, name: &R::Name) -> Option<R::Amount> {
     let is_complete = list.has_cpu_or_memory();
     list.get(name).or_else(|| is_complete.then_some(R::ZERO))
@@ -127,9 +127,9 @@ mod tests {
         json!({"name": name, "allocatedResources": {"cpu": cpu, "memory": "1Gi"}})
     }
 
-    /// A pod that asks for 8 CPUs; what is set aside without and with its spec.
+    /// A pod that requests 8 CPUs; allocated amounts without and with its spec.
     #[rstest]
-    #[case::nothing_is_said(json!({}), 0, 8000)]
+    #[case::no_status(json!({}), 0, 8000)]
     #[case::the_container_waits(json!({"containerStatuses": [{"name": "a"}]}), 0, 8000)]
     #[case::set_aside(json!({"containerStatuses": [has("a", "1")]}), 1000, 1000)]
     #[case::in_force_alone(json!({"containerStatuses": [{"name": "a", "resources": {"requests": {"cpu": "2"}}}]}), 2000, 2000)]
@@ -139,12 +139,12 @@ mod tests {
     #[case::memory_alone_is_set_aside(json!({"containerStatuses": [{"name": "a", "allocatedResources": {"memory": "1Gi"}}]}), 0, 0)]
     #[case::a_negative_amount_is_none(json!({"containerStatuses": [{"name": "a", "allocatedResources": {"cpu": "-4"}}]}), 0, 8000)]
     #[case::of_another_container(json!({"containerStatuses": [has("b", "1")]}), 0, 8000)]
-    #[case::deferred_and_nothing_said(json!({"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}), 0, 0)]
+    #[case::deferred_without_amounts(json!({"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}), 0, 0)]
     #[case::deferred(
         json!({"conditions": [{"type": "PodResizePending", "reason": "Deferred"}], "containerStatuses": [has("a", "1")]}),
         1000, 1000)]
     #[case::of_the_pod(json!({"allocatedResources": {"cpu": "5"}, "containerStatuses": [has("a", "1")]}), 5000, 5000)]
-    fn the_kubelets_word_goes_before_the_specs(
+    fn amounts_from_the_kubelet_override_the_spec(
         #[case] status: Value,
         #[case] ignored: u64,
         #[case] counted: u64,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn overhead_is_in_what_is_set_aside_for_the_pod_and_on_top_of_containers() {
+    fn overhead_is_included_for_pods_and_added_for_containers() {
         let spec = json!({"containers": [asks("a", "1")], "overhead": {"cpu": "250m"}});
         let of_pod = pod(&spec, &json!({"allocatedResources": {"cpu": "1250m"}}));
         let of_containers = pod(&spec, &json!({"containerStatuses": [has("a", "1")]}));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_the_pod_counts_while_the_kubelet_says_nothing() {
+    fn the_pod_level_request_counts_while_the_kubelet_reports_none() {
         let spec = json!({"containers": [asks("a", "1")], "resources": {"requests": {"cpu": "3"}}});
         assert_eq!(allocated(&pod(&spec, &json!({})), SpecSource::Counts).cpu, 3000);
         let in_force = json!({"resources": {"requests": {"cpu": "2"}}});
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn sidecars_add_up_and_init_containers_count_as_they_ask() {
+    fn sidecars_add_up_and_init_containers_count_their_spec() {
         let mut sidecar = asks("s", "1");
         sidecar["restartPolicy"] = "Always".into();
         let spec = json!({"containers": [asks("a", "1")], "initContainers": [sidecar, asks("i", "4")]});

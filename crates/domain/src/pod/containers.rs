@@ -1,13 +1,13 @@
-//! The sum over the containers of a pod, and the states of its containers by name.
+//! Sums over the containers of a pod, and looks up container statuses by name.
 
 use std::borrow::Cow;
 
 use super::{Container, ContainerStatus, PodSpec, PodStatus, ResourceList};
 
-/// The larger of what the containers have together and what starting them needs, by resource.
+/// Per resource, the larger of the sum of all app containers and sidecars and the need of the init phase.
 ///
-/// `amounts` are those of a container that may be resized in place. A plain init container is not: it ends before the
-/// next begins, so it counts as its spec asks, beside the sidecars so far.
+/// `amounts` returns the amounts of a container that can be resized in place. A plain init container cannot: it ends
+/// before the next one starts, so its spec counts, in addition to the sidecars before it.
 pub(super) fn total<'a, R: ResourceList, L>(
     spec: &'a PodSpec<R, L>,
     amounts: impl Fn(&'a Container<R, L>) -> Cow<'a, R>,
@@ -25,7 +25,7 @@ pub(super) fn total<'a, R: ResourceList, L>(
             sidecars.add(&added);
             raise_to(&mut at_start, &sidecars, &added);
         } else {
-            // What the sidecars have of other resources counted when they were added.
+            // Other resources of the sidecars were counted when each sidecar was added.
             for (name, asked) in container.resources.requests.iter() {
                 let beside = sidecars.get(name);
                 at_start.raise(name, beside.map_or(asked, |sidecars| R::sum(asked, sidecars)));
@@ -36,7 +36,7 @@ pub(super) fn total<'a, R: ResourceList, L>(
     total
 }
 
-/// Raises the resources of `of` to the amounts of `list`.
+/// Raises the resources named in `of` to the amounts of `list`.
 fn raise_to<R: ResourceList>(raised: &mut R, list: &R, of: &R) {
     for (name, _) in of.iter() {
         if let Some(amount) = list.get(name) {
@@ -45,19 +45,19 @@ fn raise_to<R: ResourceList>(raised: &mut R, list: &R, of: &R) {
     }
 }
 
-/// So many states are searched one after the other, which is faster than sorting them first.
+/// Up to this number, statuses are searched linearly, which is faster than sorting them.
 const FEW_STATUSES: usize = 16;
 
-/// The states of a pod's containers, init containers included. Of two with one name the first counts.
+/// Statuses of a pod's containers and init containers. The first of two with one name counts.
 pub(super) enum Statuses<'a, R> {
-    /// As the status has them.
+    /// Unsorted, as in the status.
     Few(&'a PodStatus<R>),
-    /// By name.
+    /// Sorted by name, for binary search.
     Sorted(Vec<&'a ContainerStatus<R>>),
 }
 
 impl<'a, R> Statuses<'a, R> {
-    /// The states that a status has.
+    /// Collects all container statuses of a pod status.
     pub(super) fn new(status: &'a PodStatus<R>) -> Self {
         let count = status
             .container_statuses
@@ -71,7 +71,7 @@ impl<'a, R> Statuses<'a, R> {
         Self::Sorted(statuses)
     }
 
-    /// The state of a container.
+    /// Status of the container of that name.
     pub(super) fn get(&self, name: &str) -> Option<&'a ContainerStatus<R>> {
         match self {
             Self::Few(status) => all(status).find(|status| status.name == name),

@@ -1,14 +1,14 @@
-//! Kubernetes' QoS class of a pod, as its client libraries compute it from the spec.
+//! Kubernetes' QoS class of a pod, computed from the spec as in Kubernetes' client libraries.
 
 use std::fmt;
 
 use super::{PodSpec, ResourceRequirements};
 use crate::{amounts::Amounts, names, quantity::Quantity};
 
-/// Kubernetes' QoS class. It is not Koordinator's own class of the same pod, [`crate::qos::Class`].
+/// Kubernetes' QoS class. It differs from Koordinator's class of the same pod, [`crate::qos::Class`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KubernetesQos {
-    /// CPU and memory are limited everywhere, and as much is requested.
+    /// Every container limits CPU and memory and requests as much.
     Guaranteed,
     /// Some CPU or memory is requested or limited.
     Burstable,
@@ -16,7 +16,7 @@ pub enum KubernetesQos {
     BestEffort,
 }
 
-/// Sums of one resource over what is inspected.
+/// Sums of one resource over the inspected containers.
 #[derive(Default)]
 struct Sums {
     request: Option<Quantity>,
@@ -24,10 +24,10 @@ struct Sums {
 }
 
 impl KubernetesQos {
-    /// All classes.
+    /// All classes, from most to least protected.
     pub const ALL: [Self; 3] = [Self::Guaranteed, Self::Burstable, Self::BestEffort];
 
-    /// Kubernetes' name of the class.
+    /// Kubernetes' name of the class, such as `Burstable`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Guaranteed => "Guaranteed",
@@ -36,13 +36,13 @@ impl KubernetesQos {
         }
     }
 
-    /// The class of that name; case-sensitive, as in Kubernetes.
+    /// Class of that name; case-sensitive, as in Kubernetes.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// The class that a spec makes. Resources of the pod as a whole, be they empty, are inspected alone; else those of
-    /// all containers and init containers are. Amounts that are not above zero count as absent.
+    /// Computes the class from a spec. If pod-level resources are present, even if empty, only they are inspected;
+    /// otherwise all containers and init containers are. Amounts at or below zero count as absent.
     pub fn computed(spec: &PodSpec) -> Self {
         let containers = || spec.containers.iter().chain(&spec.init_containers);
         let inspected: Vec<&ResourceRequirements> = match &spec.resources {

@@ -1,4 +1,4 @@
-//! Lists of amounts by resource, and the arithmetic that sums over containers need.
+//! [`ResourceList`]: amounts by resource, and the arithmetic for sums over containers.
 
 use serde::Deserialize;
 
@@ -10,34 +10,35 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// Amounts by resource. One that is not named is not the same as zero.
+/// Amounts by resource. A resource that is not named differs from one with zero.
 pub trait ResourceList: Clone + Default {
-    /// What names a resource.
+    /// Type of a resource name.
     type Name: ?Sized + 'static;
-    /// An amount of a resource.
+    /// Type of an amount, with a total order.
     type Amount: Copy + Ord;
-    /// No amount.
+    /// The amount zero, for absent resources.
     const ZERO: Self::Amount;
 
-    /// The sum; saturates.
+    /// Sum of two amounts; saturates.
     fn sum(one: Self::Amount, other: Self::Amount) -> Self::Amount;
 
-    /// True for a resource that a pod can ask for as a whole: CPU, memory and huge pages.
+    /// Returns true for a resource that a pod can request as a whole: CPU, memory and huge pages.
     fn is_of_pods(name: &Self::Name) -> bool;
 
-    /// The amount of a resource, if it is named.
+    /// Amount of a resource; `None` if it is not named.
     fn get(&self, name: &Self::Name) -> Option<Self::Amount>;
 
-    /// Sets the amount of a resource.
+    /// Sets the amount of a resource and replaces an earlier one.
     fn set(&mut self, name: &Self::Name, amount: Self::Amount);
 
-    /// The resources that are named, with their amounts.
+    /// Iterates over the named resources and their amounts.
     fn iter(&self) -> impl Iterator<Item = (&Self::Name, Self::Amount)>;
 
-    /// True if CPU or memory is named. Where a kubelet reports such a list, what the list lacks is nothing.
+    /// Returns true if CPU or memory is named. Such a list from a kubelet is complete: a resource that it lacks is
+    /// zero.
     fn has_cpu_or_memory(&self) -> bool;
 
-    /// Adds all amounts of `other`.
+    /// Adds all amounts of `other`; sums saturate.
     fn add(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
             let sum = self.get(name).map_or(amount, |before| Self::sum(before, amount));
@@ -45,21 +46,21 @@ pub trait ResourceList: Clone + Default {
         }
     }
 
-    /// Raises a resource to an amount, unless it has as much.
+    /// Sets a resource to `amount` if its own amount is smaller or absent.
     fn raise(&mut self, name: &Self::Name, amount: Self::Amount) {
         if self.get(name).is_none_or(|before| before < amount) {
             self.set(name, amount);
         }
     }
 
-    /// Raises all resources to the amounts of `other`.
+    /// Raises every resource to its amount in `other` if that is larger.
     fn raise_all(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
             self.raise(name, amount);
         }
     }
 
-    /// Sets the resources that are not named to the amounts of `other`.
+    /// Copies the amounts of resources that only `other` names.
     fn fill(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
             if self.get(name).is_none() {
@@ -99,9 +100,9 @@ impl ResourceList for Amounts {
     }
 }
 
-/// Amounts of CPU, in milli-cores, and memory, in bytes. Other resources are not read.
+/// Amounts of CPU in milli-cores and of memory in bytes. Other resources are ignored.
 ///
-/// Fractions of a unit count as a whole one. What is negative, too large or no quantity counts as absent.
+/// Fractions of a unit are rounded up. Negative, too large and invalid quantities count as absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "WrittenAmounts")]
 pub struct CpuAndMemory(pub PerResource<Option<u64>>);
@@ -124,7 +125,7 @@ impl From<WrittenAmounts> for CpuAndMemory {
 }
 
 impl CpuAndMemory {
-    /// Combines the amounts that both name, and copies those that only `other` names.
+    /// Combines amounts named on both sides, and copies those that only `other` names.
     fn combine(&mut self, other: &Self, combine: impl Fn(u64, u64) -> u64) {
         self.0 = self.0.map(|resource, own| match (*own, *other.0.get(resource)) {
             (Some(own), Some(other)) => Some(combine(own, other)),
@@ -132,7 +133,7 @@ impl CpuAndMemory {
         });
     }
 
-    /// The amounts, 0 where one is absent.
+    /// Amounts in milli-cores and bytes, 0 if absent.
     pub fn amounts(&self) -> PerResource<u64> {
         self.0.map(|_, amount| amount.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! Computes the requests of a pod as Kubernetes counts them (`PodRequests`).
+//! Computes the requests of a pod like Kubernetes' `PodRequests`.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use super::{
     containers::{Statuses, total},
 };
 
-/// What a container's request is.
+/// Source of a container's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestBasis {
-    /// What the spec asks for; the status is not read.
+    /// The spec only; the status is not read.
     Spec,
-    /// The largest of what the spec asks for, what is in force and what is set aside, as the scheduler counts a bound pod.
-    /// The spec does not count once the node refused it.
+    /// The largest of the spec, the amounts in force and the allocated amounts, as the scheduler counts a bound pod.
+    /// The spec does not count after the node has rejected a resize as infeasible.
     Actual,
 }
 
-/// The pod's requests, overhead included: the larger of what its containers need together and what starting them needs,
-/// or for CPU, memory and huge pages the request of the pod as a whole. Limits count nothing.
+/// Requests of the pod including overhead: the larger of the sum of its app containers and the need of its init
+/// phase, or the pod-level request for CPU, memory and huge pages. Limits are ignored.
 ///
-/// Time is bounded by the size of the pod. Negative amounts, which Kubernetes refuses only after admission, are added as
-/// they are.
+/// Time is linear in the size of the pod. Negative amounts, which Kubernetes rejects only after admission, are summed
+/// like others.
 pub fn requests<R: ResourceList, L>(spec: &PodSpec<R, L>, status: &PodStatus<R>, basis: RequestBasis) -> R {
     let actual = match basis {
         RequestBasis::Spec => None,
@@ -49,7 +49,7 @@ pub fn requests<R: ResourceList, L>(spec: &PodSpec<R, L>, status: &PodStatus<R>,
     requests
 }
 
-/// What a node reports of a pod's requests.
+/// State of a pod's requests as its node reports it.
 struct ActualState<'a, R> {
     status: &'a PodStatus<R>,
     containers: Statuses<'a, R>,
@@ -68,7 +68,7 @@ impl<'a, R: ResourceList> ActualState<'a, R> {
         }
     }
 
-    /// The requests of a container in effect; `None` where the node does not report them.
+    /// Requests of a container in effect; `None` if the node does not report them.
     fn of_container(&self, name: &str, wanted: &R) -> Option<R> {
         let ContainerStatus {
             name: _,
@@ -78,7 +78,7 @@ impl<'a, R: ResourceList> ActualState<'a, R> {
         Some(self.in_effect(wanted, resources.as_ref()?, allocated_resources))
     }
 
-    /// The requests of the pod as a whole in effect; `None` where the node does not report them.
+    /// Requests of the pod as a whole in effect; `None` if the node does not report them.
     fn of_pod(&self, wanted: &R) -> Option<R> {
         let actual = self.status.resources.as_ref()?;
         Some(self.in_effect(wanted, actual, &self.status.allocated_resources))

@@ -1,4 +1,4 @@
-//! Tests of what follows from a pod: Koordinator's cases by their numbers, and comparison with a plain computation.
+//! Tests of values derived from a pod: Koordinator's cases by their numbers, and comparison with a naive computation.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn pod(spec: &Value) -> Pod {
     serde_json::from_value(json!({"spec": spec})).unwrap()
 }
 
-/// The requests of the spec as `name=amount,…`.
+/// Requests of the spec as `name=amount,…`.
 fn requested(spec: &Value) -> String {
     pod(spec).requests(RequestBasis::Spec).to_string()
 }
@@ -81,7 +81,7 @@ fn the_status_counts_for_actual_requests_alone() {
     assert_eq!(text(pod.allocated(SpecSource::Counts)), "a.b/gpu=2,cpu=2");
 }
 
-/// What is set aside without CPU and memory is so for other resources alone.
+/// A list of allocated amounts without CPU and memory covers only its other resources.
 #[test]
 fn a_list_without_cpu_and_memory_is_not_complete() {
     let pod: Pod = serde_json::from_value(json!({
@@ -149,7 +149,7 @@ fn kubernetes_classes_a_pod(
 #[case::p151("Guaranteed", "Guaranteed")]
 #[case::no_class("guaranteed", "guaranteed")]
 #[case::empty("", "BestEffort")]
-fn the_class_that_a_client_writes_goes_first(#[case] written: &str, #[case] expected: &str) {
+fn the_class_in_the_status_takes_precedence(#[case] written: &str, #[case] expected: &str) {
     let pod: Pod = serde_json::from_value(json!({
         "spec": {"containers": [container(&json!({"cpu": "0"}))]}, "status": {"qosClass": written},
     }))
@@ -160,7 +160,7 @@ fn the_class_that_a_client_writes_goes_first(#[case] written: &str, #[case] expe
 }
 
 #[test]
-fn what_is_null_is_absent_and_what_is_unknown_is_passed_over() {
+fn null_is_absent_and_unknown_members_are_ignored() {
     let nothing: Pod = serde_json::from_value(json!({})).unwrap();
     let nulls = json!({
         "metadata": {"name": null, "labels": null, "annotations": null, "later": 1},
@@ -187,14 +187,14 @@ fn what_is_null_is_absent_and_what_is_unknown_is_passed_over() {
 }
 
 #[test]
-fn an_amount_that_is_none_is_refused_by_name() {
+fn an_invalid_amount_is_rejected_by_name() {
     let spec = json!({"spec": {"containers": [container(&json!({"cpu": "many"}))]}});
     let error = serde_json::from_value::<Pod>(spec).unwrap_err().to_string();
     assert_eq!(error, "cpu: \"many\" is not a quantity");
 }
 
 #[test]
-fn what_is_read_of_a_pod_is_there() {
+fn all_read_fields_of_a_pod_are_present() {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {
             "name": "p", "namespace": "ns", "uid": "u", "deletionTimestamp": "2026-11-20T10:00:00Z",
@@ -223,7 +223,7 @@ fn what_is_read_of_a_pod_is_there() {
 }
 
 #[test]
-fn a_large_pod_takes_no_long_time() {
+fn large_pods_are_summed_in_linear_time() {
     let requests = |index: usize, amount: u32| json!({"requests": {format!("a.b/{index}"): amount}});
     let init = (0..20_000).map(|index| {
         let policy = if index % 2 == 0 { "Always" } else { "Never" };
@@ -326,7 +326,7 @@ fn any_status() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The requests of a spec, with whole lists of all sidecars so far at each step.
+/// Requests of a spec, with complete lists of all sidecars so far at each step.
 fn plain_requests(spec: &PodSpec) -> Amounts {
     let mut main = Amounts::default();
     for container in &spec.containers {
@@ -356,7 +356,7 @@ fn plain_requests(spec: &PodSpec) -> Amounts {
     requests.plus(&spec.overhead)
 }
 
-/// CPU in milli-cores and memory in bytes, 0 where absent.
+/// CPU in milli-cores and memory in bytes, 0 if absent.
 fn cpu_and_memory(amounts: &Amounts) -> (u64, u64) {
     let amount = |name| {
         amounts
@@ -369,7 +369,7 @@ fn cpu_and_memory(amounts: &Amounts) -> (u64, u64) {
 
 proptest! {
     #[test]
-    fn requests_are_what_a_plain_computation_makes_them(spec in any_spec(-4)) {
+    fn requests_equal_a_naive_computation(spec in any_spec(-4)) {
         let pod = pod(&spec);
         let requests = pod.requests(RequestBasis::Spec);
         let plain = plain_requests(&pod.spec);

@@ -1,15 +1,15 @@
-//! Sums, differences and signed whole numbers of quantities, exact or refused.
+//! Sums, differences and signed whole numbers of quantities: exact, saturated or `None`.
 
 use super::{Format, MOST, NANO, Quantity};
 
 impl Quantity {
-    /// Nothing, in decimal form.
+    /// The quantity zero in decimal form.
     pub const ZERO: Self = Self {
         nano: 0,
         format: Format::DecimalSi,
     };
 
-    /// That many whole units, in decimal form; saturates at ±10²⁹.
+    /// Quantity of whole units in decimal form; saturates at ±10²⁹.
     pub fn from_whole(whole: i128) -> Self {
         Self {
             nano: whole.saturating_mul(NANO).clamp(-MOST, MOST),
@@ -17,22 +17,22 @@ impl Quantity {
         }
     }
 
-    /// True below zero.
+    /// Returns true for amounts below zero.
     pub fn is_negative(&self) -> bool {
         self.nano < 0
     }
 
-    /// True for zero, in whatever form.
+    /// Returns true for zero in any format family.
     pub fn is_zero(&self) -> bool {
         self.nano == 0
     }
 
-    /// Whole units, fractions away from zero: at most ±10²⁹.
+    /// Whole units, rounded away from zero; at most ±10²⁹.
     pub fn whole(&self) -> i128 {
         self.in_steps(NANO)
     }
 
-    /// Whole thousandths, fractions away from zero: at most ±10³².
+    /// Whole thousandths, rounded away from zero; at most ±10³².
     pub fn whole_milli(&self) -> i128 {
         self.in_steps(NANO / 1000)
     }
@@ -41,17 +41,17 @@ impl Quantity {
         self.nano / unit + (self.nano % unit).signum()
     }
 
-    /// The sum, which prints as the left one does, or as the right one if the left is zero; `None` beyond ±10²⁹.
+    /// Sum in the family of the left operand, or of the right one if the left is zero; `None` beyond ±10²⁹.
     pub fn checked_add(&self, other: &Self) -> Option<Self> {
         self.result(other, self.nano.checked_add(other.nano)?)
     }
 
-    /// The difference, which prints as the left one does, or as the right one if the left is zero; `None` beyond ±10²⁹.
+    /// Difference in the family of the left operand, or of the right one if the left is zero; `None` beyond ±10²⁹.
     pub fn checked_sub(&self, other: &Self) -> Option<Self> {
         self.result(other, self.nano.checked_sub(other.nano)?)
     }
 
-    /// The same as [`Self::checked_add`], but beyond ±10²⁹ it stays there.
+    /// Like [`Self::checked_add`], but saturates at ±10²⁹.
     pub fn saturating_add(&self, other: &Self) -> Self {
         let nano = self.nano.saturating_add(other.nano).clamp(-MOST, MOST);
         Self {

@@ -1,4 +1,4 @@
-//! Quantities in JSON: read from a text or a number, written as the canonical text.
+//! Quantities in JSON: read from a string or a number, written as the canonical string.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use serde::{
 
 use super::{Quantity, QuantityError};
 
-/// What JSON says where a quantity should be: one, or a text that is none. Whoever reads it knows which field that is.
+/// Quantity in JSON, or the error of a string that is not one. The caller adds the name of the field.
 pub(crate) struct WrittenQuantity(pub(crate) Result<Quantity, QuantityError>);
 
-/// Reads as Kubernetes does: blanks around a text do not count, `null` is zero.
+/// Serde visitor that reads like Kubernetes: surrounding spaces are ignored, `null` is zero.
 ///
-/// A number with a fraction or an exponent is the shortest decimal that stands for the same float, so `1e3` prints `1k`
+/// A number with a fraction or an exponent becomes the shortest decimal of the same float, so `1e3` prints as `1k`
 /// where Kubernetes prints `1e3`.
 struct TextOrNumber;
 

@@ -1,30 +1,31 @@
-//! Tests of quantities against a table that Kubernetes' own package wrote, and of properties that hold for all of them.
+//! Tests of quantities against a table written by Kubernetes' own package, and of properties that hold for all of
+//! them.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::{capacity, ratio::Ratio, resource::Resource};
 
-/// Written by the program in `crates/xtask/controlplane/quantities`, which says how.
+/// Written by the program in `crates/xtask/controlplane/quantities`, whose source describes the columns.
 const GOLDEN: &str = include_str!("../../tests/golden/quantities.tsv");
 
-/// What stands in the table for an amount without a 64-bit value.
+/// Column value for an amount without a 64-bit value.
 const NONE: &str = "-";
 
-/// Where reading differs from Kubernetes on purpose.
+/// Deliberate difference from Kubernetes in one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Difference {
-    /// Kubernetes takes `-`, `.` and `Ki` for zero; a value without a digit is a mistake and refused.
+    /// Kubernetes reads `-`, `.` and `Ki` as zero; here a value without a digit is rejected.
     NoDigit,
-    /// Kubernetes cuts the exponent to 32 bits, so that `1e4294967296` is 1; refused.
+    /// Kubernetes truncates the exponent to 32 bits, so that `1e4294967296` is 1; here it is rejected.
     ExponentWraps,
-    /// Above 10²⁹ the value saturates; no amount is read out of it either way.
+    /// Above 10²⁹ the value saturates; neither side returns an integer amount.
     Saturates,
-    /// Kubernetes prints no power of ten beyond E, so that `1000E` reads `1`; ours keeps all digits.
+    /// Kubernetes prints no power of ten beyond E, so that `1000E` prints as `1`; here all digits are printed.
     LosesThePower,
 }
 
-/// All rows that differ, with what ours makes of the text.
+/// All rows that differ, with the canonical text of this implementation.
 const DIFFERENCES: [(&str, Difference, Option<&str>); 23] = [
     ("+", Difference::NoDigit, None),
     ("-", Difference::NoDigit, None),
@@ -71,14 +72,14 @@ const DIFFERENCES: [(&str, Difference, Option<&str>); 23] = [
     ("1000000E", Difference::LosesThePower, Some("1000000E")),
 ];
 
-/// A row of the table about reading a text.
+/// Row of the table about parsing a text.
 struct ParsedQuantity<'a> {
     input: String,
-    /// Canonical text, milli, units and format; `None` if refused.
+    /// Canonical text, milli, units and format; `None` if rejected.
     expected: Option<[&'a str; 4]>,
 }
 
-/// The rows of one kind, divided into columns.
+/// Rows of one kind, divided into columns.
 fn rows(kind: &str) -> impl Iterator<Item = Vec<&str>> {
     GOLDEN
         .lines()
@@ -105,7 +106,7 @@ fn readings() -> Vec<ParsedQuantity<'static>> {
     read.chain(refused).collect()
 }
 
-/// What ours makes of a text, in the table's words.
+/// Result of parsing a text, in the table's columns.
 fn read(input: &str) -> Option<[String; 4]> {
     let quantity: Quantity = input.parse().ok()?;
     let shown = |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |amount| amount.to_string());
@@ -122,13 +123,13 @@ fn read(input: &str) -> Option<[String; 4]> {
     ])
 }
 
-/// Amounts are not read out of negative quantities.
+/// Negative quantities have no integer amounts.
 fn unless_negative(amount: &str) -> &str {
     if amount.starts_with('-') { NONE } else { amount }
 }
 
 #[test]
-fn every_text_is_read_and_printed_as_kubernetes_does_but_for_the_named_ones() {
+fn texts_read_and_print_like_kubernetes_except_the_listed_ones() {
     let readings = readings();
     assert!(readings.len() > 1000, "{}", readings.len());
     let mut named = 0;
@@ -157,7 +158,7 @@ fn every_text_is_read_and_printed_as_kubernetes_does_but_for_the_named_ones() {
 }
 
 #[test]
-fn every_product_is_cut_off_once_to_whole_units() {
+fn every_product_is_truncated_once_to_whole_units() {
     let mut count = 0;
     for columns in rows("times") {
         let [resource, text, ratio, amount, printed] = columns[..] else {
@@ -336,7 +337,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_strange_to_be_refused(text in "[-+.0-9eEinumkKMGTP ]{0,12}|\\PC{0,12}") {
+    fn any_text_is_parsed_or_rejected_without_panic(text in "[-+.0-9eEinumkKMGTP ]{0,12}|\\PC{0,12}") {
         if let Ok(quantity) = text.parse::<Quantity>() {
             prop_assert_eq!(quantity, quantity.to_string().parse().unwrap());
         }
@@ -385,7 +386,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_added_can_be_subtracted(left in texts(), right in texts()) {
+    fn sums_can_be_subtracted_again(left in texts(), right in texts()) {
         let (left, right): (Quantity, Quantity) = (left.parse().unwrap(), right.parse().unwrap());
         if let Some(sum) = left.checked_add(&right) {
             prop_assert_eq!(Some(sum), right.checked_add(&left));
@@ -406,7 +407,7 @@ proptest! {
     }
 
     #[test]
-    fn few_digits_come_to_the_same_with_and_without_a_list(
+    fn few_digits_parse_equally_with_and_without_a_list(
         whole in "[0-9]{0,12}",
         fraction in "[0-9]{0,8}",
         ten in -14_i32..22,
@@ -422,7 +423,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_numbers_are_those_that_are_read_out_of_what_is_not_negative(text in texts()) {
+    fn whole_numbers_equal_units_of_non_negative_quantities(text in texts()) {
         let quantity: Quantity = text.parse().unwrap();
         if let (Some(units), Some(milli)) = (quantity.units(), quantity.milli()) {
             prop_assert_eq!((quantity.whole(), quantity.whole_milli()), (units.into(), milli.into()));

@@ -1,32 +1,32 @@
-//! The condition that a selector sets for the label of one key.
+//! [`LabelChoice`]: condition of a selector on the label of one key.
 
 use std::collections::BTreeSet;
 
-/// Which states of a label are allowed.
+/// Allowed states of a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LabelChoice {
     /// True if the object may lack the label.
     pub(super) may_be_absent: bool,
-    /// The values that it may have where it is there.
+    /// Allowed values if the label is present.
     values: LabelValues,
 }
 
-/// A set of values.
+/// Finite set of values, or its complement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LabelValues {
-    /// These.
+    /// Only these values are in it.
     OneOf(BTreeSet<String>),
-    /// All but these.
+    /// All values except these are in it.
     AllBut(BTreeSet<String>),
 }
 
 impl LabelChoice {
-    /// No condition.
+    /// Allows every state of the label.
     pub(super) fn anything() -> Self {
         Self::not_in(BTreeSet::new())
     }
 
-    /// The label has one of these values.
+    /// Requires one of these values.
     pub(super) fn is_in(values: BTreeSet<String>) -> Self {
         Self {
             may_be_absent: false,
@@ -34,7 +34,7 @@ impl LabelChoice {
         }
     }
 
-    /// The label is absent or has another value.
+    /// Requires absence or another value.
     pub(super) fn not_in(values: BTreeSet<String>) -> Self {
         Self {
             may_be_absent: true,
@@ -42,7 +42,7 @@ impl LabelChoice {
         }
     }
 
-    /// The label is there.
+    /// Requires the label with any value.
     pub(super) fn exists() -> Self {
         Self {
             may_be_absent: false,
@@ -50,7 +50,7 @@ impl LabelChoice {
         }
     }
 
-    /// The label is absent.
+    /// Requires absence of the label.
     pub(super) fn does_not_exist() -> Self {
         Self {
             may_be_absent: true,
@@ -58,7 +58,7 @@ impl LabelChoice {
         }
     }
 
-    /// True if the label may have that value, or for `None` be absent.
+    /// Returns true if the label may have that value, or for `None` be absent.
     pub(super) fn allows(&self, value: Option<&str>) -> bool {
         match (value, &self.values) {
             (None, _) => self.may_be_absent,
@@ -67,7 +67,7 @@ impl LabelChoice {
         }
     }
 
-    /// The values that a label that is there may have; `None` if these are not listed.
+    /// Allowed values of a present label; `None` if the condition lists excluded values instead.
     pub(super) fn listed(&self) -> Option<&BTreeSet<String>> {
         match &self.values {
             LabelValues::OneOf(values) => Some(values),
@@ -75,7 +75,7 @@ impl LabelChoice {
         }
     }
 
-    /// The values that a label that is there may not have; `None` if the others are listed.
+    /// Excluded values of a present label; `None` if the condition lists allowed values instead.
     pub(super) fn excluded(&self) -> Option<&BTreeSet<String>> {
         match &self.values {
             LabelValues::OneOf(_) => None,
@@ -83,13 +83,13 @@ impl LabelChoice {
         }
     }
 
-    /// Drops what `other` does not allow.
+    /// Removes the states that `other` does not allow.
     pub(super) fn narrow(&mut self, other: Self) {
         self.may_be_absent &= other.may_be_absent;
         self.values.narrow(other.values);
     }
 
-    /// A value that both allow: the first of those listed, or else an invented one.
+    /// A value that both allow: the first listed one, otherwise an invented one.
     pub(super) fn common_value(&self, other: &Self) -> Option<String> {
         use LabelValues::{AllBut, OneOf};
         match (&self.values, &other.values) {
@@ -103,7 +103,7 @@ impl LabelChoice {
 }
 
 impl LabelValues {
-    /// Costs no more than `other` has values, so that a selector costs what is written in it.
+    /// Takes at most O(number of values of `other`), so a selector costs as much as is written in it.
     fn narrow(&mut self, other: Self) {
         match (self, other) {
             (Self::OneOf(listed), Self::OneOf(mut other)) => {
@@ -133,11 +133,11 @@ impl LabelValues {
     }
 }
 
-/// A valid value of a label that is in neither set.
+/// A valid label value that is in neither set.
 fn invented(one: &BTreeSet<String>, other: &BTreeSet<String>) -> String {
     let most = one.len().saturating_add(other.len());
     let mut names = (0..=most).map(|number| format!("any{number}"));
     let is_free = |name: &String| !one.contains(name) && !other.contains(name);
-    // There are more names than values in both sets.
+    // There is one more name than values in both sets, so one is free.
     names.find(is_free).unwrap_or_default()
 }

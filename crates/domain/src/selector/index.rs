@@ -1,4 +1,4 @@
-//! Many selectors, found by the labels that they ask for: what matches a set of labels is found among few of them.
+//! [`SelectorIndex`]: finds the selectors that match a set of labels among few candidates.
 
 use std::{
     borrow::Borrow,
@@ -7,18 +7,18 @@ use std::{
 
 use super::{Labels, Selector, choice::LabelChoice};
 
-/// Selectors by one label that each of them asks for, the one that the fewest of them ask for.
+/// Selectors indexed by one required label each: the label that the fewest selectors require.
 ///
-/// Building it costs what is written in the selectors.
+/// Building it is linear in the size of the selectors.
 #[derive(Debug, Clone)]
 pub struct SelectorIndex<'s, S> {
     selectors: &'s [S],
     by_key: BTreeMap<&'s str, Places<'s>>,
-    /// Selectors that ask for no label.
+    /// Selectors that require no label.
     rest: Vec<usize>,
 }
 
-/// Places of the selectors that are found by a key.
+/// Positions of the selectors that are indexed by one key.
 #[derive(Debug, Clone, Default)]
 struct Places<'s> {
     by_value: HashMap<&'s str, Vec<usize>>,
@@ -26,7 +26,7 @@ struct Places<'s> {
 }
 
 impl<'s, S: Borrow<Selector>> SelectorIndex<'s, S> {
-    /// An index of these selectors, which are known by their places.
+    /// Builds an index of these selectors; results are positions in `selectors`.
     pub fn new(selectors: &'s [S]) -> Self {
         let counts = Counts::new(selectors);
         let mut index = Self {
@@ -48,20 +48,20 @@ impl<'s, S: Borrow<Selector>> SelectorIndex<'s, S> {
         index
     }
 
-    /// The places of the selectors that these labels match, in order.
+    /// Positions of the selectors that match these labels, ascending.
     pub fn matching(&self, labels: &Labels) -> Vec<usize> {
         let matches = |place: &usize| {
             let selector = self.selectors.get(*place);
             selector.is_some_and(|selector| selector.borrow().matches(labels))
         };
-        let mut found: Vec<usize> = self.asked_for(labels).filter(matches).collect();
+        let mut found: Vec<usize> = self.requiring(labels).filter(matches).collect();
         found.sort_unstable();
         found
     }
 
-    /// The places of the selectors that these labels may match, in no order: the label by which one is found is there.
-    pub fn asked_for(&self, labels: &Labels) -> impl Iterator<Item = usize> {
-        // Whatever there is less of is gone through.
+    /// Positions of the selectors whose indexed label is among these labels, unordered; each may match them.
+    pub fn requiring(&self, labels: &Labels) -> impl Iterator<Item = usize> {
+        // Iterates over the smaller of the two maps.
         let by_key = (self.by_key.len() < labels.len()).then_some(&self.by_key);
         let by_label = by_key.is_none().then_some(labels);
         let by_key = by_key.into_iter().flatten();
@@ -73,10 +73,11 @@ impl<'s, S: Borrow<Selector>> SelectorIndex<'s, S> {
         found.chain([self.rest.as_slice()]).flatten().copied()
     }
 
-    /// The places of selectors that may match some labels which `selector` matches as well, in no order.
+    /// Positions of selectors that may match some labels which `selector` matches too, unordered.
     ///
-    /// Left out are only selectors that match none of these, and selectors that are found by a key which `selector` does
-    /// not have. Of two that match labels of the one's keys alone, one is therefore among the candidates of the other.
+    /// Omitted are only selectors that cannot match such labels, and selectors indexed by a key that `selector` does
+    /// not have. If labels with only the keys of one selector match both, one of the two is therefore a candidate of
+    /// the other.
     pub fn candidates(&self, selector: &Selector) -> impl Iterator<Item = usize> {
         let places = selector.0.iter().flat_map(|(key, choice)| {
             let places = self.by_key.get(key.as_str());
@@ -103,7 +104,7 @@ impl<'s> Places<'s> {
         listed.into_iter().chain([self.with_any_value.as_slice()])
     }
 
-    /// Those that ask for a value which the choice allows.
+    /// Positions of selectors that require a value which the choice allows.
     fn allowed_by(&self, choice: &LabelChoice) -> Vec<&[usize]> {
         let mut places = vec![self.with_any_value.as_slice()];
         if let Some(values) = choice.listed() {
@@ -122,7 +123,7 @@ impl<'s> Places<'s> {
     }
 }
 
-/// How many selectors ask for a label.
+/// Number of selectors that require each label.
 struct Counts<'s> {
     values: HashMap<(&'s str, &'s str), usize>,
     keys: HashMap<&'s str, usize>,
@@ -187,7 +188,7 @@ mod tests {
         }
 
         #[test]
-        fn of_two_that_match_labels_of_one_a_candidate_of_the_other_is_one(
+        fn overlapping_selectors_are_candidates_of_each_other(
             selectors in prop::collection::vec(selector(), 2..12),
         ) {
             let index = SelectorIndex::new(&selectors);

@@ -1,4 +1,4 @@
-//! A label selector as Kubernetes objects have it, and its two conversions: Kubernetes' own and Koordinator's.
+//! [`LabelSelector`]: a label selector in a Kubernetes object, converted by Kubernetes' or by Koordinator's rules.
 
 use std::collections::BTreeSet;
 
@@ -11,48 +11,48 @@ use super::{
     syntax::{key_faults, value_faults},
 };
 use crate::{
-    field::{Error, Errors, Path, Shown},
+    field::{BadValue, Error, Errors, Path},
     nullable,
 };
 
-/// Wrong values of one requirement that an error names; a selector of a megabyte may have hundreds of thousands.
+/// Most wrong values of one requirement in an error; a selector of a megabyte may have hundreds of thousands.
 const MOST_FAULTS: usize = 16;
 
-/// A label selector as written. Unknown members are passed over, `null` is absent.
+/// Label selector as written. Unknown members are ignored; `null` counts as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels that must be there with these values.
+    /// Labels that must be present with these values.
     #[serde(deserialize_with = "nullable::or_default")]
     pub match_labels: Labels,
-    /// Further requirements; all hold.
+    /// Further requirements; all must hold.
     #[serde(deserialize_with = "nullable::or_default")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
-/// A requirement as written; nothing of it has been checked.
+/// One requirement as written, without any check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LabelSelectorRequirement {
-    /// The key of the label.
+    /// Key of the label, with its prefix.
     #[serde(deserialize_with = "nullable::or_default")]
     pub key: String,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     #[serde(deserialize_with = "nullable::or_default")]
     pub operator: String,
-    /// The values for `In` and `NotIn`.
+    /// Values for `In` and `NotIn`; empty for the others.
     #[serde(deserialize_with = "nullable::or_default")]
     pub values: Vec<String>,
 }
 
-/// Kubernetes does not convert the selector. The texts are Kubernetes' own, with the first 16 wrong values of a
+/// Kubernetes cannot convert the selector. The messages are Kubernetes' own, with at most 16 wrong values of a
 /// requirement.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SelectorError {
-    /// The operator is unknown.
-    #[error("{} is not a valid label selector operator", Shown::from(.0.as_str()))]
+    /// The operator is not one of the four.
+    #[error("{} is not a valid label selector operator", BadValue::from(.0.as_str()))]
     Operator(String),
-    /// A key or values are not what they should be.
+    /// A key or a value is not valid.
     #[error("{0}")]
     Requirement(Errors),
 }
@@ -64,11 +64,12 @@ impl From<Errors> for SelectorError {
 }
 
 impl LabelSelector {
-    /// The selector by Kubernetes' rules; an empty one matches everything.
+    /// Converts by Kubernetes' rules; an empty selector matches everything.
     ///
     /// # Errors
-    /// An operator is unknown, `In` or `NotIn` has no values, `Exists` or `DoesNotExist` has some, or a key or a value is
-    /// not that of a label. The first requirement with a fault is named: `matchLabels` by key, then `matchExpressions`.
+    /// If an operator is unknown, `In` or `NotIn` has no values, `Exists` or `DoesNotExist` has values, or a key or
+    /// value is not valid in a label. The error names the first faulty requirement: `matchLabels` by key, then
+    /// `matchExpressions`.
     pub fn to_selector(&self) -> Result<Selector, SelectorError> {
         let mut selector = Selector::default();
         for (key, value) in &self.match_labels {
@@ -83,11 +84,11 @@ impl LabelSelector {
         Ok(selector)
     }
 
-    /// The selector by Koordinator's rules: labels without expressions are compared as written, and may be no valid labels.
-    /// All else is as in [`Self::to_selector`].
+    /// Converts by Koordinator's rules: without expressions, labels are compared as written and need not be valid
+    /// labels. Otherwise like [`Self::to_selector`].
     ///
     /// # Errors
-    /// There are expressions, and Kubernetes does not convert the selector.
+    /// If there are expressions and Kubernetes cannot convert the selector.
     pub fn to_koordinator_selector(&self) -> Result<Selector, SelectorError> {
         if !self.match_expressions.is_empty() {
             return self.to_selector();
@@ -149,7 +150,7 @@ fn key_errors(key: &str) -> Errors {
     errors
 }
 
-/// Adds what is wrong with the values of a requirement, up to the most that an error names.
+/// Adds the errors in the values of a requirement, at most [`MOST_FAULTS`].
 fn add_values(errors: &mut Errors, key: &str, values: &[String]) {
     let path = Path::new("values");
     let found = values.iter().enumerate().filter_map(|(index, value)| {

@@ -1,19 +1,19 @@
-//! [`Mismatch`]: why labels do not match a selector, in words of bounded length.
+//! [`Mismatch`]: reason why labels do not match a selector, as text of bounded length.
 
 use std::{collections::BTreeSet, fmt};
 
 use super::{Labels, Selector, choice::LabelChoice};
 
-/// Most values of a condition that a text lists.
+/// Most values of a condition in the text.
 const MOST_VALUES: usize = 3;
-/// Most characters of a key or a value that a text shows. No valid value of a label is longer.
+/// Most characters of a key or a value in the text; no valid label value is longer.
 const LONGEST: usize = 63;
 
-/// What stands around a text.
+/// Quotation mark around keys and values.
 const QUOTE: &str = "\"";
 
-/// The first condition of a selector that labels do not meet. Its text is as in `label "app" is "web" and must be "batch"`, with
-/// at most five keys and values, and 63 characters of each.
+/// First condition of a selector that labels do not meet. Its text is like `label "app" is "web" and must be
+/// "batch"`, with at most five keys and values of at most 63 characters each.
 #[derive(Debug, Clone, Copy)]
 pub struct Mismatch<'a> {
     key: &'a str,
@@ -21,17 +21,17 @@ pub struct Mismatch<'a> {
     choice: &'a LabelChoice,
 }
 
-/// What a condition asks for.
+/// Text of the required states of a label.
 struct WantedLabel<'a>(&'a LabelChoice);
 
-/// Values of a condition.
+/// Text of up to three values of a condition.
 struct OneOf<'a>(&'a BTreeSet<String>);
 
-/// The start of a text, in quotes.
+/// First characters of a key or a value, in quotes.
 struct QuotedStart<'a>(&'a str);
 
 impl Selector {
-    /// The first condition that the labels do not meet; `None` if they match.
+    /// First condition that the labels do not meet; `None` if they match.
     pub fn mismatch<'a>(&'a self, labels: &'a Labels) -> Option<Mismatch<'a>> {
         let mut conditions = self.0.iter();
         conditions.find_map(|(key, choice)| {
@@ -65,10 +65,10 @@ impl fmt::Display for WantedLabel<'_> {
             (Some(values), _, true) => write!(f, "must be absent or {}", OneOf(values)),
             (Some(values), _, false) => write!(f, "must be {}", OneOf(values)),
             (None, Some(values), false) if !values.is_empty() => {
-                write!(f, "must be there and not be {}", OneOf(values))
+                write!(f, "must be present and not be {}", OneOf(values))
             }
             (None, Some(values), true) if !values.is_empty() => write!(f, "must not be {}", OneOf(values)),
-            (None, _, _) => f.write_str("must be there"),
+            (None, _, _) => f.write_str("must be present"),
         }
     }
 }
@@ -93,7 +93,8 @@ impl fmt::Display for OneOf<'_> {
 impl fmt::Display for QuotedStart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(text) = self;
-        // Keys and values of labels are such words, and every new pod is told of every profile.
+        // Keys and values of labels are such words, and every new pod is compared with every profile, so this path is
+        // fast.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
         if text.len() <= LONGEST && text.bytes().all(is_plain) {
             return [QUOTE, text, QUOTE]
@@ -138,7 +139,7 @@ mod tests {
     )]
     #[case(
         json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}), json!({}),
-        r#"label "a" is absent and must be there"#
+        r#"label "a" is absent and must be present"#
     )]
     #[case(
         json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), json!({"a": ""}),
@@ -146,22 +147,22 @@ mod tests {
     )]
     #[case(
         json!({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "NotIn", "values": ["1"]}]}),
-        json!({}), r#"label "a" is absent and must be there and not be "1""#
+        json!({}), r#"label "a" is absent and must be present and not be "1""#
     )]
     #[case(
         json!({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["2"]}]}),
         json!({"a": "1"}), r#"label "a" is "1" and can have no value that meets all conditions"#
     )]
-    fn the_condition_that_is_not_met_is_told(
+    fn the_text_names_the_first_unmet_condition(
         #[case] selector: Value,
         #[case] labels: Value,
-        #[case] told: &str,
+        #[case] expected: &str,
     ) {
-        assert_eq!(mismatch(selector, labels).as_deref(), Some(told));
+        assert_eq!(mismatch(selector, labels).as_deref(), Some(expected));
     }
 
     #[test]
-    fn labels_that_match_have_none_and_a_text_is_bounded() {
+    fn matching_labels_have_no_mismatch_and_texts_are_bounded() {
         assert_eq!(mismatch(json!({}), json!({"a": "1"})), None);
         assert_eq!(
             mismatch(json!({"matchLabels": {"a": "1"}}), json!({"a": "1"})),

@@ -1,5 +1,5 @@
-//! The selector of a node entry, read strictly: it refuses any content by which it would silently select nothing or
-//! everything.
+//! [`NodeSelector`]: selector of a node entry in the ConfigMap. Content that would silently select no node or every
+//! node is rejected.
 
 use std::collections::BTreeMap;
 
@@ -11,33 +11,33 @@ use super::{
     syntax::{key_faults, value_faults},
 };
 
-/// Selects nodes by their labels, never all of them.
+/// Selects nodes by their labels, never all nodes.
 ///
-/// Read from JSON, it refuses unknown members, unknown operators, values that an operator does not take, and keys and values
-/// that no label can have. The error names the value; its path is for the caller to add.
+/// In JSON, unknown members, unknown operators, values that an operator does not accept, and invalid label keys and
+/// values are rejected. The error names the value; the caller adds its path.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenSelector")]
 pub struct NodeSelector(Selector);
 
-/// A selector cannot be that of a node entry.
+/// The selector is not valid in a node entry.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NodeSelectorError {
-    /// It has no condition.
-    #[error("would select every node: matchLabels or matchExpressions must be given")]
+    /// The selector has no condition.
+    #[error("would select every node: set matchLabels or matchExpressions")]
     Everything,
-    /// No label has such a key.
-    #[error("{0:?} is not the key of a label")]
+    /// The text is not a valid label key.
+    #[error("{0:?} is not a valid label key")]
     Key(String),
-    /// No label has such a value.
-    #[error("{0:?} is not the value of a label")]
+    /// The text is not a valid label value.
+    #[error("{0:?} is not a valid label value")]
     Value(String),
-    /// The operator compares with values, and there are none.
+    /// `In` or `NotIn` has no values.
     #[error("values: operators In and NotIn need at least one")]
     MissingValues,
-    /// The operator does not compare with values, and there are some.
-    #[error("values: operators Exists and DoesNotExist take none")]
+    /// `Exists` or `DoesNotExist` has values.
+    #[error("values: operators Exists and DoesNotExist accept none")]
     NeedlessValues,
-    /// Kubernetes does not convert it.
+    /// Kubernetes cannot convert the selector.
     #[error(transparent)]
     Unconvertible(#[from] SelectorError),
 }
@@ -72,23 +72,23 @@ enum Operator {
     DoesNotExist,
 }
 
-/// A label's key: a name, after an optional DNS domain and a slash.
+/// Key of a label: a name, after an optional DNS domain and a slash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 struct LabelKey(String);
 
-/// A label's value: a name, or empty.
+/// Value of a label: a name, or empty.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 struct LabelValue(String);
 
 impl NodeSelector {
-    /// True if it selects a node with these labels.
+    /// Returns true if it selects a node with these labels.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.0.matches(labels)
     }
 
-    /// The conditions by themselves, to compare with those of another selector.
+    /// Conditions of the selector, for comparison with another one.
     pub fn selector(&self) -> &Selector {
         &self.0
     }
@@ -123,7 +123,7 @@ impl TryFrom<WrittenSelector> for NodeSelector {
 impl TryFrom<&LabelSelector> for NodeSelector {
     type Error = NodeSelectorError;
 
-    /// By Kubernetes' rules, which refuse what the strict reading refuses but for unknown members.
+    /// Converts by Kubernetes' rules, which reject the same content as the strict reading except unknown members.
     fn try_from(selector: &LabelSelector) -> Result<Self, NodeSelectorError> {
         Self::unless_everything(selector.to_selector()?)
     }
@@ -204,7 +204,7 @@ mod tests {
         r#"{"matchExpressions":[{"key":"pool","operator":"NotIn","values":["batch"]}]}"#,
         false
     )]
-    // As in Kubernetes, a label that is not there is not in the set.
+    // As in Kubernetes, an absent label is not in the set.
     #[case(
         r#"{"matchExpressions":[{"key":"rack","operator":"NotIn","values":["r1"]}]}"#,
         true
@@ -234,13 +234,13 @@ mod tests {
     #[case(r#"{"matchLabels":{},"matchExpressions":null}"#, "would select every node")]
     #[case(r#"{"matchLabel":{"pool":"a"}}"#, "unknown field `matchLabel`")]
     #[case(r#"{"matchLabels":{"pool":1}}"#, "invalid type: integer `1`")]
-    #[case(r#"{"matchLabels":{"a b":"c"}}"#, r#""a b" is not the key of a label"#)]
+    #[case(r#"{"matchLabels":{"a b":"c"}}"#, r#""a b" is not a valid label key"#)]
     #[case(
         r#"{"matchLabels":{"A.example/x":"c"}}"#,
-        r#""A.example/x" is not the key of a label"#
+        r#""A.example/x" is not a valid label key"#
     )]
-    #[case(r#"{"matchLabels":{"a/b/c":"c"}}"#, r#""a/b/c" is not the key of a label"#)]
-    #[case(r#"{"matchLabels":{"a":"-c"}}"#, r#""-c" is not the value of a label"#)]
+    #[case(r#"{"matchLabels":{"a/b/c":"c"}}"#, r#""a/b/c" is not a valid label key"#)]
+    #[case(r#"{"matchLabels":{"a":"-c"}}"#, r#""-c" is not a valid label value"#)]
     #[case(
         r#"{"matchExpressions":[{"key":"a","operator":"Gt","values":["1"]}]}"#,
         "unknown variant `Gt`"
@@ -252,20 +252,20 @@ mod tests {
     )]
     #[case(
         r#"{"matchExpressions":[{"key":"a","operator":"Exists","values":["1"]}]}"#,
-        "take none"
+        "accept none"
     )]
     #[case(r#"{"matchExpressions":[{"operator":"Exists"}]}"#, "missing field `key`")]
     #[case(
         r#"{"matchExpressions":[{"key":"a","operator":"Exists","value":"1"}]}"#,
         "unknown field `value`"
     )]
-    fn what_is_no_selector_is_refused(#[case] selector: &str, #[case] reason: &str) {
+    fn invalid_selectors_are_rejected(#[case] selector: &str, #[case] reason: &str) {
         let error = read(selector).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
 
     #[test]
-    fn names_have_a_longest_length() {
+    fn label_values_have_a_maximum_length() {
         let labels = |length: usize| format!(r#"{{"matchLabels":{{"a":"{}"}}}}"#, "x".repeat(length));
         assert!(read(&labels(LONGEST_NAME)).is_ok() && read(&labels(LONGEST_NAME + 1)).is_err());
     }

@@ -1,8 +1,8 @@
-//! The grammar of a label's key and value, and Kubernetes' words for what is wrong with one.
+//! Grammar of label keys and values, with Kubernetes' messages for violations.
 
-/// Longest name in a label's key, and longest value, in bytes.
+/// Longest name in a label key, and longest value, in bytes.
 pub(super) const LONGEST_NAME: usize = 63;
-/// Longest prefix of a label's key, in bytes.
+/// Longest prefix of a label key, in bytes.
 const LONGEST_PREFIX: usize = 253;
 
 const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -15,7 +15,7 @@ const PREFIX_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower 
      '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What is wrong with a label's key, a name after an optional DNS domain and a slash; `None` if nothing is.
+/// Errors in a label key, which is a name after an optional DNS domain and a slash; `None` if it is valid.
 pub(super) fn key_faults(key: &str) -> Option<String> {
     let (prefix, name) = match key.split_once('/') {
         Some((_, rest)) if rest.contains('/') => {
@@ -50,7 +50,7 @@ pub(super) fn key_faults(key: &str) -> Option<String> {
     joined(&faults)
 }
 
-/// What is wrong with a label's value, a name or nothing; `None` if nothing is.
+/// Errors in a label value, which is a name or empty; `None` if it is valid.
 pub(super) fn value_faults(value: &str) -> Option<String> {
     let mut faults = Vec::new();
     if value.len() > LONGEST_NAME {

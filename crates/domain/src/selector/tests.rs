@@ -23,12 +23,12 @@ fn labels(written: &Value) -> Labels {
     serde_json::from_value(written.clone()).unwrap()
 }
 
-/// As Koordinator reads it.
+/// Converts a selector by Koordinator's rules.
 fn koordinator(written: &Value) -> Result<Selector, SelectorError> {
     label_selector(written).to_koordinator_selector()
 }
 
-/// The selector of one expression, written `key operator value value …`.
+/// Selector of one expression, written `key operator value value …`.
 fn expression(text: &str) -> LabelSelectorRequirement {
     let mut words = text.split(' ').map(str::to_owned);
     LabelSelectorRequirement {
@@ -99,7 +99,7 @@ fn koordinator_selects(#[case] written: Value, #[case] on: Value, #[case] expect
     "a/b/c Exists",
     &format!("key: Invalid value: \"a/b/c\": {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
         NAME.replace("name part", "a valid label key")))]
-fn what_kubernetes_does_not_convert_is_refused_in_its_words(#[case] written: &str, #[case] text: &str) {
+fn selectors_are_rejected_with_kubernetes_messages(#[case] written: &str, #[case] text: &str) {
     let written = LabelSelector {
         match_expressions: vec![expression(written)],
         ..LabelSelector::default()
@@ -110,7 +110,7 @@ fn what_kubernetes_does_not_convert_is_refused_in_its_words(#[case] written: &st
 }
 
 #[test]
-fn lengths_are_refused_in_kubernetes_words() {
+fn excess_lengths_are_rejected_with_kubernetes_message() {
     let refused = |written: String| {
         let written = LabelSelector {
             match_expressions: vec![expression(&written)],
@@ -141,7 +141,7 @@ fn lengths_are_refused_in_kubernetes_words() {
 }
 
 #[test]
-fn labels_beside_expressions_are_checked() {
+fn labels_next_to_expressions_are_checked() {
     let written =
         json!({"matchLabels": {"a": "x y"}, "matchExpressions": [{"key": "b", "operator": "Exists"}]});
     let text = format!("values[0][a]: Invalid value: \"x y\": {VALUE}");
@@ -205,7 +205,7 @@ fn an_example_matches_both_selectors(
 }
 
 #[test]
-fn what_is_invented_is_the_value_of_a_label() {
+fn invented_values_are_valid_label_values() {
     let excluded: Vec<String> = (0..1000).map(|number| format!("any{number}")).collect();
     let text = format!("x Exists & x NotIn {}", excluded.join(" "));
     let example = example_of_both(&selector(&text), &selector("x Exists")).unwrap();
@@ -214,7 +214,7 @@ fn what_is_invented_is_the_value_of_a_label() {
 }
 
 #[test]
-fn a_megabyte_of_conditions_on_one_key_takes_no_long_time() {
+fn a_megabyte_of_conditions_on_one_key_is_processed_fast() {
     let mut written = LabelSelector::default();
     let values: Vec<String> = (0..100_000).map(|number| number.to_string()).collect();
     let excluded = values.iter().map(|value| expression(&format!("x NotIn {value}")));
@@ -229,7 +229,7 @@ fn a_megabyte_of_conditions_on_one_key_takes_no_long_time() {
     assert_eq!(example, labels(&json!({"x": "0"})));
 }
 
-/// Values that selectors list, and two that stand for all that they do not.
+/// Values that selectors list, and two that represent all others.
 const LISTED: [&str; 4] = ["", "1", "2", "any0"];
 const UNIVERSE: [Option<&str>; 7] = [
     None,
@@ -268,7 +268,7 @@ fn any_selector() -> impl Strategy<Value = LabelSelector> {
     })
 }
 
-/// One condition after the other, as Kubernetes' page on labels defines them.
+/// Evaluates one condition after the other, as defined on Kubernetes' page on labels.
 fn matches_as_written(written: &LabelSelector, on: &Labels) -> bool {
     let is_equal = |(key, value): (&String, &String)| on.get(key) == Some(value);
     written.match_labels.iter().all(is_equal)
@@ -285,7 +285,7 @@ fn matches_as_written(written: &LabelSelector, on: &Labels) -> bool {
         })
 }
 
-/// All sets of labels with the keys and values that decide.
+/// All sets of labels with the relevant keys and values.
 fn universe() -> Vec<Labels> {
     let mut sets = vec![Labels::new()];
     for key in ["a", "b", "c"] {
@@ -303,7 +303,7 @@ fn universe() -> Vec<Labels> {
 
 proptest! {
     #[test]
-    fn an_example_is_found_exactly_where_there_is_one(one in any_selector(), other in any_selector()) {
+    fn an_example_is_found_if_and_only_if_one_exists(one in any_selector(), other in any_selector()) {
         let (first, second) = (one.to_selector().unwrap(), other.to_selector().unwrap());
         if let Some(example) = example_of_both(&first, &second) {
             prop_assert!(first.matches(&example) && second.matches(&example), "{example:?}");

@@ -56,7 +56,7 @@ pub(super) fn check(keys: &[Contested<'_>], nodes: &dyn Nodes, findings: &mut Fi
     let (mut left, mut are_all) = (MOST_COMPARISONS, true);
     nodes.visit(&mut |name, labels| {
         places.clear();
-        places.extend(index.asked_for(labels));
+        places.extend(index.requiring(labels));
         places.sort_unstable();
         let mut rest = places.as_slice();
         let mut end = 0;

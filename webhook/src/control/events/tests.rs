@@ -58,7 +58,7 @@ fn events(stores: &EventStores, now: Timestamp) -> Vec<(&'static str, String, St
 #[case::braked(names::BRAKED, "True", None, Some(("Braked", "m")))]
 #[case::released(names::BRAKED, "False", None, Some(("BrakeReleased", "no brake holds its allocatable any more")))]
 #[case::in_quarantine(names::BRAKED, "True", Some(Contradiction::Use),
-    Some(("Quarantined", "the node is not amplified: its agent says that far less is used than its kubelet says")))]
+    Some(("Quarantined", "the node is not amplified: its agent reports far less use than its kubelet")))]
 #[case::contested(names::RATIO_OWNER_CONFLICT, "True", None, Some(("RatioOwnerConflict", "m")))]
 #[case::not_contested(names::RATIO_OWNER_CONFLICT, "False", None, None)]
 #[case::within_bounds(names::CLAMPED, "True", None, None)]

@@ -128,7 +128,7 @@ pub(super) fn fault_of(
         let stored = node.state.allocatable.get(resource).as_ref()?;
         amount(resource, stored)
     };
-    let written = capacity::written_last(&node.state.annotations, &node.uid);
+    let written = capacity::last_written(&node.state.annotations, &node.uid);
     let expected = decision.outcomes.map(|_, outcome| outcome.result);
     let towards = |resource: Resource| {
         decision.allocatable.get(resource).as_ref()?;

@@ -30,7 +30,7 @@ impl Cluster {
         }
         let found = self.hint_at(&node.asked(), now)?;
         let raw = directive::raw(node);
-        let allocatable = capacity::would_be(&found, &policy, raw)?;
+        let allocatable = capacity::projected_allocatable(&found, &policy, raw)?;
         Some(WouldBe { raw, allocatable })
     }
 }

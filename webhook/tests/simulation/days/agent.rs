@@ -27,7 +27,7 @@ pub(super) struct SimulatedAgent {
     /// C: what the machine has.
     capacity: PerResource<u64>,
     generation: Option<u64>,
-    is_told_of_pressure: bool,
+    has_pressure_condition: bool,
     seq: u64,
     boot: u64,
     saved: Option<Snapshot>,
@@ -51,7 +51,7 @@ impl SimulatedAgent {
             estimator: Estimator::new(timing),
             capacity,
             generation: None,
-            is_told_of_pressure: false,
+            has_pressure_condition: false,
             seq: 0,
             boot: 0,
             saved: None,
@@ -74,7 +74,7 @@ impl SimulatedAgent {
             }
             None => Estimator::new(self.timing),
         };
-        (self.generation, self.is_told_of_pressure) = (None, false);
+        (self.generation, self.has_pressure_condition) = (None, false);
     }
 
     /// Is told of pods and policy by a replica; the one that has seen most is followed.
@@ -88,7 +88,7 @@ impl SimulatedAgent {
             view,
             has_memory_pressure,
         } = pods.try_into().expect("a view");
-        self.is_told_of_pressure = has_memory_pressure;
+        self.has_pressure_condition = has_memory_pressure;
         let (bounds, target_ppm) = agent_policy(policy).expect("a policy");
         self.estimator.set_view(View {
             capacity: self.capacity,
@@ -119,7 +119,7 @@ impl SimulatedAgent {
     /// A brake period ended.
     pub(super) fn end_period(&mut self, trouble: Option<Trouble>, now: Duration) {
         let mut memory = MemoryPressure {
-            is_told_of_pressure: self.is_told_of_pressure,
+            has_pressure_condition: self.has_pressure_condition,
             ..MemoryPressure::default()
         };
         let (mut sigma8_ppm, mut runq_p99_us) = (0, 0);

@@ -193,8 +193,8 @@ fn the_status_of_an_agent() {
     M             0.0%     0.0%  the margin as outcomes moved it, before its limit
     latched         no       no  not amplified because of outcomes
     brake         none     none  keeps the ratio down
-    cpu: measured use leaves room above raw (slack)
-    memory: measured use leaves room above raw (slack)
+    cpu: measured use leaves slack above raw (slack)
+    memory: measured use leaves slack above raw (slack)
 
     HOOK              HEALTH       FLAVOUR  RUNS  NS/RUN  REASON
     sched_wakeup_new  unsupported  -           -       -  this kernel has no such tracepoint

@@ -1,4 +1,4 @@
-//! Tests of exclusive CPUs: they are counted once, whatever the mode.
+//! Tests of exclusive CPUs: they are counted once, in every mode.
 
 use super::*;
 use crate::hint::Origin;
@@ -25,7 +25,7 @@ fn only_the_shared_pool_is_amplified(#[case] mode: Mode, #[case] expected: u64) 
 }
 
 #[test]
-fn a_lower_bound_below_one_does_not_take_them_away() {
+fn a_minimum_below_one_keeps_exclusive_cpus() {
     let mut policy = policy(Mode::Auto);
     policy.bounds.cpu.min = Cents(50);
     let (result, _) = cpu(&policy, &holding(50, 3000), &state("4", "8Gi"));
@@ -33,13 +33,13 @@ fn a_lower_bound_below_one_does_not_take_them_away() {
 }
 
 #[test]
-fn more_than_the_node_has_is_all_of_it() {
+fn exclusive_cpus_above_raw_count_as_raw() {
     let (result, _) = cpu(&policy(Mode::Auto), &holding(150, 9000), &state("4", "8Gi"));
     assert_eq!(result, Some(4000));
 }
 
 #[test]
-fn a_replica_without_the_agent_knows_of_them_in_every_mode() {
+fn a_replica_without_the_stream_knows_exclusive_cpus_in_every_mode() {
     for mode in [Mode::Auto, Mode::Guard, STATIC] {
         let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
         let (_, node) = cpu(&policy(mode), &holding(150, 2000), &node);
@@ -50,7 +50,7 @@ fn a_replica_without_the_agent_knows_of_them_in_every_mode() {
 }
 
 #[test]
-fn where_there_are_none_static_writes_no_hint() {
+fn static_writes_no_hint_without_exclusive_cpus() {
     let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
     assert_eq!(
         cpu(&policy(STATIC), &holding(150, 0), &node).1.annotations.hint,
@@ -61,9 +61,9 @@ fn where_there_are_none_static_writes_no_hint() {
     assert_eq!(after, unmanaged);
 }
 
-/// The replica that answers last heard of some, and would count them again.
+/// The answering replica last saw exclusive CPUs and would count them again.
 #[test]
-fn where_a_nudge_says_that_there_are_none_any_more_static_records_it() {
+fn static_records_a_nudge_without_exclusive_cpus() {
     let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
     let nudged = EffectiveHint {
         origin: Origin::Nudge,
@@ -77,7 +77,7 @@ fn where_a_nudge_says_that_there_are_none_any_more_static_records_it() {
 }
 
 #[test]
-fn static_keeps_the_hint_when_pods_hold_none_any_more() {
+fn static_keeps_the_hint_after_exclusive_cpus_end() {
     let policy = policy(STATIC);
     let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
     let (_, node) = cpu(&policy, &holding(150, 2000), &node);
@@ -88,9 +88,9 @@ fn static_keeps_the_hint_when_pods_hold_none_any_more() {
 }
 
 proptest! {
-    /// The shared pool is bounded by the bounds, what is held is not touched, and deciding twice changes nothing.
+    /// The bounds limit the shared pool, exclusive CPUs stay unchanged, and a second decision changes nothing.
     #[test]
-    fn what_is_held_is_never_amplified(
+    fn exclusive_cpus_are_never_amplified(
         milli in 1_u64..500_000, exclusive in 0_u64..600_000, cents in 50_u32..400,
         mode in prop::sample::select(vec![STATIC, Mode::Guard, Mode::Auto]),
     ) {

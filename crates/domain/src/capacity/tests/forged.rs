@@ -1,12 +1,12 @@
-//! Tests of forged annotations (raw, marker, hint): whoever may patch Nodes gains no allocatable above the policy's
-//! maximum or the demand of admitted pods.
+//! Tests of forged annotations (raw, marker, hint): a user with the right to patch Nodes gains no allocatable above
+//! the policy's maximum or the demand of admitted pods.
 
 use super::*;
 use crate::hint::Origin;
 
 const FORGED: &str = r#"{"cpu":"1000","memory":"9Ti"}"#;
 
-/// The decision on a write that changes nothing, on a node that was forged.
+/// Decision on a write that changes nothing, on a node with forged annotations.
 fn again(node: &NodeState, hint: Option<&EffectiveHint>) -> NodeState {
     stored(
         node,
@@ -15,7 +15,7 @@ fn again(node: &NodeState, hint: Option<&EffectiveHint>) -> NodeState {
 }
 
 #[test]
-fn the_marker_goes_before_the_raw_annotation() {
+fn the_marker_overrides_the_raw_annotation() {
     let node = with_raw(amplified(), FORGED);
     let after = again(&node, Some(&found(150, Freshness::Fresh)));
     assert_eq!(
@@ -45,17 +45,17 @@ fn no_saved_raw_value_above_capacity_is_used() {
     let after = again(&node, Some(&found(150, Freshness::Fresh)));
     assert!(
         after.amount(Resource::Cpu) <= Some(6000),
-        "what is stored counts as raw at most: {after:?}"
+        "at most the stored value counts as raw: {after:?}"
     );
     assert_eq!(recorded_raw(&node, "u1").cpu, None);
 }
 
-/// Whoever may patch nodes and write their status gains nothing by both: a value above capacity leaves as raw what a write that
-/// changes nothing does.
+/// A user with the rights to patch nodes and their status gains nothing by using both: a value above capacity leads
+/// to the same raw as a write without changes.
 #[rstest]
 #[case::stored_is_above_capacity("4", 4000)]
 #[case::stored_is_not("8", 6000)]
-fn a_forged_marker_gains_nothing_by_a_value_above_capacity(#[case] capacity: &str, #[case] raw: u64) {
+fn a_forged_marker_and_a_value_above_capacity_raise_nothing(#[case] capacity: &str, #[case] raw: u64) {
     let mut old = amplified();
     old.capacity.cpu = Some(capacity.parse().unwrap());
     let marker = old
@@ -73,7 +73,7 @@ fn a_forged_marker_gains_nothing_by_a_value_above_capacity(#[case] capacity: &st
 }
 
 #[test]
-fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
+fn a_hint_from_the_annotation_alone_keeps_the_ratio_and_raises_nothing() {
     let mut forged = found(200, Freshness::Hold);
     forged.origin = Origin::Annotation;
     let mut node = amplified();
@@ -85,8 +85,8 @@ fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
 }
 
 #[test]
-fn a_hint_annotation_of_which_less_is_in_force_is_left_as_it_is() {
-    // More than the bounds allow, so that what is applied could not be taken for it.
+fn a_hint_annotation_above_the_applied_ratio_stays_unchanged() {
+    // More than the bounds allow, so that the applied ratio differs from the hint.
     let mut forged = found(300, Freshness::Hold);
     forged.origin = Origin::Annotation;
     let mut node = state("4", "8Gi");
@@ -101,7 +101,7 @@ fn a_hint_annotation_of_which_less_is_in_force_is_left_as_it_is() {
 }
 
 #[test]
-fn a_forged_marker_holds_no_more_than_admitted_pods_have() {
+fn a_forged_marker_holds_at_most_the_demand_of_admitted_pods() {
     let mut node = state("4", "8Gi");
     node.annotations.marker = Some(
         r#"{"cpu":"1000","from":{"cpu":{"capacity":"4","raw":"4"},"memory":{"raw":"8Gi"}},"memory":"8Gi","uid":"u1"}"#
@@ -132,7 +132,7 @@ fn a_forged_marker_holds_no_more_than_admitted_pods_have() {
 }
 
 #[test]
-fn what_cannot_be_read_counts_as_absent_and_a_newer_marker_is_read() {
+fn unreadable_annotations_count_as_absent_and_newer_markers_are_read() {
     let read = |marker: &str| {
         let mut node = amplified();
         node.annotations.raw = None;
@@ -152,7 +152,7 @@ fn what_cannot_be_read_counts_as_absent_and_a_newer_marker_is_read() {
         read(&marker.replacen('{', r#"{"added":{"later":1},"#, 1)),
         Some(4000)
     );
-    // The stored 6 exceeds capacity, which is 4: nothing says what raw is.
+    // The stored 6 exceeds the capacity of 4, so raw is unknown.
     assert_eq!(read("{}"), None);
 }
 
@@ -170,7 +170,7 @@ fn a_forged_marker_alone_raises_nothing() {
 }
 
 #[test]
-fn what_pods_held_is_no_ratio_on_a_larger_machine() {
+fn the_demand_of_pods_is_no_ratio_on_a_larger_machine() {
     let mut old = amplified();
     old.annotations.hint = None;
     let mut hint = found(150, Freshness::Hold);
@@ -184,9 +184,9 @@ fn what_pods_held_is_no_ratio_on_a_larger_machine() {
     assert_eq!([grown("5"), grown("8")], ["6", "8"]);
 }
 
-/// Marker and the floor policy's note say that raw is 5, on a node of 4.
+/// Marker and the floor policy's note contain a raw value of 5, on a node of 4.
 #[test]
-fn what_is_handed_over_is_no_more_than_the_node_has() {
+fn substituted_values_are_at_most_capacity() {
     let mut old = state("4", "8Gi");
     let marker = r#"{"cpu":"5","from":{"cpu":{"capacity":"4","raw":"5"}},"uid":"u1"}"#;
     old.annotations.marker = Some(marker.into());
@@ -197,11 +197,11 @@ fn what_is_handed_over_is_no_more_than_the_node_has() {
     assert_eq!(decision.outcomes.cpu.raw, None);
 }
 
-/// The marker says that we wrote 5 CPUs on a node of 8, and no raw value that the node can have.
+/// The marker states 5 written CPUs on a node of 8, with a raw value that the node cannot have.
 #[rstest]
 #[case::nothing("?")]
 #[case::more_than_there_is("9")]
-fn a_second_call_in_a_request_knows_no_more_of_a_marker_without_its_raw_value(#[case] raw: &str) {
+fn a_second_call_in_a_request_ignores_a_marker_without_raw_too(#[case] raw: &str) {
     let mut old = state("5", "8Gi");
     old.capacity.cpu = Some("8".parse().unwrap());
     let marker = format!(
@@ -220,8 +220,8 @@ fn a_second_call_in_a_request_knows_no_more_of_a_marker_without_its_raw_value(#[
     assert_eq!(texts(&call(&first)), texts(&first));
 }
 
-/// What a node of raw 4 comes to whose kubelet reports another machine, on a replica that knows no report of its agent:
-/// all that this replica has to go by was written by somebody else.
+/// Result on a node of raw 4 whose kubelet reports another machine, on a replica without a report of its agent: all
+/// its inputs were written by another client.
 fn on_another_machine(cpu: u64, raw: u64, value: u64, cents: u32) -> u64 {
     let mut node = state("4", "8Gi");
     let marker = format!(
@@ -234,7 +234,7 @@ fn on_another_machine(cpu: u64, raw: u64, value: u64, cents: u32) -> u64 {
     let mut new = synced(node.clone(), &cpu.to_string());
     new.capacity.cpu = new.allocatable.cpu;
     let (policy, mut last) = (policy(Mode::Auto), 0);
-    // And again with what came of it: its own result is no reason for more.
+    // A second round with the result as input gives no further rise.
     for _ in 0..3 {
         let decision = decided(&policy, Some(&forged), Writer::Kubelet, &node, &new);
         node = stored(&new, &decision);
@@ -256,7 +256,7 @@ proptest! {
 
 #[test]
 fn a_ratio_with_the_floor_in_it_gains_at_most_the_maximum() {
-    // An agent of an earlier version reports what is bound, whoever bound it: 1000 CPUs of 4.
+    // An agent of an earlier version reports all bound requests, for any author of the bindings: 1000 CPUs of 4.
     let (policy, mut old) = (policy(Mode::Auto), found(25_000, Freshness::Fresh));
     old.step = PerResource::from_fn(|_| Cents(25_000));
     let mut node = state("4", "8Gi");
@@ -267,7 +267,7 @@ fn a_ratio_with_the_floor_in_it_gains_at_most_the_maximum() {
     }
 }
 
-/// What a decision makes of `new` while admitted pods hold so much CPU, with a hint of 5.00 that only the Node says.
+/// Decision on `new` with this CPU demand of admitted pods and a hint of 5.00 that only the Node carries.
 fn by_forged_hint(origin: Origin, admitted: u64, (old, new): (&NodeState, &NodeState)) -> NodeState {
     let mut forged = found(500, Freshness::Hold);
     forged.origin = origin;
@@ -285,7 +285,7 @@ fn by_forged_hint(origin: Origin, admitted: u64, (old, new): (&NodeState, &NodeS
     stored(new, &decide(&write, &basis))
 }
 
-/// A node of 8 CPUs whose kubelet keeps 4, on which admitted pods hold 6: no measurement has raised it.
+/// A node of 8 CPUs with 4 allocatable, on which admitted pods hold 6; no measurement has raised it.
 fn held_up() -> NodeState {
     let mut node = state("4", "8Gi");
     node.capacity.cpu = Some("8".parse().unwrap());
@@ -296,21 +296,21 @@ fn held_up() -> NodeState {
 }
 
 #[test]
-fn a_marker_tells_what_pods_hold_from_what_the_ratio_gave() {
+fn the_marker_separates_the_product_from_the_demand_of_pods() {
     let marker = |node: &NodeState| node.annotations.marker.as_ref().unwrap().text().to_owned();
     let origin = r#""cpu":{"capacity":"8","product":"4","raw":"4"}"#;
     assert!(marker(&held_up()).contains(origin), "{}", marker(&held_up()));
     assert!(!marker(&amplified()).contains("product"), "pods hold nothing");
 }
 
-/// The pods go, the machine grows, and a hint of 5.00 is on the Node all the time.
+/// The pods end, the machine grows, and a hint of 5.00 is on the Node all the time.
 #[rstest]
 #[case::at_once(&[])]
 #[case::after_another_write(&[Some(Origin::Annotation)])]
 #[case::after_a_hint_that_cannot_be_read(&[Some(Origin::Marker)])]
 #[case::after_a_restart_without_the_api_server(&[None])]
 #[case::after_all_of_them(&[None, Some(Origin::Marker), None, Some(Origin::Annotation)])]
-fn what_pods_held_is_no_ratio_for_whoever_forges_a_hint(#[case] between: &[Option<Origin>]) {
+fn the_demand_of_pods_gives_a_forged_hint_no_ratio(#[case] between: &[Option<Origin>]) {
     let mut node = held_up();
     for origin in between {
         let new = synced(node.clone(), "4");
@@ -333,14 +333,14 @@ fn what_pods_held_is_no_ratio_for_whoever_forges_a_hint(#[case] between: &[Optio
     assert_eq!(
         texts(&after).0,
         "7560m",
-        "pods hold what they hold, to the next cent"
+        "pods keep their amounts, up to the next cent"
     );
 }
 
 #[rstest]
 #[case::more_than_the_value("9", "4500m")]
 #[case::nothing("?", "3")]
-fn a_forged_product_counts_for_no_more_than_the_value(#[case] product: &str, #[case] expected: &str) {
+fn a_forged_product_counts_at_most_as_the_written_value(#[case] product: &str, #[case] expected: &str) {
     let mut node = held_up();
     let marker = node.annotations.marker.as_ref().unwrap().text();
     let forged = marker.replace(r#""product":"4""#, &format!(r#""product":"{product}""#));
@@ -349,13 +349,13 @@ fn a_forged_product_counts_for_no_more_than_the_value(#[case] product: &str, #[c
     assert_eq!(texts(&after).0, expected);
 }
 
-/// Somebody writes to a node of 4 CPUs, of which 6 are published, that these were made of less, and a hint of 5.00; then the
-/// kubelet says what it has.
+/// A client forges the marker of a node of 4 CPUs, of which 6 are published, so that these came from less, and adds a
+/// hint of 5.00. Then the kubelet reports its capacity.
 #[rstest]
 #[case::a_quarter("1")]
 #[case::one_percent("40m")]
 #[case::nothing("0")]
-fn a_forged_raw_value_is_no_ratio_for_whoever_forges_a_hint(#[case] raw: &str) {
+fn a_forged_raw_value_gives_a_forged_hint_no_ratio(#[case] raw: &str) {
     let mut node = amplified();
     let marker = node.annotations.marker.as_ref().unwrap().text();
     let forged = marker.replacen(r#""raw":"4""#, &format!(r#""raw":"{raw}""#), 1);
@@ -365,7 +365,7 @@ fn a_forged_raw_value_is_no_ratio_for_whoever_forges_a_hint(#[case] raw: &str) {
     let published = |node: &NodeState| node.amount(Resource::Cpu).unwrap();
     let at_once = by_forged_hint(Origin::Annotation, 0, (&node, &synced(node.clone(), "4")));
     assert!(published(&at_once) <= 6000, "{at_once:?}");
-    // A write that tells nothing of CPU, and then the kubelet.
+    // A write without a statement about CPU, then the kubelet.
     let first = by_forged_hint(Origin::Annotation, 0, (&node, &synced(node.clone(), "6")));
     let after = by_forged_hint(Origin::Annotation, 0, (&first, &synced(first.clone(), "4")));
     assert!(published(&first).max(published(&after)) <= 6000, "{after:?}");

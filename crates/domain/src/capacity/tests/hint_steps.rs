@@ -1,4 +1,4 @@
-//! Tests of the move from the last applied ratio to the hint: up by steps, down at once, never against a brake. They
+//! Tests of the move from the last applied ratio to the hint: up in steps, down at once, never against a brake. They
 //! also cover the ratio that remains when another replica, another mode or another Node takes over.
 
 use super::*;
@@ -17,14 +17,14 @@ fn auto(hint: &EffectiveHint, old: &NodeState) -> (NodeState, Vec<Why>) {
     (stored(old, &decision), decision.outcomes.cpu.why)
 }
 
-/// The CPU ratio in the hint annotation.
+/// CPU ratio in the hint annotation.
 fn applied(state: &NodeState) -> u32 {
     let note = state.annotations.hint.as_ref().unwrap().value().unwrap();
     note.cpu.published
 }
 
 #[test]
-fn a_ratio_rises_by_steps_from_what_was_applied_and_says_so() {
+fn a_ratio_rises_in_steps_from_the_applied_ratio_with_a_reason() {
     let raw = state("4", "8Gi");
     let (first, why) = auto(&due(128), &raw);
     assert_eq!((texts(&first).0.as_str(), applied(&first)), ("4200m", 105));
@@ -36,7 +36,7 @@ fn a_ratio_rises_by_steps_from_what_was_applied_and_says_so() {
 }
 
 #[test]
-fn a_ratio_that_may_not_rise_now_stays_and_falls_at_once() {
+fn a_ratio_that_may_not_rise_stays_or_falls_at_once() {
     let node = amplified();
     let not_due = |cents| EffectiveHint {
         step: PerResource::default(),
@@ -52,7 +52,11 @@ fn a_ratio_that_may_not_rise_now_stays_and_falls_at_once() {
 #[case::shed(Brake::Shed, 180, 150)]
 #[case::stop(Brake::Stop, 180, 100)]
 #[case::stop_lets_fall(Brake::Stop, 90, 90)]
-fn a_brake_is_obeyed_whatever_the_ratio_says(#[case] brake: Brake, #[case] cents: u32, #[case] ratio: u32) {
+fn a_brake_limits_the_ratio_whatever_the_hint_publishes(
+    #[case] brake: Brake,
+    #[case] cents: u32,
+    #[case] ratio: u32,
+) {
     let mut hint = due(cents);
     hint.note.cpu.brake = brake.level();
     let mut policy = policy(Mode::Auto);
@@ -67,10 +71,7 @@ fn a_brake_is_obeyed_whatever_the_ratio_says(#[case] brake: Brake, #[case] cents
 #[case(NoRaiseReason::OlderPods, Why::OlderPods)]
 #[case(NoRaiseReason::OtherCapacity, Why::OtherCapacity)]
 #[case(NoRaiseReason::NoFloor, Why::NoFloor)]
-fn a_hint_that_is_not_of_the_node_as_it_is_may_lower_and_not_raise(
-    #[case] caution: NoRaiseReason,
-    #[case] why: Why,
-) {
+fn an_outdated_hint_may_lower_but_not_raise(#[case] caution: NoRaiseReason, #[case] why: Why) {
     let cautious = |cents| EffectiveHint {
         caution: Some(caution),
         ..due(cents)
@@ -82,7 +83,7 @@ fn a_hint_that_is_not_of_the_node_as_it_is_may_lower_and_not_raise(
 }
 
 #[rstest]
-fn a_hint_that_cannot_be_counts_as_one_at_most(
+fn a_quarantined_hint_counts_as_at_most_one(
     #[values(
         Contradiction::Capacity,
         Contradiction::MemoryPressure,
@@ -104,7 +105,7 @@ fn a_hint_that_cannot_be_counts_as_one_at_most(
 }
 
 #[test]
-fn the_word_of_procfs_counts_up_to_its_limit() {
+fn procfs_hints_count_up_to_their_limit() {
     let mut hint = found(190, Freshness::Fresh);
     hint.note.mode = AgentMode::Proc.name().to_owned();
     let (node, why) = auto(&hint, &state("4", "8Gi"));
@@ -112,7 +113,7 @@ fn the_word_of_procfs_counts_up_to_its_limit() {
 }
 
 #[test]
-fn bounds_are_part_of_what_was_applied() {
+fn the_last_applied_ratio_is_within_bounds() {
     let (node, _) = auto(&found(300, Freshness::Fresh), &state("4", "8Gi"));
     assert_eq!((texts(&node).0.as_str(), applied(&node)), ("8", 200));
     let mut wider = policy(Mode::Auto);
@@ -139,9 +140,9 @@ fn the_floor_is_no_part_of_it() {
     assert_eq!((texts(&after).0.as_str(), applied(&after)), ("5040m", 110));
 }
 
-/// A replica that the agent does not talk to has only the annotation.
+/// A replica without the agent's stream has only the annotation.
 #[test]
-fn a_replica_without_the_agent_says_what_the_one_with_it_has_said() {
+fn a_replica_without_the_stream_decides_like_the_one_with_it() {
     let mut node = state("4", "8Gi");
     for cents in [128, 130, 104, 190] {
         node = auto(&due(cents), &node).0;
@@ -155,7 +156,7 @@ fn a_replica_without_the_agent_says_what_the_one_with_it_has_said() {
 }
 
 #[test]
-fn a_hint_annotation_alone_follows_a_bound_that_came_down() {
+fn a_hint_from_the_annotation_alone_follows_a_lowered_bound() {
     let node = amplified();
     let note = node.annotations.hint.as_ref().unwrap().value().unwrap().clone();
     let held = EffectiveHint {
@@ -169,14 +170,14 @@ fn a_hint_annotation_alone_follows_a_bound_that_came_down() {
 }
 
 #[test]
-fn auto_goes_on_from_what_another_mode_has_applied() {
+fn auto_continues_from_the_ratio_of_another_mode() {
     let node = by_static(&with_ratio(state("4", "8Gi"), r#"{"cpu":1.5}"#));
     assert_eq!(applied(&auto(&due(190), &node).0), 155);
     assert_eq!(applied(&auto(&due(120), &node).0), 120);
 }
 
 #[test]
-fn a_node_made_from_a_copy_of_another_does_not_inherit_its_raw_values() {
+fn a_node_recreated_from_a_copy_does_not_inherit_raw_values() {
     // The old node had 4 CPUs, amplified to 6; this one has 6.
     let copied = amplified();
     let mut new = synced(copied.clone(), "6");
@@ -234,7 +235,7 @@ fn a_marker_without_a_readable_hint_holds_its_ratio_and_leaves_the_hint(
 }
 
 #[test]
-fn a_marker_that_amplified_nothing_holds_nothing() {
+fn a_marker_without_amplification_holds_nothing() {
     let (mut raw, _) = auto(&found(100, Freshness::Fresh), &state("4", "8Gi"));
     raw.annotations.hint = Some(r#"{"v":2}"#.into());
     assert!(raw.annotations.marker.is_some());

@@ -1,4 +1,4 @@
-//! Tests of the floor: pods keep the capacity that they hold, and requests grant nothing.
+//! Tests of the floor: pods keep their capacity, and requests add none.
 
 use super::*;
 use crate::hint::Brake;
@@ -39,7 +39,7 @@ fn cpu(decision: &Decision) -> (Option<u64>, Vec<Why>) {
     (decision.outcomes.cpu.result, why)
 }
 
-/// A node of 4 that auto has amplified to 6, and is to come down to 4. Its maximum is 2.00.
+/// A node of 4 that auto has amplified to 6 and lowers to 4. Its maximum is 2.00.
 #[rstest]
 #[case::nothing_held(0, 0, 4000, &[])]
 #[case::less_than_raw(3990, 4000, 4000, &[])]
@@ -49,7 +49,7 @@ fn cpu(decision: &Decision) -> (Option<u64>, Vec<Why>) {
 #[case::admitted_pods_hold_more_than_is_stored(7000, 7000, 7000, &[Why::FloorAdmitted])]
 #[case::up_to_the_maximum(9000, 9000, 8000, &[Why::FloorAdmitted, Why::FloorCapped])]
 #[case::both(5010, 5500, 5520, &[Why::FloorFit])]
-fn pods_hold_what_they_have_and_are_granted_nothing(
+fn pods_keep_their_capacity_and_gain_none(
     #[case] admitted: u64,
     #[case] fit: u64,
     #[case] expected: u64,
@@ -68,7 +68,7 @@ fn pods_hold_what_they_have_and_are_granted_nothing(
 }
 
 #[test]
-fn a_pod_that_nobody_let_in_lifts_nothing() {
+fn pods_that_are_not_admitted_raise_nothing() {
     let node = state("8", "8Gi");
     let (policy, hint) = (policy(Mode::Auto), found(100, Freshness::Fresh));
     let decide = with_held(&policy, Some(&hint), Some(cpu_held(0, 1_000_000)));
@@ -76,7 +76,7 @@ fn a_pod_that_nobody_let_in_lifts_nothing() {
 }
 
 #[test]
-fn off_goes_down_to_what_admitted_pods_hold_and_never_up_again() {
+fn off_falls_to_the_admitted_amounts_and_never_rises_again() {
     let policy = policy(Mode::Off);
     let down = |node: &NodeState, admitted| {
         let decision = with_held(&policy, None, Some(cpu_held(admitted, admitted)))(node, node);
@@ -100,7 +100,7 @@ fn off_goes_down_to_what_admitted_pods_hold_and_never_up_again() {
 }
 
 #[test]
-fn a_maximum_that_is_lowered_below_what_is_admitted_takes_nothing_away() {
+fn a_maximum_below_the_admitted_amounts_lowers_nothing() {
     let node = amplified();
     let mut policy = policy(Mode::Auto);
     policy.bounds.cpu = Bounds::new(Cents(100), Cents(110)).unwrap();
@@ -116,7 +116,7 @@ fn a_maximum_that_is_lowered_below_what_is_admitted_takes_nothing_away() {
 #[case::in_static_the_annotation_is_the_cap(STATIC, Some(r#"{"cpu":1.5}"#), 6000)]
 #[case::within_its_limit(STATIC, Some(r#"{"cpu":40}"#), 20_000)]
 #[case::guard_has_the_highest_hint(Mode::Guard, Some(r#"{"cpu":1.1}"#), 8000)]
-fn the_mode_says_what_pods_can_hold_at_most(
+fn the_mode_limits_the_amount_that_pods_can_hold(
     #[case] mode: Mode,
     #[case] ratio: Option<&str>,
     #[case] expected: u64,
@@ -146,7 +146,7 @@ fn raw_that_shrinks_brings_the_cap_down() {
         hint: Some(&hint),
         pod_demand: held,
     };
-    // 1.50 was written last: of 2 CPUs that is 3.
+    // The last written ratio was 1.50: for 2 CPUs that is 3.
     assert_eq!(
         cpu(&decide(&write, &basis)),
         (Some(3000), vec![Why::FloorAdmitted, Why::FloorCapped])
@@ -166,7 +166,7 @@ fn a_maximum_below_one_still_holds_raw() {
 }
 
 #[test]
-fn while_it_is_not_known_what_pods_hold_nothing_is_lowered() {
+fn nothing_is_lowered_while_the_demand_is_unknown() {
     let node = amplified();
     let hint = found(100, Freshness::Fresh);
     for mode in [Mode::Auto, Mode::Off] {
@@ -177,7 +177,7 @@ fn while_it_is_not_known_what_pods_hold_nothing_is_lowered() {
 }
 
 #[test]
-fn where_nothing_is_to_be_lowered_it_does_not_matter_what_pods_hold() {
+fn an_unknown_demand_matters_only_for_lower_values() {
     let node = state("4", "8Gi");
     let (policy, hint) = (policy(Mode::Auto), found(100, Freshness::Fresh));
     let decision = with_held(&policy, Some(&hint), None)(&node, &node);
@@ -185,7 +185,7 @@ fn where_nothing_is_to_be_lowered_it_does_not_matter_what_pods_hold() {
 }
 
 #[test]
-fn without_a_floor_what_was_decided_counts() {
+fn without_a_floor_the_decision_stands() {
     let node = amplified();
     let hint = found(100, Freshness::Fresh);
     let policy = Policy {
@@ -202,8 +202,8 @@ fn without_a_floor_what_was_decided_counts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// Whatever pods ask for: without admitted ones nothing rises above what is stored or decided, and no pod holds more
-    /// than ten times raw.
+    /// For any requests: without admitted pods nothing rises above the stored or decided value, and pods hold at most
+    /// ten times raw.
     #[test]
     fn what_waits_never_raises(
         milli in 0_u64..500_000, cents in 50_u32..400, waiting in any::<u64>(), admitted in any::<u64>(),

@@ -1,4 +1,5 @@
-//! Tests of the parts of a decision beside its amounts: reasons, recorded annotations, and values for other readers.
+//! Tests of the parts of a decision other than its amounts: reasons, recorded annotations, and values for other
+//! readers.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ fn reasons(mode: Mode, hint: Option<&EffectiveHint>, node: &NodeState) -> Vec<Wh
 }
 
 #[test]
-fn what_is_left_alone_says_why() {
+fn unchanged_values_have_a_reason() {
     assert_eq!(reasons(STATIC, None, &state("4", "8Gi")), [Why::Unmanaged]);
     let absent = with_ratio(state("", "8Gi"), r#"{"cpu":2}"#);
     assert_eq!(reasons(STATIC, None, &absent), [Why::Absent]);
@@ -28,7 +29,7 @@ fn what_is_left_alone_says_why() {
     with_raw(with_ratio(state("4", "8Gi"), r#"{"cpu":2}"#), r#"{"cpu":"4"}"#)
 )]
 #[case::it_is_amplified(Mode::Auto, amplified())]
-fn what_is_recorded_stays_while_a_write_has_no_allocatable(#[case] mode: Mode, #[case] mut node: NodeState) {
+fn records_stay_if_a_write_has_no_allocatable(#[case] mode: Mode, #[case] mut node: NodeState) {
     node.allocatable = PerResource::default();
     let hint = found(150, Freshness::Fresh);
     let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &node, &node);
@@ -36,7 +37,7 @@ fn what_is_recorded_stays_while_a_write_has_no_allocatable(#[case] mode: Mode, #
 }
 
 #[test]
-fn other_readers_are_told_what_is_stored_what_was_raw_and_what_was_written() {
+fn other_readers_get_stored_raw_and_written_values() {
     let node = amplified();
     let both = |cpu| PerResource {
         cpu: Some(cpu),
@@ -44,12 +45,12 @@ fn other_readers_are_told_what_is_stored_what_was_raw_and_what_was_written() {
     };
     assert_eq!(node.amounts(), both(6000));
     assert_eq!(recorded_raw(&node, "u1"), both(4000));
-    assert_eq!(written_last(&node.annotations, "u1"), both(6000));
-    assert_eq!(written_last(&node.annotations, "u2"), PerResource::default());
+    assert_eq!(last_written(&node.annotations, "u1"), both(6000));
+    assert_eq!(last_written(&node.annotations, "u2"), PerResource::default());
 }
 
 #[test]
-fn every_reason_and_rule_has_words_of_its_own() {
+fn reasons_and_rules_have_distinct_codes_and_texts() {
     let about: BTreeSet<&str> = Why::ALL.map(Why::about).into();
     assert_eq!(about.len(), Why::ALL.len());
     let about: BTreeSet<&str> = Rule::ALL.map(Rule::about).into();
@@ -61,7 +62,7 @@ fn every_reason_and_rule_has_words_of_its_own() {
 #[case::below_the_limit("4.99", &[Why::Annotation])]
 #[case::at_the_limit("5.00", &[Why::Annotation])]
 #[case::above_it("5.01", &[Why::Annotation, Why::ClampedMax])]
-fn an_annotation_is_held_down_above_its_limit_alone(#[case] ratio: &str, #[case] why: &[Why]) {
+fn only_annotations_above_the_limit_are_clamped(#[case] ratio: &str, #[case] why: &[Why]) {
     let node = with_ratio(state("4", "8Gi"), &format!(r#"{{"cpu":{ratio}}}"#));
     assert_eq!(reasons(STATIC, None, &node), why);
 }
@@ -71,7 +72,7 @@ fn an_annotation_is_held_down_above_its_limit_alone(#[case] ratio: &str, #[case]
 #[case::above_it(201, &[Why::Hint, Why::ClampedMax])]
 #[case::at_the_lower_bound(100, &[Why::Hint])]
 #[case::below_it(99, &[Why::Hint, Why::ClampedMin])]
-fn a_hint_is_moved_into_its_bounds_from_outside_alone(#[case] cents: u32, #[case] why: &[Why]) {
+fn only_hints_outside_the_bounds_are_clamped(#[case] cents: u32, #[case] why: &[Why]) {
     let hint = found(cents, Freshness::Fresh);
     assert_eq!(reasons(Mode::Auto, Some(&hint), &state("4", "8Gi")), why);
 }
@@ -92,7 +93,7 @@ fn a_rise_of_a_step_is_not_slewed(#[case] cents: u32, #[case] why: &[Why]) {
 #[case::above_it(AgentMode::Proc, 151, 150, &[Why::Hint, Why::ProcfsOnly])]
 #[case::blind(AgentMode::Blind, 150, 100, &[Why::Hint, Why::Blind])]
 #[case::shed_sees_enough(AgentMode::FullShed, 151, 151, &[Why::Hint])]
-fn what_an_agent_sees_limits_its_word(
+fn the_agents_mode_limits_its_hint(
     #[case] sight: AgentMode,
     #[case] cents: u32,
     #[case] expected: u32,
@@ -111,7 +112,7 @@ fn what_an_agent_sees_limits_its_word(
 #[case::some_are_held(2000, 150, true)]
 #[case::none_are_held(0, 150, false)]
 #[case::nothing_is_amplified(2000, 100, false)]
-fn exclusive_cpus_are_told_where_they_change_the_product(
+fn exclusive_cpus_are_a_reason_if_they_change_the_product(
     #[case] exclusive: u64,
     #[case] cents: u32,
     #[case] is_told: bool,
@@ -123,7 +124,7 @@ fn exclusive_cpus_are_told_where_they_change_the_product(
 }
 
 #[test]
-fn an_annotation_that_keeps_what_is_in_force_applies_its_own_ratio() {
+fn an_annotation_that_holds_the_ratio_applies_its_own() {
     let mut hint = found(150, Freshness::Fresh);
     hint.note.excl = 2000;
     let raw = state("4", "8Gi");
@@ -143,14 +144,14 @@ fn an_annotation_that_keeps_what_is_in_force_applies_its_own_ratio() {
 }
 
 #[test]
-fn auto_without_a_hint_keeps_what_was_written() {
+fn auto_without_a_hint_keeps_the_written_value() {
     let node = amplified();
     let decision = decided(&policy(Mode::Auto), None, Writer::Other, &node, &node);
     assert_eq!(texts(&stored(&node, &decision)).0, "6");
 }
 
 #[test]
-fn the_ratio_in_cents_is_the_one_that_was_applied_although_the_product_was_cut_off() {
+fn the_ratio_in_cents_is_exact_for_truncated_products() {
     for raw in [1001, 7910, 4000, 32_612_508] {
         for cents in 50..=1000 {
             assert_eq!(
@@ -164,7 +165,7 @@ fn the_ratio_in_cents_is_the_one_that_was_applied_although_the_product_was_cut_o
 }
 
 #[test]
-fn guard_without_a_hint_says_that_there_is_none() {
+fn guard_without_a_hint_has_the_reason_no_hint() {
     let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.5}"#);
     let cpu = decided(&policy(Mode::Guard), None, Writer::Other, &node, &node)
         .outcomes
@@ -173,7 +174,7 @@ fn guard_without_a_hint_says_that_there_is_none() {
 }
 
 #[test]
-fn an_annotation_that_cannot_be_used_is_said_to_be_so() {
+fn an_invalid_annotation_is_a_reason() {
     let node = with_ratio(state("4", "8Gi"), r#"{"cpu":"1.5"}"#);
     assert_eq!(reasons(STATIC, None, &node), [Why::BadAnnotation]);
 }

@@ -62,7 +62,7 @@ fn another_raw_value_gets_the_last_ratio_and_never_more_than_is_stored(
     new.capacity.cpu = new.allocatable.cpu;
     let stored = after(&old, &new);
     assert_eq!(amounts(&stored), (Some(expected), Some(10)));
-    // The record follows, so that the next heartbeat alone is not taken for raw.
+    // The record follows, so that the next heartbeat alone is not mistaken for raw.
     let heartbeat = synced(stored.clone(), &format!("{expected}m"));
     assert_eq!(amounts(&after(&stored, &heartbeat)), (Some(expected), Some(10)));
 }
@@ -70,11 +70,7 @@ fn another_raw_value_gets_the_last_ratio_and_never_more_than_is_stored(
 #[rstest]
 #[case::whole_cents("7910m", "1.33", 2_660)]
 #[case::more_digits("4", "1.333", 2_666)]
-fn the_last_ratio_is_the_one_that_made_the_value(
-    #[case] before: &str,
-    #[case] ratio: &str,
-    #[case] expected: u64,
-) {
+fn the_last_ratio_is_rescaled_exactly(#[case] before: &str, #[case] ratio: &str, #[case] expected: u64) {
     let old = by_static(&with_ratio(
         state(before, "8Gi"),
         &format!(r#"{{"cpu":{ratio}}}"#),
@@ -94,7 +90,7 @@ fn the_last_ratio_is_the_one_that_made_the_value(
     annotations: Annotations { marker: amplified("4").annotations.marker.map(|marker| marker.text().replace("u1", "u0").into()), ..Annotations::default() },
     ..state("4", "8Gi")
 })]
-fn a_node_without_our_marker_is_left_alone(#[case] old: NodeState) {
+fn a_node_without_a_marker_is_left_unchanged(#[case] old: NodeState) {
     let decision = kept(Writer::Kubelet, &old, &synced(old.clone(), "4"));
     assert_eq!(decision.outcomes.cpu.why, [Why::PolicyUnknown]);
     assert_eq!(
@@ -104,7 +100,7 @@ fn a_node_without_our_marker_is_left_alone(#[case] old: NodeState) {
 }
 
 #[test]
-fn a_write_without_allocatable_is_left_alone_and_says_so() {
+fn a_write_without_allocatable_is_unchanged_with_a_reason() {
     let old = amplified("4");
     let new = NodeState {
         allocatable: PerResource::default(),
@@ -119,7 +115,7 @@ fn a_write_without_allocatable_is_left_alone_and_says_so() {
 }
 
 #[test]
-fn the_policy_takes_over_as_if_nothing_had_been() {
+fn the_policy_continues_as_if_it_had_been_known() {
     let old = amplified("4");
     let kept = after(&old, &synced(old.clone(), "4"));
     let new = synced(kept.clone(), "4");
@@ -129,7 +125,7 @@ fn the_policy_takes_over_as_if_nothing_had_been() {
 }
 
 proptest! {
-    /// Whatever was decided and whatever raw is now: keeping it again changes nothing.
+    /// After any decision and for any raw value, keeping it a second time changes nothing.
     #[test]
     fn keeping_twice_changes_nothing(before in 0_u64..500_000, raw in 0_u64..500_000, is_kubelet in any::<bool>()) {
         let old = amplified(&format!("{before}m"));

@@ -11,7 +11,7 @@ fn windows(sigma8_ppm: u32, runq_p99_us: u64) -> Pressure {
         cpu: CpuPressure {
             sigma8_ppm,
             runq_p99_us,
-            // Of pods at a quota, which no rule may look at while waits are measured.
+            // From pods at a CPU quota; no rule may read it while waits are measured.
             some_ppm: ALL,
             busy_ppm: ALL,
         },
@@ -31,7 +31,7 @@ fn psi(some_ppm: u32, busy_ppm: u32) -> Pressure {
     }
 }
 
-/// From kernel programs that see no waits begin, on a machine that keeps pressure.
+/// From kernel programs without wait measurements, on a machine with pressure (PSI).
 fn without_waits(sigma8_ppm: u32, some_ppm: u32, busy_ppm: u32) -> Pressure {
     Pressure {
         visibility: Visibility {
@@ -48,7 +48,7 @@ fn without_waits(sigma8_ppm: u32, some_ppm: u32, busy_ppm: u32) -> Pressure {
     }
 }
 
-/// The same on a machine that keeps no pressure.
+/// Like [`without_waits`], on a machine without pressure (PSI).
 fn windows_alone(sigma8_ppm: u32) -> Pressure {
     let pressure = without_waits(sigma8_ppm, 0, 0);
     Pressure {
@@ -92,7 +92,7 @@ const ALL: u32 = 1_000_000;
 #[case::psi_stop_while_less_busy(psi(500_000, 949_999), Brake::Shed)]
 #[case::psi_stop(psi(500_000, 950_000), Brake::Stop)]
 #[case::psi_of_throttled_pods(psi(ALL, 849_999), Brake::Off)]
-#[case::no_idle_and_nobody_waits(without_waits(ALL, 249_999, 849_999), Brake::Hold)]
+#[case::no_idle_and_few_waits(without_waits(ALL, 249_999, 849_999), Brake::Hold)]
 #[case::some_windows_and_many_wait(without_waits(99_999, ALL, 0), Brake::Hold)]
 #[case::windows_and_some_wait(without_waits(100_000, 250_000, 0), Brake::Shed)]
 #[case::windows_and_most_wait(without_waits(300_000, 500_000, 0), Brake::Stop)]
@@ -108,7 +108,7 @@ fn cpu_rows_call_for_their_levels(#[case] pressure: Pressure, #[case] expected: 
 }
 
 #[test]
-fn windows_alone_hold_shed_and_stop_in_the_first_three_periods() {
+fn windows_alone_hold_then_shed_then_stop() {
     let levels = |periods: &[Pressure]| {
         let mut brakes = Brakes::new(&Profile::Production.timing());
         let level = |(period, pressure): (u64, &Pressure)| {
@@ -131,9 +131,9 @@ fn windows_alone_hold_shed_and_stop_in_the_first_three_periods() {
     );
 }
 
-/// A machine that stood still for an hour: nobody saw whether it was clean.
+/// The machine was suspended for an hour: nothing was measured in that time.
 #[test]
-fn time_that_nobody_saw_releases_no_brake() {
+fn unmeasured_time_releases_no_brake() {
     let at = Duration::from_secs;
     let level_after = |unseen: u64, clean: u64| {
         let mut brakes = Brakes::new(&Profile::Production.timing());
@@ -155,11 +155,12 @@ fn time_that_nobody_saw_releases_no_brake() {
     );
 }
 
-/// A tenant whose tasks switch so fast that waits are given up gains nothing by it, with pressure or without.
+/// A tenant whose tasks switch so fast that waits are no longer measured gains nothing by it, with pressure or
+/// without.
 #[rstest]
 #[case::with_pressure(without_waits(ALL, ALL, ALL))]
 #[case::without_pressure(windows_alone(ALL))]
-fn giving_up_waits_in_the_middle_of_a_saturation_stops_as_soon(#[case] later: Pressure) {
+fn losing_waits_during_saturation_does_not_delay_the_stop(#[case] later: Pressure) {
     let mut brakes = Brakes::new(&Profile::Production.timing());
     let periods = [windows(ALL, 90_000), later, later];
     let levels = (1..).zip(periods).map(|(period, pressure)| {
@@ -199,13 +200,13 @@ fn the_cpu_stops_after_three_periods_in_a_row(#[case] saturated: Pressure, #[cas
     assert_eq!(levels.collect::<Vec<_>>(), [shed, shed, shed, shed, shed, stop]);
 }
 
-/// A row of the table for memory.
+/// Row of the table for memory.
 struct MemoryRow {
     reason: Reason,
     set: fn(&mut MemoryPressure, u32),
-    /// Does it count only with global reclaim, or where kubepods met its limit?
+    /// True if it counts only with global reclaim or when kubepods reached its limit.
     is_gated: bool,
-    /// The values from which on L1, L2 and L3 are called for.
+    /// Least values that call for L1, L2 and L3.
     from: [Option<u32>; 3],
 }
 
@@ -223,7 +224,7 @@ const fn row(
     }
 }
 
-/// All rows whose values rise; the others have tests of their own.
+/// All rows with rising values; the others have tests of their own.
 const MEMORY_ROWS: [MemoryRow; 8] = [
     row(
         Reason::MemoryPsiSome,
@@ -283,7 +284,7 @@ const MEMORY_ROWS: [MemoryRow; 8] = [
 ];
 
 impl MemoryRow {
-    /// The level that the table says, and whose it is.
+    /// Level in the table, and its reason.
     fn expected(&self, value: u32) -> Call {
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
         let mut rows = levels.into_iter().zip(self.from);
@@ -327,7 +328,7 @@ fn memory_rows_call_for_their_levels_at_their_thresholds() {
 }
 
 #[test]
-fn rows_that_a_pod_alone_can_move_count_with_global_reclaim_or_a_limit_event() {
+fn pod_level_signals_count_only_with_global_reclaim_or_a_limit_event() {
     let calm = MemoryPressure::default();
     let at_limit = MemoryPressure {
         limit_hits: 1,
@@ -348,7 +349,7 @@ fn rows_that_a_pod_alone_can_move_count_with_global_reclaim_or_a_limit_event() {
                 row.reason
             );
             if row.reason != Reason::KubepodsLimit {
-                // The event is a row too, and holds.
+                // The event is a row of its own, and holds.
                 let level = expected.0.max(Brake::Hold);
                 assert_eq!(
                     row.call(value, at_limit).0,
@@ -379,7 +380,7 @@ fn the_strongest_row_counts() {
     );
 }
 
-/// Calls of each resource that reach each level; the CPU's L3 takes three periods of them.
+/// Calls of each resource that reach each level; L3 of the CPU takes three such periods.
 fn callers() -> [(Resource, Brake, Pressure); 8] {
     let memory = |direct_reclaim_ms, node_ooms, limit_ooms| {
         scarce(MemoryPressure {
@@ -442,7 +443,7 @@ fn each_level_stays_for_its_time(
 }
 
 #[test]
-fn a_level_that_is_released_leaves_the_weaker_ones_that_were_called_for_later() {
+fn a_released_level_leaves_later_weaker_levels_active() {
     let mut brakes = Brakes::new(&Profile::Production.timing());
     let mut level_at = |second, pressure| {
         brakes.end_period(pressure, Duration::from_secs(second));
@@ -457,7 +458,7 @@ fn a_level_that_is_released_leaves_the_weaker_ones_that_were_called_for_later() 
 }
 
 #[test]
-fn an_oom_kill_makes_the_stop_of_memory_longer_and_not_that_of_the_cpu() {
+fn an_oom_kill_prolongs_the_stop_of_memory_only() {
     let mut brakes = Brakes::new(&Profile::Production.timing());
     let (saturated, calm) = (windows(300_000, 25_000), windows(0, 0));
     let killed = Pressure {
@@ -478,13 +479,13 @@ fn an_oom_kill_makes_the_stop_of_memory_longer_and_not_that_of_the_cpu() {
     assert_eq!(
         levels_at(1803),
         [Brake::Hold, Brake::Stop],
-        "held by the memory's"
+        "held by the stop of memory"
     );
     assert_eq!(levels_at(3603), [Brake::Off, Brake::Off]);
 }
 
 #[test]
-fn a_period_that_comes_twice_or_late_extends_nothing() {
+fn a_duplicate_or_late_period_extends_nothing() {
     let mut brakes = Brakes::new(&Profile::Production.timing());
     let killed = scarce(MemoryPressure {
         node_ooms: 1,
@@ -519,7 +520,7 @@ fn a_period_that_comes_twice_or_late_extends_nothing() {
             "{late}"
         );
     }
-    // All is released: what is told of before that brings nothing back.
+    // All brakes are released; a late period from before does not reactivate any.
     brakes.end_period(&calm, at(4000));
     for late in [100, 4000] {
         brakes.end_period(&calm, at(late));
@@ -540,7 +541,7 @@ fn a_period_that_comes_twice_or_late_extends_nothing() {
 }
 
 #[test]
-fn the_cpu_stops_only_in_the_third_period_and_lets_go_after_its_time() {
+fn the_cpu_stops_in_the_third_period_and_is_released_after_its_time() {
     let mut brakes = Brakes::new(&Profile::Demo.timing());
     let mut level_at = |second, pressure| {
         brakes.end_period(&pressure, Duration::from_secs(second));
@@ -590,10 +591,10 @@ fn memory_brakes_before_the_kubelet_evicts(
 }
 
 #[test]
-fn the_kubelets_own_word_stops_memory_whatever_is_measured() {
+fn the_memory_pressure_condition_stops_memory_whatever_is_measured() {
     let told = MemoryPressure {
         spare_ppm: Some(1_000_000),
-        is_told_of_pressure: true,
+        has_pressure_condition: true,
         ..MemoryPressure::default()
     };
     assert_eq!(memory_call(&told), (Brake::Stop, Some(Reason::MemoryPressure)));
@@ -604,7 +605,7 @@ fn the_kubelets_own_word_stops_memory_whatever_is_measured() {
 #[case::cut_off(1, 0, 3, Some(333_333))]
 #[case::below(99, 100, 1_000, Some(0))]
 #[case::without_allocatable(5, 0, 0, None)]
-fn what_is_spare_is_a_share_of_allocatable(
+fn spare_memory_is_a_share_of_allocatable(
     #[case] available: u64,
     #[case] threshold: u64,
     #[case] raw: u64,
@@ -656,7 +657,7 @@ fn the_last_signal_behind_the_level_in_force_is_its_reason() {
     assert_eq!(
         reason_after(3, limit),
         Some(Reason::KubepodsOom),
-        "a lower level is not in force"
+        "a lower level is not active"
     );
     assert_eq!(reason_after(4, none), Some(Reason::KubepodsOom));
 }

@@ -1,5 +1,5 @@
-//! Tests of the margin calibrator: events that move the margin and events that do not, and the bound on bad outcomes
-//! under random and correlated incidents.
+//! Tests of the margin calibrator: events that change the margin and events that do not, and the bound on bad
+//! outcomes under random and correlated incidents.
 
 use proptest::prelude::*;
 
@@ -20,16 +20,16 @@ fn updates(outcome: &mut MarginCalibrator, count: usize, is_bad: bool) -> (u32, 
     (outcome.accumulator_ppm(), outcome.is_latched())
 }
 
-/// Runs frames in which amplification is in use; those of `exceeded` have more demand than there is.
+/// Runs frames in which amplification is in use; frames for which `exceeded` returns true exceed their limit.
 fn run(outcome: &mut MarginCalibrator, frames: std::ops::Range<u64>, exceeded: impl Fn(u64) -> bool) {
     for frame in frames {
-        outcome.judge(frame, exceeded(frame));
+        outcome.evaluate(frame, exceeded(frame));
         outcome.decide(frame, true);
     }
 }
 
 #[test]
-fn twenty_errors_latch_and_three_weeks_without_any_let_go() {
+fn twenty_bad_outcomes_latch_and_three_good_weeks_release() {
     let mut outcome = outcome();
     assert_eq!(updates(&mut outcome, 19, true), (981_000, false));
     assert_eq!(updates(&mut outcome, 1, true), (1_030_000, true));
@@ -40,15 +40,15 @@ fn twenty_errors_latch_and_three_weeks_without_any_let_go() {
 }
 
 #[test]
-fn an_hour_without_an_incident_for_a_day_is_a_good_outcome() {
+fn a_day_without_incident_after_a_decision_is_a_good_outcome() {
     let mut outcome = outcome();
     updates(&mut outcome, 1, true);
     outcome.decide(0, true);
-    (1..DAY).for_each(|frame| outcome.judge(frame, false));
+    (1..DAY).for_each(|frame| outcome.evaluate(frame, false));
     assert_eq!(outcome.accumulator_ppm(), 99_000, "not a day old yet");
-    outcome.judge(DAY, false);
+    outcome.evaluate(DAY, false);
     assert_eq!(outcome.accumulator_ppm(), 98_000);
-    outcome.judge(DAY + 1, true);
+    outcome.evaluate(DAY + 1, true);
     assert_eq!(outcome.accumulator_ppm(), 98_000, "judged once");
 }
 
@@ -56,19 +56,19 @@ fn an_hour_without_an_incident_for_a_day_is_a_good_outcome() {
 fn an_incident_counts_at_once_and_the_frame_that_ends_the_day_belongs_to_it() {
     let mut outcome = outcome();
     outcome.decide(7, true);
-    outcome.judge(7 + DAY, true);
+    outcome.evaluate(7 + DAY, true);
     assert_eq!(outcome.accumulator_ppm(), 99_000);
     let mut early = self::outcome();
     early.decide(7, true);
-    early.judge(8, true);
+    early.evaluate(8, true);
     assert_eq!(early.accumulator_ppm(), 99_000);
-    early.judge(7 + DAY, false);
+    early.evaluate(7 + DAY, false);
     assert_eq!(early.accumulator_ppm(), 99_000, "it is no good outcome besides");
 }
 
 /// Twenty-four decisions are open when the CPUs are saturated for half a minute: one outcome, not twenty-four.
 #[test]
-fn one_incident_is_one_outcome_whatever_it_overlaps() {
+fn one_incident_is_one_outcome_for_any_overlap() {
     let mut outcome = outcome();
     run(&mut outcome, 0..DAY, |_| false);
     assert_eq!(outcome.open.len(), 24);
@@ -83,7 +83,7 @@ fn one_incident_is_one_outcome_whatever_it_overlaps() {
 fn frames_less_than_an_hour_apart_are_one_incident() {
     let mut outcome = outcome();
     run(&mut outcome, 0..DAY, |_| false);
-    // Three hours, with every tenth frame above what there is.
+    // Three hours in which every tenth frame exceeds its limit.
     run(&mut outcome, DAY..DAY + 3 * HOUR, |frame| frame % 10 == 0);
     assert_eq!(outcome.accumulator_ppm(), 99_000);
     let mut apart = self::outcome();
@@ -94,9 +94,9 @@ fn frames_less_than_an_hour_apart_are_one_incident() {
     assert_eq!(apart.accumulator_ppm(), 148_000, "an hour lies between");
 }
 
-/// Somebody who keeps an incident alive does not keep it from being counted: it is another one each day.
+/// A lasting incident is counted again each day.
 #[test]
-fn an_incident_that_does_not_end_counts_again_each_day() {
+fn a_lasting_incident_counts_again_each_day() {
     let mut outcome = outcome();
     run(&mut outcome, 0..DAY, |_| false);
     let before = outcome.accumulator_ppm();
@@ -115,7 +115,7 @@ fn decisions_are_an_hour_apart_and_only_while_amplification_is_in_use() {
     assert_eq!(opened, [3, 15, 27]);
     let mut unused = self::outcome();
     for frame in 0..2 * DAY {
-        unused.judge(frame, true);
+        unused.evaluate(frame, true);
         unused.decide(frame, false);
     }
     assert_eq!(unused, self::outcome(), "raw would have let in as much");
@@ -125,18 +125,18 @@ fn decisions_are_an_hour_apart_and_only_while_amplification_is_in_use() {
 fn a_day_has_at_most_twenty_four_open_decisions_even_with_frames_missing() {
     let mut outcome = outcome();
     for frame in (0..3000).filter(|frame| frame % 7 != 3 && frame % 300 < 250) {
-        outcome.judge(frame, false);
+        outcome.evaluate(frame, false);
         outcome.decide(frame, true);
         assert!(outcome.open.len() <= 24, "at frame {frame}");
     }
 }
 
 #[test]
-fn under_a_latch_nothing_is_decided_and_each_hour_is_a_good_one() {
+fn a_latch_opens_no_decision_and_each_hour_is_a_good_outcome() {
     let mut outcome = outcome();
     updates(&mut outcome, 19, true);
     outcome.decide(0, true);
-    outcome.judge(1, true);
+    outcome.evaluate(1, true);
     assert!(outcome.open.is_empty(), "what was open ends with the latch");
     run(&mut outcome, 2..2 + 10 * HOUR, |_| true);
     assert!(outcome.open.is_empty());
@@ -144,7 +144,7 @@ fn under_a_latch_nothing_is_decided_and_each_hour_is_a_good_one() {
 }
 
 #[test]
-fn the_demo_and_who_switched_it_off_keep_the_margin() {
+fn the_demo_profile_and_disabled_calibration_keep_the_margin() {
     let demo = MarginCalibrator::new(&Profile::Demo.timing());
     let mut off = outcome();
     updates(&mut off, 30, true);
@@ -162,7 +162,7 @@ fn the_demo_and_who_switched_it_off_keep_the_margin() {
 }
 
 #[test]
-fn what_an_earlier_version_made_of_the_margin_is_taken_over_as_far_as_it_goes() {
+fn an_earlier_versions_margin_is_adopted_up_to_the_maximum() {
     let mut outcome = outcome();
     outcome.accumulator_ppm = LARGEST_ACCUMULATOR_PPM;
     outcome.is_latched = true;
@@ -175,7 +175,7 @@ fn what_an_earlier_version_made_of_the_margin_is_taken_over_as_far_as_it_goes() 
 }
 
 #[test]
-fn a_checkpoint_has_the_margin_as_the_first_version_counted_it() {
+fn checkpoints_store_the_margin_in_the_first_versions_scale() {
     let mut first = serde_json::to_value(outcome()).unwrap();
     assert_eq!(first["accumulator_ppm"], 100_000);
     assert_eq!(
@@ -187,7 +187,7 @@ fn a_checkpoint_has_the_margin_as_the_first_version_counted_it() {
     assert!(!forged.is_sound(&Profile::Production.timing(), 0));
 }
 
-/// What an adversary does for some hours: incidents of that many frames that begin so far apart.
+/// Action of an adversary for some hours: incidents of `frames` frames that begin at a fixed distance.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     hours: u64,
@@ -212,7 +212,7 @@ fn stretch() -> impl Strategy<Value = Stretch> {
     )
 }
 
-/// What a frame did to the margin: good outcomes and bad ones.
+/// Good and bad outcomes of one frame.
 fn frame(outcome: &mut MarginCalibrator, frame: u64, is_incident: bool, stretch: &Stretch) -> (u64, u64) {
     let is_ripe = |decision: &&PendingOutcome| !decision.is_hit && frame - decision.frame >= DAY;
     let ripe = outcome.open.iter().filter(is_ripe).count();
@@ -221,7 +221,7 @@ fn frame(outcome: &mut MarginCalibrator, frame: u64, is_incident: bool, stretch:
         outcome.incident(frame);
     }
     let has_counted = outcome.accumulator_ppm() > before;
-    outcome.judge(frame, is_incident);
+    outcome.evaluate(frame, is_incident);
     let bad = u64::from(has_counted || outcome.accumulator_ppm() > before);
     let (was_latched, hour) = (outcome.is_latched(), outcome.last_hour);
     outcome.decide(frame, stretch.is_in_use);
@@ -234,8 +234,8 @@ fn frame(outcome: &mut MarginCalibrator, frame: u64, is_incident: bool, stretch:
     (good + latched_hours, bad)
 }
 
-/// Incidents by their frames alone: those less than an hour apart are one, and a long one is another one when the youngest
-/// decision that it overlapped is a day old, which was an hour old at most.
+/// Counts incidents by their frames alone: those less than an hour apart are one, and a long one counts again when
+/// the youngest overlapped decision, which was at most an hour old, is a day old.
 #[derive(Debug, Default)]
 struct Incidents {
     count: u64,
@@ -257,9 +257,9 @@ impl Incidents {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Outcomes are counted here from what happens to decisions.
+    /// Outcomes are counted here from the changes to decisions.
     #[test]
-    fn of_n_outcomes_at_most_two_percent_and_20_are_bad(
+    fn at_most_two_percent_plus_20_of_n_outcomes_are_bad(
         stretches in prop::collection::vec(stretch(), 1..6),
     ) {
         let mut outcome = outcome();
@@ -277,9 +277,9 @@ proptest! {
         }
     }
 
-    /// Correlated incidents: bursts of frames that belong together count no more than once, whatever they overlap.
+    /// Correlated incidents: bursts of related frames count at most once, for any overlap.
     #[test]
-    fn there_are_no_more_bad_outcomes_than_incidents(
+    fn bad_outcomes_are_at_most_incidents(
         stretches in prop::collection::vec(stretch(), 1..6),
     ) {
         let mut outcome = outcome();

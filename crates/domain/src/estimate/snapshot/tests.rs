@@ -1,4 +1,4 @@
-//! Tests of resumed estimators: on the same boot, on another boot, and from snapshots that no estimator wrote.
+//! Tests of resumed estimators: on the same boot, on another boot, and from impossible snapshots.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ fn frame(index: u64, uids: &[&str]) -> Frame {
     }
 }
 
-/// An estimator that knows two pods for more than a day; its last frame is number 1000.
+/// An estimator that has tracked two pods for more than a day; its last frame is number 1000.
 fn seasoned() -> Estimator {
     let mut estimator = Estimator::new(TIMING);
     estimator.set_view(view(&["a", "b"]));
@@ -98,7 +98,7 @@ fn after(gap: u64) -> Boot {
 }
 
 #[test]
-fn on_the_same_boot_everything_goes_on() {
+fn the_same_boot_resumes_everything() {
     let mut before = seasoned();
     let mut after = resumed(1001, Boot::Same);
     after.set_view(view(&["a", "b"]));
@@ -114,13 +114,13 @@ fn on_the_same_boot_everything_goes_on() {
     assert_eq!(
         after.estimates().cpu.slack.peak,
         12_000,
-        "the last frame is without the pod that left"
+        "the last frame excludes the departed pod"
     );
 }
 
-/// What starvation left of a frame goes on bounding the peak, on this boot and the next.
+/// The lower bound of a disturbed frame keeps limiting the peak, on this boot and the next.
 #[test]
-fn bounds_of_frames_that_do_not_count_survive_beside_the_snapshot() {
+fn bounds_of_invalid_frames_survive_next_to_the_snapshot() {
     let mut before = seasoned();
     before.end_frame(&Frame {
         is_valid: false,
@@ -148,28 +148,25 @@ fn bounds_of_frames_that_do_not_count_survive_beside_the_snapshot() {
         let peaks = resumed.estimates().map(|_, estimate| estimate.slack.peak);
         assert_eq!((peaks.cpu, peaks.memory), (64_000, 1 << 36), "{boot:?}");
     }
-    // The frame before it counts, and the one after it is yet to come.
+    // The frame before it is valid, and the one after it is in the future.
     let (spoiled, _) = snapshot.bounds().cpu[0];
     let forged = PerResource::from_fn(|_| vec![(spoiled - 1, u64::MAX), (spoiled + 1, u64::MAX)]);
     assert_eq!(without.clone().with_bounds(&forged), without);
 }
 
 #[test]
-fn frames_that_were_missed_lower_the_coverage() {
+fn missed_frames_lower_the_coverage() {
     let mut estimator = resumed(1145, Boot::Same);
     estimator.set_view(view(&["a", "b"]));
     let before = estimator.estimates().cpu;
     estimator.end_frame(&frame(1145, &["a", "b"]));
     let cpu = estimator.estimates().cpu;
-    assert_eq!(
-        before.coverage_ppm, 1_000_000,
-        "as of the last frame that is known"
-    );
+    assert_eq!(before.coverage_ppm, 1_000_000, "from the last known frame");
     assert_eq!(cpu.coverage_ppm, 144 * 1_000_000 / 288);
 }
 
 #[test]
-fn no_pod_has_left_before_the_server_has_told_who_is_there() {
+fn no_pod_departs_before_the_server_sends_its_list() {
     let mut estimator = resumed(1001, Boot::Same);
     estimator.end_frame(&frame(1001, &[]));
     estimator.set_view(view(&["a", "b"]));
@@ -177,8 +174,8 @@ fn no_pod_has_left_before_the_server_has_told_who_is_there() {
 }
 
 #[test]
-fn on_another_boot_frames_and_trust_are_kept_and_pods_that_are_gone_are_taken_out() {
-    // Just started: the machine was off for two hours.
+fn another_boot_keeps_frames_and_trust_and_subtracts_departed_pods() {
+    // Just booted: the machine was off for two hours.
     let mut estimator = resumed(0, after(2 * 3600));
     let before = seasoned().estimates().cpu;
     estimator.set_view(view(&["a"]));
@@ -198,7 +195,7 @@ fn ppm_of(valid: u64) -> u32 {
 }
 
 #[test]
-fn a_clock_that_went_back_or_a_day_off_leaves_no_frame() {
+fn a_clock_that_went_back_or_a_day_off_drops_all_frames() {
     for (boot, uptime) in [
         (Boot::Other { gap: None }, 7),
         (after(24 * 3600), 0),
@@ -214,7 +211,7 @@ fn a_clock_that_went_back_or_a_day_off_leaves_no_frame() {
 }
 
 #[test]
-fn what_outcomes_made_of_the_margin_survives() {
+fn the_calibrated_margin_survives_a_restart() {
     let mut estimator = seasoned();
     // More than raw allocatable, so that amplification is in use.
     let pods = ["a", "b", "c"];
@@ -240,7 +237,7 @@ fn what_outcomes_made_of_the_margin_survives() {
 }
 
 #[test]
-fn brakes_stay_as_long_as_they_would_have() {
+fn brakes_keep_their_ends_across_a_restart() {
     let mut estimator = seasoned();
     let pressure = |node_ooms| Pressure {
         visibility: Visibility::ALL,
@@ -280,7 +277,7 @@ fn brakes_stay_as_long_as_they_would_have() {
 }
 
 #[test]
-fn a_brake_that_was_resumed_says_so() {
+fn a_resumed_brake_has_its_own_reason() {
     let mut estimator = seasoned();
     let pressure = Pressure {
         visibility: Visibility::ALL,
@@ -303,7 +300,7 @@ fn a_brake_that_was_resumed_says_so() {
 }
 
 #[test]
-fn what_no_estimator_of_this_timing_has_written_is_refused() {
+fn impossible_snapshots_are_rejected() {
     let lapse = |frame, boot| Lapse {
         frame,
         now: SAVED,
@@ -348,7 +345,7 @@ fn what_no_estimator_of_this_timing_has_written_is_refused() {
     );
 }
 
-/// Section 2.9, at 512 pods: rings of pods 1,179,648 bytes, and all that the estimator holds well below 2.3 MiB.
+/// Section 2.9, at 512 pods: the pods' rings take 1,179,648 bytes, the whole estimator well below 2.3 MiB.
 #[test]
 fn the_state_is_bounded_at_512_pods() {
     let uids: Vec<String> = (0..700)
@@ -389,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
-    fn whenever_it_resumes_ratios_stay_within_their_bounds(
+    fn resumed_ratios_stay_within_their_bounds(
         frame_now in prop_oneof![0..2000_u64, any::<u64>()],
         now in any::<u32>(),
         boot in prop_oneof![

@@ -30,7 +30,7 @@ struct World {
     lowest: u32,
     highest: u32,
     members: Vec<Member>,
-    /// F and whether it counts.
+    /// F, and true if the frame is valid.
     frames: Vec<(u64, bool)>,
 }
 
@@ -137,7 +137,7 @@ impl World {
         })
     }
 
-    /// Lets an estimator live through frames up to and without `until`.
+    /// Runs an estimator through the frames up to and excluding `until`.
     fn live(&self, mut estimator: Estimator, until: u64) -> Estimator {
         for index in 0..until {
             estimator.set_view(self.view(index));
@@ -151,15 +151,15 @@ impl World {
         self.live(Estimator::new(timing()), u64::MAX)
     }
 
-    /// One that has lived up to `until` under a margin that stays. What came of earlier ratios moves it otherwise, and
-    /// a node that was amplified less has had less come of it.
+    /// An estimator that has run up to `until` under a constant margin. Otherwise outcomes change the margin, and a
+    /// less amplified node has fewer bad outcomes.
     fn measured(&self, until: u64) -> Estimator {
         let mut estimator = Estimator::new(timing());
         estimator.reset_outcomes(false);
         self.live(estimator, until)
     }
 
-    /// Raises what was used: by `more` in each frame, and by `own` by that pod and in the frames that it lives in.
+    /// Raises use: by `more` in each frame, and by `own` for that pod in the frames of its life.
     fn raise(&mut self, more: &[u64], who: usize, own: u64) {
         for ((peak, _), more) in self.frames.iter_mut().zip(more) {
             *peak += more;
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Does that pod live in the last frame?
+    /// Returns true if that pod lives in the last frame.
     fn survives(&self, who: usize) -> bool {
         let last = u64::try_from(self.frames.len()).unwrap() - 1;
         let pod = self.members.get(who);
@@ -184,7 +184,7 @@ impl World {
     }
 }
 
-/// What both come to at the end of the last frame, if they have published the same until then.
+/// Results of both at the end of the last frame, if they have published the same until then.
 fn last_frame(one: &World, other: &World) -> [PerResource<Estimate>; 2] {
     let last = u64::try_from(one.frames.len()).unwrap() - 1;
     let mut estimators = [one, other].map(|world| {
@@ -199,13 +199,13 @@ fn last_frame(one: &World, other: &World) -> [PerResource<Estimate>; 2] {
     estimators.map(|estimator| estimator.estimates())
 }
 
-/// A_pub - R; below zero where more is bound than the ratio covers: holding that is the webhook's.
+/// A_pub - R; negative if bound requests exceed the published allocatable, which the webhook's floor covers.
 fn free(estimate: &Estimate) -> i128 {
     let allocatable = u128::from(estimate.raw) * u128::from(estimate.published.0) / 100;
     i128::try_from(allocatable).unwrap() - i128::from(estimate.slack.bound)
 }
 
-/// T - P - (R - Rw): what may be handed out.
+/// T - P - (R - Rw): the free amount by measurement.
 fn room(estimate: &Estimate) -> i128 {
     let Slack {
         safe,
@@ -217,7 +217,7 @@ fn room(estimate: &Estimate) -> i128 {
     i128::from(safe) - i128::from(predicted_peak) + i128::from(warm_requests) - i128::from(bound)
 }
 
-/// A* - R of each resource: what is free by measure, before ratios are rounded and rise by steps.
+/// A* - R of each resource: free amount by measurement, before ratios are rounded and rise in steps.
 fn measured_free(estimator: &Estimator) -> [i128; 2] {
     let PerResource { cpu, memory } = &estimator.derived;
     [cpu, memory].map(|derived| {
@@ -234,7 +234,7 @@ fn both(estimator: &Estimator) -> [Estimate; 2] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// I1 and bounds: nothing is handed out that was not measured, whatever pods ask for.
+    /// I1 and bounds: only measured capacity is free, for any requests of pods.
     #[test]
     fn free_is_measured(world in world()) {
         for estimate in both(&world.whole()) {
@@ -247,12 +247,12 @@ proptest! {
         }
     }
 
-    /// I2: who asks for more makes no room, neither at once nor in any later frame: what is measured to be free, A* - R,
-    /// never rises. What is published follows in steps, so that in a later frame it is compared with what the other
-    /// node has or, where that is more, is on its way up to: a target that larger requests raise by what they ask for
-    /// may leave the dead band in which the other one waits. A cent may show for rounding.
+    /// I2: larger requests create no slack, neither at once nor in any later frame: the measured free amount A* - R
+    /// never rises. The published ratio follows in steps, so in a later frame it is compared with the other node's,
+    /// or with its target if that is higher: a target that larger requests raise may leave the dead band in which the
+    /// other one waits. Rounding may cost a cent.
     #[test]
-    fn larger_requests_never_create_room(
+    fn larger_requests_never_create_slack(
         world in world(), at in 0..20_u64, who in 0..6_usize, more in 1..9000_u64,
     ) {
         let mut greedy = world.clone();
@@ -283,10 +283,10 @@ proptest! {
         }
     }
 
-    /// More use never raises the ratio. Of CPU in any frames, and of any pod in its frames, whoever left. Of memory, for
-    /// which a climb that begins higher is a smaller one, in all frames alike and of a pod that has not left; only where
-    /// the last frame does not count may more have been subtracted, for pods that left, than there was. From one state
-    /// of the publication: two states may cross within the dead band.
+    /// More use never raises the ratio. For CPU this holds in any frames, and for any pod in its frames, whichever
+    /// pods have left. For memory, where a higher start makes a climb smaller, it holds for all frames alike and for
+    /// a pod that has not left; only if the last frame is invalid may the subtracted use of departed pods exceed the
+    /// peak. Both start from one state of the publication: two states may cross within the dead band.
     #[test]
     fn more_use_never_raises_the_ratio(
         world in world(), more in prop::collection::vec(0..9000_u64, 20), shift in 0..9000_u64,
@@ -304,9 +304,9 @@ proptest! {
         }
     }
 
-    /// I3: binding a pod moves neither P nor Rw, and free falls by what it asks for.
+    /// I3: binding a pod changes neither P nor Rw, and the free amount falls by its request.
     #[test]
-    fn binding_a_pod_moves_nothing_but_what_is_free(world in world(), request in 0..30_000_u64) {
+    fn binding_a_pod_changes_only_the_free_amount(world in world(), request in 0..30_000_u64) {
         let mut estimator = world.whole();
         let before = both(&estimator);
         let mut view = estimator.view().unwrap().clone();
@@ -322,9 +322,9 @@ proptest! {
         }
     }
 
-    /// Told twice, seen twice, asked twice: all the same.
+    /// Repeated views, frames and queries change nothing.
     #[test]
-    fn what_is_repeated_changes_nothing(world in world()) {
+    fn repeated_inputs_change_nothing(world in world()) {
         let mut estimator = world.whole();
         let before = (estimator.estimates(), estimator.trust());
         let view = estimator.view().unwrap().clone();

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 
-/// One row: P0, Rw and R lead to P, S, A*, allocatable, what is free, and T - P - (R - Rw).
+/// One row: P0, Rw and R lead to P, S, A*, allocatable, the free amount, and T - P - (R - Rw).
 struct VectorRow {
     peak: u64,
     warm: u64,
@@ -19,7 +19,7 @@ struct VectorRow {
     room: i128,
 }
 
-/// The publication of a node that has been at its highest ratio and now goes down to this one.
+/// Publication of a node that was at its highest ratio and now falls to this one.
 fn published_at(target: Cents) -> Publication {
     let mut publication = Publication::default();
     let mut frame_end = |target| {
@@ -48,7 +48,7 @@ fn published_at(target: Cents) -> Publication {
 #[case::row_6(VectorRow { peak: 700, warm: 0, bound: 0, valid: 288, predicted: 770, slack: -3470, wanted: 31_500, cents: 100, allocatable: 31_500, free: 31_500, room: 28_030 })]
 #[case::row_7(VectorRow { peak: 12_100, warm: 23_090, bound: 26_000, valid: 288, predicted: 13_310, slack: 7080, wanted: 38_580, cents: 122, allocatable: 38_430, free: 12_430, room: 12_580 })]
 #[case::row_7_without_departures(VectorRow { peak: 13_900, warm: 23_090, bound: 26_000, valid: 288, predicted: 15_290, slack: 5100, wanted: 36_600, cents: 116, allocatable: 36_540, free: 10_540, room: 10_600 })]
-fn the_rows_of_the_text_come_out(#[case] row: VectorRow) {
+fn the_worked_examples_match(#[case] row: VectorRow) {
     let slack = cpu(row.peak, row.warm, row.bound);
     assert_eq!(
         (slack.safe, slack.predicted_peak, slack.slack),
@@ -145,10 +145,10 @@ fn an_l2_brake_halves_what_the_memory_row_amplifies() {
     assert_eq!(publication.published(), Cents(102));
 }
 
-/// Row 7 with the margin of a new node: 1.31, then 1.18 when the pod is announced to go, then 1.23 two or three frames after it
-/// is gone.
+/// Row 7 with the margin of a new node: 1.31, then 1.18 when the pod's deletion is announced, then 1.23 two or three
+/// frames after the pod has left.
 #[test]
-fn a_departure_takes_its_trust_at_once_and_gives_its_use_back_by_small_steps() {
+fn a_departure_lowers_the_ratio_at_once_and_raises_it_in_small_steps() {
     let mut estimator = Estimator::new(Profile::Production.timing());
     let listed = [
         ("a", 22_000, false),
@@ -221,7 +221,7 @@ fn a_node_without_anything_stays_at_one(#[case] raw: u64, #[case] expected: u32)
 }
 
 #[test]
-fn configuration_out_of_range_has_a_result() {
+fn inputs_out_of_range_give_a_result() {
     let above_one = slack(&Inputs {
         resource: Resource::Memory,
         capacity: 1000,
@@ -247,7 +247,7 @@ fn configuration_out_of_range_has_a_result() {
     assert_eq!(
         target(&generous, 999, 288, BOUNDS, false).cents,
         all,
-        "no more than all frames are valid"
+        "at most all frames are valid"
     );
     assert_eq!(
         target(&generous, 1, 0, BOUNDS, false).cents,

@@ -1,4 +1,4 @@
-//! Tests of the report check: reports that contradict their kubelet or each other, and honest reports that seem to.
+//! Tests of the report check: reports that contradict their kubelet or each other, and correct reports that seem to.
 
 use rstest::rstest;
 
@@ -11,7 +11,7 @@ const fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A machine with 32 CPUs and 64 GiB, of which 30 and 60 are handed out.
+/// A machine with 32 CPUs and 64 GiB, of which 30 and 60 are allocatable.
 fn kubelet() -> ByKubelet {
     ByKubelet {
         capacity: PerResource {
@@ -32,7 +32,7 @@ fn report() -> NodeHint {
     report
 }
 
-/// The verdict after reports every 15 seconds from `from` to `to`.
+/// Verdict after reports every 15 seconds from `from` to `to`.
 fn verdict(
     trial: &mut ReportCheck,
     report: &NodeHint,
@@ -74,7 +74,7 @@ fn verdict(
     kubelet.has_memory_pressure = true;
     report.resources.memory.brake = Brake::Stop;
 }, None)]
-fn what_the_node_says_is_compared(
+fn reports_are_compared_with_the_node(
     #[case] change: fn(&mut NodeHint, &mut ByKubelet),
     #[case] expected: Option<Contradiction>,
 ) {
@@ -84,19 +84,19 @@ fn what_the_node_says_is_compared(
     assert_eq!(
         verdict(&mut trial, &report, &kubelet, 0..=59),
         None,
-        "it may not have heard yet"
+        "the agent may not know of it yet"
     );
     assert_eq!(verdict(&mut trial, &report, &kubelet, 60..=75), expected);
     let honest = self::report();
     assert_eq!(
         verdict(&mut trial, &honest, &self::kubelet(), 90..=90),
         None,
-        "it ends by itself"
+        "the contradiction ended"
     );
 }
 
 #[test]
-fn one_honest_report_between_begins_the_time_anew() {
+fn one_agreeing_report_restarts_the_minute() {
     let mut trial = ReportCheck::default();
     let mut other = report();
     other.resources.cpu.capacity = 8_000;
@@ -110,7 +110,7 @@ fn one_honest_report_between_begins_the_time_anew() {
 }
 
 #[test]
-fn a_boot_that_had_ended_is_not_believed_for_ten_minutes() {
+fn a_report_of_an_ended_boot_quarantines_for_ten_minutes() {
     let mut trial = ReportCheck::default();
     let of_boot = |boot: &str| NodeHint {
         boot_id: boot.to_owned(),
@@ -130,7 +130,7 @@ fn a_boot_that_had_ended_is_not_believed_for_ten_minutes() {
     assert!(trial.boots.len() <= MOST_BOOTS);
 }
 
-/// Figures once a minute: what the agent says of CPU and memory, and the kubelet. The minutes with a verdict.
+/// Compares values once a minute: the agent's CPU and memory, and the kubelet's. Returns the minutes with a verdict.
 fn compared(figures: impl IntoIterator<Item = ((u64, u64), (u64, u64))>) -> Vec<usize> {
     let mut trial = ReportCheck::default();
     let mut found = Vec::new();
@@ -151,7 +151,7 @@ fn compared(figures: impl IntoIterator<Item = ((u64, u64), (u64, u64))>) -> Vec<
 }
 
 #[test]
-fn use_far_below_the_kubelets_is_found_after_two_frames_and_ends_when_three_figures_agree() {
+fn use_far_below_the_kubelets_counts_after_two_frames_until_three_pairs_agree() {
     let lie = ((6_900, 30 * GIB), (10_000, 30 * GIB));
     let truth = ((7_000, 30 * GIB), (10_000, 30 * GIB));
     assert_eq!(compared([lie; 12]), [0; 0]);
@@ -166,16 +166,13 @@ fn use_far_below_the_kubelets_is_found_after_two_frames_and_ends_when_three_figu
 #[case::memory_that_is_not_told_of(((5_000, 10 * GIB), (5_000, 30 * GIB)), true)]
 #[case::next_to_nothing(((100, GIB), (3_199, 6 * GIB)), false)]
 #[case::a_tenth(((100, GIB), (3_200, GIB)), true)]
-fn figures_are_compared_where_they_mean_something(
-    #[case] figure: ((u64, u64), (u64, u64)),
-    #[case] is_found: bool,
-) {
+fn use_is_compared_only_above_a_minimum(#[case] figure: ((u64, u64), (u64, u64)), #[case] is_found: bool) {
     assert_eq!(!compared([figure; 20]).is_empty(), is_found);
 }
 
 #[test]
-fn an_honest_mean_of_the_last_frame_is_never_found_to_lie_however_the_load_jumps() {
-    // The agent's figure is the mean of the last whole frame of five minutes, the kubelet's that of this minute.
+fn a_correct_mean_never_contradicts_a_jumping_load() {
+    // The agent's value is the mean of the last complete frame of five minutes, the kubelet's that of this minute.
     let load = |minute: u64| [2_000_u64, 30_000][usize::from((minute / 17) % 2 == 1)];
     let said = |minute: u64| {
         let frame = (minute / 5).saturating_sub(1) * 5;
@@ -187,7 +184,7 @@ fn an_honest_mean_of_the_last_frame_is_never_found_to_lie_however_the_load_jumps
 }
 
 #[test]
-fn what_a_hypervisor_takes_may_be_in_the_kubelets_figure() {
+fn stolen_time_may_be_in_the_kubelets_use() {
     let mut trial = ReportCheck::default();
     for minute in 0..20 {
         let mut report = report();
@@ -203,8 +200,8 @@ fn what_a_hypervisor_takes_may_be_in_the_kubelets_figure() {
 }
 
 #[test]
-fn what_a_hypervisor_takes_explains_no_more_than_that() {
-    // Of 32 CPUs, 10 % are 3.2: with 10 CPUs of use that is 70 % of 18.857.
+fn stolen_time_explains_at_most_its_share() {
+    // 10 % of 32 CPUs are 3.2; with 10 CPUs of use that is 70 % of 18.857.
     for (used, expected) in [(18_857, None), (18_858, Some(Contradiction::Use))] {
         let mut trial = ReportCheck::default();
         let mut report = report();
@@ -218,9 +215,9 @@ fn what_a_hypervisor_takes_explains_no_more_than_that() {
     }
 }
 
-/// Is a report found to say too little, in milli-cores? Of its 16 CPUs some are isolated; of the others the hypervisor takes a
-/// tenth.
-fn found_beside_isolated(isolated: u64, said: u64, used: u64) -> bool {
+/// Returns true if a report of `said` milli-cores contradicts `used`. `isolated` of its 16 CPUs are isolated; the
+/// hypervisor takes a tenth of the others.
+fn is_contradicted(isolated: u64, said: u64, used: u64) -> bool {
     let mut trial = ReportCheck::default();
     let mut report = report();
     report.resources.cpu.capacity = 16_000;
@@ -242,17 +239,17 @@ fn found_beside_isolated(isolated: u64, said: u64, used: u64) -> bool {
 #[case::without_any_and_no_more(0, 5_400, 10_001, true)]
 #[case::none_would_be_left(16_000, 1_000, 13_000, true)]
 #[case::more_than_there_are(u64::MAX, 1_000, 13_000, true)]
-fn isolated_cpus_explain_what_they_can_add(
+fn isolated_cpus_explain_at_most_their_own_time(
     #[case] isolated: u64,
     #[case] said: u64,
     #[case] used: u64,
     #[case] is_found: bool,
 ) {
-    assert_eq!(found_beside_isolated(isolated, said, used), is_found);
+    assert_eq!(is_contradicted(isolated, said, used), is_found);
 }
 
 #[test]
-fn a_boot_that_went_before_the_one_that_came_back_is_remembered() {
+fn boots_before_a_returning_boot_are_remembered() {
     let mut trial = ReportCheck::default();
     let of_boot = |boot: &str| NodeHint {
         boot_id: boot.to_owned(),
@@ -270,7 +267,7 @@ fn a_boot_that_went_before_the_one_that_came_back_is_remembered() {
 }
 
 #[test]
-fn as_many_boots_are_remembered_as_are_said_to_be() {
+fn the_maximum_number_of_boots_is_remembered() {
     let mut trial = ReportCheck::default();
     let of_boot = |boot: usize| NodeHint {
         boot_id: boot.to_string(),
@@ -286,14 +283,14 @@ fn as_many_boots_are_remembered_as_are_said_to_be() {
 }
 
 #[test]
-fn every_contradiction_has_words_of_its_own() {
+fn contradictions_have_distinct_names_and_texts() {
     let about = Contradiction::ALL.map(Contradiction::about);
     let apart = |at: usize| !about[..at].contains(&about[at]) && !about[at].is_empty();
     assert!((0..about.len()).all(apart));
 }
 
 #[test]
-fn a_contradiction_of_use_on_record_is_refuted_by_figures_that_agree() {
+fn agreeing_pairs_refute_a_recorded_contradiction_of_use() {
     let mut trial = ReportCheck::default();
     let mut report = report();
     report.resources.cpu.usage = 10_000;
@@ -309,7 +306,7 @@ fn a_contradiction_of_use_on_record_is_refuted_by_figures_that_agree() {
 }
 
 #[test]
-fn a_blind_agent_says_nothing_of_use() {
+fn reports_of_a_blind_agent_are_not_compared() {
     let mut trial = ReportCheck::default();
     let blind = NodeHint {
         sight: AgentMode::Blind,
@@ -326,7 +323,7 @@ fn a_blind_agent_says_nothing_of_use() {
 }
 
 #[test]
-fn without_further_figures_nothing_is_held_against_the_node() {
+fn without_further_pairs_the_contradiction_ends() {
     let mut trial = ReportCheck::default();
     let used = PerResource {
         cpu: 20_000,
@@ -338,16 +335,16 @@ fn without_further_figures_nothing_is_held_against_the_node() {
     assert_eq!(trial.verdict(at(60 * 24)), Some(Contradiction::Use));
     assert_eq!(trial.verdict(at(60 * 25)), None);
     trial.compare(&report(), used, at(60 * 25));
-    assert_eq!(trial.verdict(at(60 * 25)), None, "two frames have to go by again");
+    assert_eq!(trial.verdict(at(60 * 25)), None, "two more frames must pass");
 }
 
 #[test]
-fn what_is_on_record_counts_until_a_report_refutes_it_or_its_time_is_over() {
+fn a_recorded_contradiction_counts_until_refuted_or_expired() {
     for contradiction in Contradiction::ALL {
         let mut trial = ReportCheck::default();
         assert!(
             trial.upholds(contradiction, at(0)),
-            "the watch has not brought it yet"
+            "the watch has not delivered it yet"
         );
         trial.record(Some(contradiction), at(1_000));
         trial.record(Some(contradiction), at(1_300));
@@ -355,7 +352,10 @@ fn what_is_on_record_counts_until_a_report_refutes_it_or_its_time_is_over() {
         assert!(!trial.upholds(contradiction, at(1_600)), "{contradiction:?}");
         trial.record(None, at(1_700));
         trial.record(Some(contradiction), at(1_800));
-        assert!(trial.upholds(contradiction, at(1_801)), "it is another one");
+        assert!(
+            trial.upholds(contradiction, at(1_801)),
+            "another contradiction is recorded"
+        );
     }
     let (hint, kubelet) = (report(), kubelet());
     let mut trial = ReportCheck::default();
@@ -367,10 +367,6 @@ fn what_is_on_record_counts_until_a_report_refutes_it_or_its_time_is_over() {
     other.resources.cpu.capacity *= 2;
     other.seq += 1;
     trial.report(&other, &kubelet, at(15));
-    assert_eq!(
-        trial.verdict(at(15)),
-        None,
-        "one report is not enough to begin with"
-    );
+    assert_eq!(trial.verdict(at(15)), None, "one report is too few");
     assert!(trial.upholds(Contradiction::Capacity, at(15)));
 }

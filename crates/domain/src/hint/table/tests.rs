@@ -13,7 +13,7 @@ const fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The annotation of a report in which that CPU ratio was applied.
+/// Annotation of a report in which that CPU ratio was applied.
 fn note(boot: &str, seq: u64, cents: u32) -> String {
     let mut hint = hint("n1", seq);
     boot.clone_into(&mut hint.boot_id);
@@ -27,7 +27,7 @@ fn reported(seq: u64, cents: u32) -> NodeHint {
     hint
 }
 
-/// What counts for `n1` at that version with that annotation, once the watch has brought that.
+/// Hint of `n1` at that version with that annotation, once the watch has delivered it.
 fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) -> Option<EffectiveHint> {
     let stored = stored.map(Annotation::from);
     let asked = HintQuery {
@@ -46,7 +46,7 @@ fn standing(table: &mut Table, seconds: u64) -> Option<Freshness> {
 }
 
 #[test]
-fn a_streamed_hint_goes_down_the_ladder_with_age() {
+fn a_streamed_hint_counts_for_less_with_age() {
     let mut table = Table::default();
     assert_eq!(table.insert(hint("n1", 1), at(1000)), ReportVerdict::Accepted);
     assert_eq!(standing(&mut table, 1060), Some(Freshness::Fresh));
@@ -68,7 +68,7 @@ fn a_draining_agent_is_held_longer() {
 }
 
 #[test]
-fn the_last_hint_of_a_stream_that_ended_counts_as_an_annotation_does() {
+fn the_last_hint_of_an_ended_stream_ages_like_an_annotation() {
     let mut table = Table::default();
     table.insert(hint("n1", 1), at(0));
     table.leave("n1");
@@ -83,7 +83,7 @@ fn the_last_hint_of_a_stream_that_ended_counts_as_an_annotation_does() {
 #[case::fresh(60, [120, 134, 100])]
 #[case::that_may_only_stay(61, [120, 134, 100])]
 #[case::that_holds_nothing(301, [100, 100, 100])]
-fn others_read_no_more_of_a_hint_than_it_counts_for(#[case] age: u64, #[case] expected: [u32; 3]) {
+fn other_replicas_get_at_most_the_hints_effect(#[case] age: u64, #[case] expected: [u32; 3]) {
     let mut table = Table::default();
     table.insert(reported(1, 134), at(0));
     let found = found(&mut table, 1, None, age).unwrap();
@@ -114,7 +114,7 @@ fn an_older_sequence_of_the_same_boot_is_stale() {
 }
 
 #[test]
-fn what_is_of_another_node_object_counts_as_absent() {
+fn hints_of_another_node_object_count_as_absent() {
     let mut table = Table::default();
     table.insert(hint("n1", 1), at(0));
     let stored = note("b1", 7, 128);
@@ -150,7 +150,7 @@ fn an_annotation_holds_from_when_it_was_first_seen() {
 }
 
 #[test]
-fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold() {
+fn the_marker_replaces_an_unreadable_hint_for_its_hold_time() {
     let mut table = Table::default();
     let written = PerResource {
         cpu: Cents(120),
@@ -184,7 +184,7 @@ fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold(
 }
 
 #[test]
-fn a_report_goes_before_the_marker() {
+fn a_report_overrides_the_marker() {
     let mut table = Table::default();
     let asked = HintQuery {
         node: "n1",
@@ -203,7 +203,7 @@ fn a_report_goes_before_the_marker() {
 }
 
 #[test]
-fn an_annotation_says_when_it_ceases_to_hold() {
+fn an_annotation_announces_the_end_of_its_hold() {
     let mut table = Table::default();
     let stored = note("b1", 7, 128);
     let left = found(&mut table, 1, Some(&stored), 0)
@@ -220,7 +220,7 @@ fn an_annotation_says_when_it_ceases_to_hold() {
 }
 
 #[test]
-fn of_two_copies_that_nothing_puts_in_order_the_one_seen_last_counts() {
+fn of_two_unordered_copies_the_last_observed_one_counts() {
     let mut table = Table::default();
     table.insert(reported(5, 128), at(0));
     step(&mut table, 0, &note("b1", 4, 105), 0);
@@ -229,7 +229,7 @@ fn of_two_copies_that_nothing_puts_in_order_the_one_seen_last_counts() {
 }
 
 #[test]
-fn replicas_let_go_of_a_fleet_over_five_minutes_and_of_one_node_together() {
+fn replicas_release_a_fleet_over_five_minutes_and_each_node_together() {
     let ends: Vec<u64> = (0..3000)
         .map(|i| {
             let node = format!("node-{i}");
@@ -259,7 +259,7 @@ fn of_two_reports_the_later_one_counts(#[case] stored: String, #[case] seq: u64,
 }
 
 #[test]
-fn an_annotation_that_only_claims_to_be_later_is_believed_for_a_minute() {
+fn an_annotation_claiming_a_later_report_counts_for_a_minute() {
     let mut table = Table::default();
     let stored = note("b1", u64::MAX, 100);
     let mut origin = |seconds, seq| {
@@ -272,7 +272,7 @@ fn an_annotation_that_only_claims_to_be_later_is_believed_for_a_minute() {
 }
 
 #[test]
-fn of_a_report_and_an_annotation_of_another_boot_that_came_at_once_the_report_counts() {
+fn a_report_overrides_a_simultaneous_annotation_of_another_boot() {
     let mut table = Table::default();
     table.insert(reported(5, 128), at(100));
     let found = found(&mut table, 1, Some(&note("b2", 1, 110)), 100).unwrap();
@@ -280,7 +280,7 @@ fn of_a_report_and_an_annotation_of_another_boot_that_came_at_once_the_report_co
 }
 
 #[test]
-fn an_annotation_that_only_claims_to_be_later_waits_until_the_report_is_no_longer_fresh() {
+fn an_annotation_claiming_a_later_report_waits_for_the_stale_report() {
     let mut table = Table::default();
     let stored = note("b1", u64::MAX, 100);
     found(&mut table, 1, Some(&stored), 0);
@@ -290,7 +290,7 @@ fn an_annotation_that_only_claims_to_be_later_waits_until_the_report_is_no_longe
 }
 
 #[test]
-fn a_replica_whose_stream_fell_silent_follows_the_one_that_still_hears() {
+fn a_replica_with_a_silent_stream_follows_the_later_annotation() {
     let mut table = Table::default();
     table.insert(reported(5, 128), at(0));
     let stored = note("b1", 30, 128);
@@ -331,7 +331,7 @@ fn a_ratio_rises_by_one_step_a_frame() {
 }
 
 #[test]
-fn what_is_asked_about_and_never_stored_changes_nothing() {
+fn queries_change_no_state() {
     let mut table = Table::default();
     table.insert(reported(5, 128), at(0));
     let stored = note("b1", 5, 105);
@@ -357,12 +357,12 @@ fn what_is_asked_about_and_never_stored_changes_nothing() {
     assert_eq!(
         step(&mut table, 2, &stored, 301),
         5,
-        "the frame began when the watch brought it"
+        "the frame began when the watch delivered it"
     );
 }
 
 #[test]
-fn a_state_that_the_watch_has_not_brought_yet_counts_as_seen_now() {
+fn a_state_not_yet_watched_counts_as_observed_now() {
     let mut table = Table::default();
     table.insert(reported(5, 128), at(0));
     step(&mut table, 2, &note("b1", 5, 105), 1);
@@ -380,7 +380,7 @@ fn a_state_that_the_watch_has_not_brought_yet_counts_as_seen_now() {
 }
 
 #[test]
-fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
+fn a_restarted_replica_neither_jumps_nor_loses_the_rise() {
     let stored = note("b1", 5, 110);
     let mut table = Table::default();
     table.observe_node(
@@ -406,7 +406,7 @@ fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
 }
 
 #[test]
-fn a_copy_of_the_node_that_is_behind_does_not_count() {
+fn an_older_copy_of_the_node_is_ignored() {
     let mut table = Table::default();
     table.insert(reported(5, 128), at(0));
     let (old, new) = (note("b1", 4, 105), note("b1", 5, 110));
@@ -431,7 +431,7 @@ fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> Effect
 }
 
 #[test]
-fn a_nudge_is_followed_by_replicas_that_know_no_better() {
+fn replicas_without_a_later_report_follow_a_nudge() {
     let (stored, nudge) = (note("b1", 5, 110), note("b1", 6, 115));
     let found = nudged(&mut Table::default(), &stored, &nudge, 0);
     assert_eq!(
@@ -444,7 +444,8 @@ fn a_nudge_is_followed_by_replicas_that_know_no_better() {
     assert_eq!(nudged(&mut behind, &stored, &lowering, 1).note.cpu.published, 100);
 }
 
-/// By its own report the replica would count other CPUs again at the next write, unless the nudge's are on record.
+/// After its own report the replica would use other exclusive CPUs at the next write, unless the nudge's are
+/// recorded.
 #[rstest]
 #[case::none_known(None, false)]
 #[case::the_same(Some(0), false)]
@@ -475,7 +476,7 @@ fn a_nudge_with_other_exclusive_cpus_than_reported_must_be_recorded(
 }
 
 #[test]
-fn a_nudge_that_is_outdated_only_says_that_a_step_is_due() {
+fn an_outdated_nudge_only_permits_its_step() {
     let mut table = Table::default();
     table.insert(reported(9, 128), at(0));
     let stored = note("b1", 5, 110);
@@ -489,7 +490,7 @@ fn a_nudge_that_is_outdated_only_says_that_a_step_is_due() {
 }
 
 #[test]
-fn an_annotation_that_others_will_cease_to_believe_is_renewed() {
+fn an_annotation_close_to_its_end_is_renewed() {
     let mut table = Table::default();
     let stored = note("b1", 5, 128);
     let mut is_due = |seconds, seq| {
@@ -502,7 +503,7 @@ fn an_annotation_that_others_will_cease_to_believe_is_renewed() {
 }
 
 #[test]
-fn a_standing_lasts_as_long_as_it_says_and_no_longer() {
+fn a_freshness_lasts_exactly_its_announced_time() {
     let moment = Duration::from_millis(1);
     let ends_in_time = |standing: &dyn Fn(Duration) -> (Freshness, Option<Duration>)| {
         let (mut age, mut ladder) = (Duration::ZERO, Vec::new());
@@ -524,7 +525,7 @@ fn a_standing_lasts_as_long_as_it_says_and_no_longer() {
 }
 
 #[test]
-fn a_table_lists_the_newest_of_each_node_until_that_is_gone() {
+fn a_table_lists_the_newest_hint_of_each_node_until_removal() {
     let mut table = Table::default();
     assert!(table.is_empty() && table.all(at(0)).is_empty());
     for (node, seconds) in [("n2", 10), ("n1", 12), ("n3", 13)] {
@@ -547,7 +548,7 @@ fn a_table_lists_the_newest_of_each_node_until_that_is_gone() {
 }
 
 #[test]
-fn a_node_that_is_gone_takes_along_since_when_its_annotation_was_seen() {
+fn removing_a_node_drops_its_annotation_age() {
     let mut table = Table::default();
     let stored = note("b1", 7, 128);
     found(&mut table, 9, Some(&stored), 0);

@@ -194,7 +194,7 @@ fn behind_heartbeat(marker: &str) -> Option<&str> {
 
 fn is_same_hint(was: &str, is: &str) -> bool {
     match (was.parse::<Note>(), is.parse::<Note>()) {
-        (Ok(was), Ok(is)) => was.says_the_same_as(&is),
+        (Ok(was), Ok(is)) => was.has_same_effect_as(&is),
         _ => false,
     }
 }

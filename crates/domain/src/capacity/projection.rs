@@ -1,4 +1,4 @@
-//! What mode `auto` would come to on a node by its newest report: for nodes that another mode keeps as they are.
+//! Projects the allocatable that mode `auto` would reach on a node by its newest report, for nodes in other modes.
 
 use crate::{
     estimate::HIGHEST_PROC,
@@ -8,10 +8,10 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The allocatable at which `auto` would come to rest, in milli-cores and bytes: raw times the ratio that the agent has published,
-/// within bounds, exclusive CPUs aside. It is reached by steps, and without the floor not at all. `None` where no report counts in
-/// full, or it is of another machine; of a resource, where raw is not known.
-pub fn would_be(
+/// Allocatable at which `auto` would settle, in milli-cores and bytes: raw times the published ratio, within bounds
+/// and without exclusive CPUs. Mode `auto` reaches it in steps, and only with the floor in force. `None` without a
+/// fresh report, or if the report is from another machine; `None` for a resource whose raw value is unknown.
+pub fn projected_allocatable(
     found: &EffectiveHint,
     policy: &Policy,
     raw: PerResource<Option<u64>>,
@@ -55,7 +55,7 @@ mod tests {
         policy::{Bounds, Mode},
     };
 
-    /// A report that counts in full and publishes 1.30 for CPU and 1.10 for memory.
+    /// A fresh report that publishes 1.30 for CPU and 1.10 for memory.
     fn found() -> EffectiveHint {
         let part = |cents| ResourceHint {
             published: Cents(cents),
@@ -104,13 +104,13 @@ mod tests {
     };
 
     #[test]
-    fn it_is_the_published_ratio_within_bounds_whatever_the_mode() {
-        let would = would_be(&found(), &policy(), RAW).unwrap();
+    fn every_mode_projects_the_published_ratio_within_bounds() {
+        let would = projected_allocatable(&found(), &policy(), RAW).unwrap();
         assert_eq!((would.cpu, would.memory), (Some(13_000), Some(1_000)));
         let mut wide = policy();
         wide.bounds.memory = Bounds::new(Cents(100), Cents(150)).unwrap();
         wide.bounds.cpu = Bounds::new(Cents(100), Cents(120)).unwrap();
-        let would = would_be(&found(), &wide, RAW).unwrap();
+        let would = projected_allocatable(&found(), &wide, RAW).unwrap();
         assert_eq!((would.cpu, would.memory), (Some(12_000), Some(1_100)));
     }
 
@@ -129,24 +129,33 @@ mod tests {
     #[case::without_floor(|found: &mut EffectiveHint| found.caution = Some(NoRaiseReason::NoFloor), 13_000)]
     #[case::exclusive(|found: &mut EffectiveHint| found.note.excl = 4_000, 11_800)]
     #[case::all_exclusive(|found: &mut EffectiveHint| found.note.excl = 40_000, 10_000)]
-    fn what_speaks_against_the_report_counts(#[case] change: impl Fn(&mut EffectiveHint), #[case] cpu: u64) {
+    fn reasons_against_the_report_lower_the_projection(
+        #[case] change: impl Fn(&mut EffectiveHint),
+        #[case] cpu: u64,
+    ) {
         let mut found = found();
         change(&mut found);
-        assert_eq!(would_be(&found, &policy(), RAW).unwrap().cpu, Some(cpu));
+        assert_eq!(
+            projected_allocatable(&found, &policy(), RAW).unwrap().cpu,
+            Some(cpu)
+        );
     }
 
     #[test]
-    fn nothing_is_known_by_a_report_that_is_old_or_of_another_machine() {
+    fn old_reports_and_other_machines_give_no_projection() {
         for freshness in [Freshness::Hold, Freshness::Stop] {
             let old = EffectiveHint { freshness, ..found() };
-            assert_eq!(would_be(&old, &policy(), RAW), None);
+            assert_eq!(projected_allocatable(&old, &policy(), RAW), None);
         }
         let other = EffectiveHint {
             caution: Some(NoRaiseReason::OtherCapacity),
             ..found()
         };
-        assert_eq!(would_be(&other, &policy(), RAW), None);
+        assert_eq!(projected_allocatable(&other, &policy(), RAW), None);
         let unknown = PerResource { cpu: None, ..RAW };
-        assert_eq!(would_be(&found(), &policy(), unknown).unwrap().cpu, None);
+        assert_eq!(
+            projected_allocatable(&found(), &policy(), unknown).unwrap().cpu,
+            None
+        );
     }
 }

@@ -1,0 +1,26 @@
+//! [`Family`]: endpoints of the webhook that an installation serves together.
+
+/// Endpoints that the webhook serves together; `--serve` selects families.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Admission of Nodes: amplification of allocatable.
+    Nodes,
+    /// Admission of pods, reservations, quotas and configuration as Koordinator's webhook does it.
+    Koordinator,
+    /// Admission of objects of other projects.
+    Integrations,
+}
+
+impl Family {
+    /// All families, in the order in which help and error texts list them.
+    pub const ALL: [Self; 3] = [Self::Nodes, Self::Koordinator, Self::Integrations];
+
+    /// Its name in the value of `--serve`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Koordinator => "koordinator",
+            Self::Integrations => "integrations",
+        }
+    }
+}
