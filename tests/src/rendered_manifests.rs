@@ -8,7 +8,6 @@ use std::{
     time::SystemTime,
 };
 
-use clap::Parser as _;
 use headroom_domain::names;
 use headroom_kit::tls::self_signed;
 use k8s_openapi::api::{
@@ -149,7 +148,7 @@ impl Installation {
     /// The command line of the webhook.
     pub fn webhook_args(&self) -> headroom_webhook::args::Args {
         let line = command_line("headroom-webhook", container(&self.webhook()));
-        headroom_webhook::args::Args::try_parse_from(line).expect("flags of the webhook")
+        headroom_webhook::start::flags::try_parse_from(line).expect("flags of the webhook")
     }
 
     /// The pods of the agent.

@@ -9,36 +9,21 @@ mod slo;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
-use headroom_domain::names;
-use headroom_kit::{
-    args::{AdminArgs, LogArgs, TlsArgs, any},
-    gate::{GateError, GateSet},
-};
-use headroom_rules::{
-    SWITCHES,
-    switch::{Compat, SwitchError, Switches},
-};
+use headroom_domain::{capacity::floor::HEARTBEAT_INTERVAL, installation::Family, names};
+use headroom_kit::args::{AdminArgs, LogArgs, TlsArgs, any};
+use headroom_rules::switch::Compat;
 
 pub use self::{
     binding::BindingArgs, installation::InstallationArgs, label_rules::LabelRuleArgs, pools::PoolArgs,
     slo::SloArgs,
 };
-use crate::{
-    admission::{
-        endpoint::Family,
-        endpoints,
-        features::Features,
-        shadow::{Shadow, ShadowError},
-    },
-    control::{floor::Without, rates::Rates},
-    install::manifest::Address,
-};
 
-/// How far the stored heartbeat of an amplified node may stay behind, unless a flag says otherwise.
-pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);
+const LOWER_PER_SECOND: u32 = 500;
+const RISE_PERCENT_PER_SECOND: u32 = 1;
+const SWEEP_PER_SECOND: u32 = 50;
 
-/// Of the answers that change nothing, one in so many has a line in the log, unless a flag says otherwise: one in two
-/// seconds where 5,000 amplified nodes send 500 heartbeats a second.
+/// Answers that change nothing get one log line in this many, by default. 5,000 amplified nodes send 500 heartbeats a
+/// second, so that is one line in two seconds.
 pub const LOG_SAMPLE: u32 = 1000;
 
 /// Amplifies what nodes may hand out, by what agents measure on them
@@ -58,10 +43,10 @@ pub struct Args {
     /// Address of the hint and debug services, gRPC over TLS; port 0 picks a free one
     #[arg(long, env = "HEADROOM_HINTS_ADDR", value_name = "IP:PORT", default_value_t = any(names::HINTS_PORT))]
     pub hints_addr: SocketAddr,
-    /// Let agents show a client certificate of the CAs in this file (PEM) in place of a token
+    /// Let agents present a client certificate of the CAs in this file (PEM) instead of a token
     #[arg(long, env = "HEADROOM_HINTS_CLIENT_CA_FILE", value_name = "FILE")]
     pub hints_client_ca_file: Option<PathBuf>,
-    /// How to reach the API server; without it, as a pod does, else as kubectl does
+    /// Kubeconfig for the API server. Default: the pod's service account, then kubectl's configuration
     #[arg(long, env = "HEADROOM_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Take hints of agents that run with compressed durations; for demonstrations
@@ -77,7 +62,7 @@ pub struct Args {
     /// Families of endpoints to serve: nodes, koordinator, integrations
     #[arg(long, env = "HEADROOM_SERVE", value_name = "LIST", default_value = "nodes", value_delimiter = ',', value_parser = family)]
     pub serve: Vec<Family>,
-    /// Whose behaviour counts where Headroom's rules differ from Koordinator's: headroom or upstream
+    /// Behaviour where Headroom's rules differ from Koordinator's: headroom or upstream
     #[arg(
         long,
         env = "HEADROOM_COMPAT",
@@ -94,21 +79,30 @@ pub struct Args {
         hide_default_value = true
     )]
     pub switches: String,
-    /// Who may bind pods.
     #[command(flatten)]
     pub binding: BindingArgs,
-    /// Which labels pods must have.
     #[command(flatten)]
     pub label_rules: LabelRuleArgs,
-    /// What Koordinator's ConfigMap must be.
     #[command(flatten)]
     pub slo: SloArgs,
     /// Tell refusals of these steps as warnings, to watch a rule before it is enforced
-    #[arg(long, env = "HEADROOM_SHADOW", value_name = "STEP,...", default_value = "", value_parser = shadow, hide_default_value = true)]
-    pub shadow: Shadow,
+    #[arg(
+        long,
+        env = "HEADROOM_SHADOW",
+        value_name = "STEP,...",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub shadow: String,
     /// Switch features, as in A=true,B=false
-    #[arg(long, env = "HEADROOM_FEATURE_GATES", value_name = "LIST", default_value = "", value_parser = gates, hide_default_value = true, long_help = gate_help())]
-    pub feature_gates: GateSet,
+    #[arg(
+        long,
+        env = "HEADROOM_FEATURE_GATES",
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub feature_gates: String,
     /// Name of this replica in logs; the host's name unless given
     #[arg(long, env = "HEADROOM_REPLICA_NAME", value_name = "NAME", default_value_t = host())]
     pub replica_name: String,
@@ -121,88 +115,40 @@ pub struct Args {
     #[arg(long, env = "HEADROOM_HEARTBEAT_INTERVAL_SECONDS", value_name = "SECONDS", default_value_t = HEARTBEAT_INTERVAL.as_secs(), value_parser = clap::value_parser!(u64).range(0..=300))]
     pub heartbeat_interval_seconds: u64,
     /// Nodes that may be lowered in a second because a brake fired, a pod left or a hint fell
-    #[arg(long, env = "HEADROOM_LOWER_PER_SECOND", value_name = "NODES", default_value_t = Rates::DEFAULT.lower, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, env = "HEADROOM_LOWER_PER_SECOND", value_name = "NODES", default_value_t = LOWER_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub lower_per_second: u32,
     /// Nodes that may be raised in a second, in percent of all; at least one node
-    #[arg(long, env = "HEADROOM_RISE_PERCENT_PER_SECOND", value_name = "PERCENT", default_value_t = Rates::DEFAULT.rise_percent, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, env = "HEADROOM_RISE_PERCENT_PER_SECOND", value_name = "PERCENT", default_value_t = RISE_PERCENT_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rise_percent_per_second: u32,
     /// Nodes that the leader may lower or repair in a second because they are not as the rules say
-    #[arg(long, env = "HEADROOM_SWEEP_PER_SECOND", value_name = "NODES", default_value_t = Rates::DEFAULT.sweep, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, env = "HEADROOM_SWEEP_PER_SECOND", value_name = "NODES", default_value_t = SWEEP_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sweep_per_second: u32,
-    /// Log one in so many answers that change nothing, such as those to heartbeats that are not written; 0 logs none. What
-    /// changes something, and what is not allowed, has a line each
+    /// Log one in N answers that change nothing, such as those to heartbeats that are not stored; 0 logs none.
+    /// Answers that change or refuse something are always logged
     #[arg(long, env = "HEADROOM_LOG_SAMPLE", value_name = "N", default_value_t = LOG_SAMPLE)]
     pub log_sample: u32,
-    /// How its metrics name pools.
     #[command(flatten)]
     pub pools: PoolArgs,
-    /// Where it lives.
     #[command(flatten)]
     pub installation: InstallationArgs,
-    /// Where the webhook shows its state.
     #[command(flatten)]
     pub admin: AdminArgs,
-    /// How it presents itself.
     #[command(flatten)]
     pub tls: TlsArgs,
-    /// How it logs.
     #[command(flatten)]
     pub log: LogArgs,
 }
 
 impl Args {
-    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    /// Maximum age of an amplified node's stored heartbeat; zero turns quieting off.
     pub fn heartbeat_interval(&self) -> Duration {
         Duration::from_secs(self.heartbeat_interval_seconds)
     }
 
-    /// What is said about running without the floor.
-    pub const fn without_floor(&self) -> Without {
-        if self.accept_no_floor {
-            Without::IsAccepted
-        } else {
-            Without::IsRefused
-        }
-    }
-
-    /// Where the API server is to call us.
-    pub fn address(&self) -> Address {
-        self.admission_url.clone().map_or(Address::Service, Address::Url)
-    }
-
-    /// What is switched on at the start.
-    ///
-    /// # Errors
-    /// A switch that does not exist, or is named twice.
-    pub fn features(&self) -> Result<Features, SwitchError> {
-        Ok(Features {
-            gates: self.feature_gates.clone(),
-            switches: Switches::parse(SWITCHES, self.compat, &self.switches)?,
-            shadow: self.shadow.clone(),
-        })
-    }
-
-    /// How fast nodes are asked to be decided anew.
-    pub fn rates(&self) -> Rates {
-        Rates {
-            lower: self.lower_per_second,
-            rise_percent: self.rise_percent_per_second,
-            sweep: self.sweep_per_second,
-        }
-    }
-
-    /// How long to keep serving after SIGTERM.
+    /// Time to keep serving after SIGTERM.
     pub fn drain(&self) -> Duration {
         Duration::from_secs(self.drain_seconds)
     }
-}
-
-fn gates(text: &str) -> Result<GateSet, GateError> {
-    GateSet::parse(endpoints::gates(), text)
-}
-
-fn shadow(text: &str) -> Result<Shadow, ShadowError> {
-    Shadow::parse(endpoints::step_names(), text)
 }
 
 fn family(text: &str) -> Result<Family, String> {
@@ -218,10 +164,6 @@ fn base_url(text: &str) -> Result<String, String> {
         return Err("is not of the form https://HOST[:PORT][/PATH]".to_owned());
     }
     Ok(text.trim_end_matches('/').to_owned())
-}
-
-fn gate_help() -> String {
-    headroom_kit::gate::help(endpoints::gates())
 }
 
 fn host() -> String {
@@ -263,38 +205,9 @@ mod tests {
             (args.allow_demo_timing, args.drain()),
             (false, Duration::from_secs(5))
         );
-        assert!(
-            args.feature_gates
-                .iter()
-                .all(|(gate, is_on)| is_on == gate.default)
-        );
     }
 
     #[rstest]
-    #[case("", Address::Service, "headroom-webhook.headroom-system.svc")]
-    #[case(
-        "--namespace b --name-suffix=-c",
-        Address::Service,
-        "headroom-webhook-c.b.svc"
-    )]
-    #[case("--admission-url https://h:1/", Address::Url("https://h:1".to_owned()), "h")]
-    #[case("--admission-url https://[::1]:1/a", Address::Url("https://[::1]:1/a".to_owned()), "::1")]
-    fn the_api_server_calls_the_service_unless_a_url_is_given(
-        #[case] flags: &str,
-        #[case] address: Address,
-        #[case] host: &str,
-    ) {
-        let given = read(flags).unwrap().address();
-        let installation = read(flags).unwrap().installation.get();
-        assert_eq!((&given, given.host(&installation).as_str()), (&address, host));
-    }
-
-    #[rstest]
-    #[case(
-        "--feature-gates NodeMutatingWebhok=true",
-        "unknown feature gate \"NodeMutatingWebhok\""
-    )]
-    #[case("--feature-gates NodeMutatingWebhook=on", "is not of the form")]
     #[case("--demo-timing", "unexpected argument '--demo-timing'")]
     #[case("--drain-seconds 301", "301 is not in 0..=300")]
     #[case("--admission-addr localhost:1", "invalid value 'localhost:1'")]

@@ -3,8 +3,8 @@
 pub mod agent_version;
 pub mod auth;
 pub mod debug;
+mod debug_access;
 pub mod directive;
-mod door;
 pub mod metrics;
 pub mod quota_debug;
 mod refusal_log;
@@ -13,7 +13,6 @@ pub mod service;
 pub mod session;
 pub mod stream_context;
 pub mod streams;
-pub mod table;
 pub mod token_review;
 
 use headroom_domain::names;
@@ -28,14 +27,14 @@ const CONNECTIONS: usize = 20_000;
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// Neither token nor client certificate.
-    #[error("no credential: send a bearer token, or a client certificate where they are taken")]
+    #[error("no credential: send a bearer token, or a client certificate if the server accepts them")]
     NoCredential,
     /// The API server does not know the token, or it is not for us.
-    #[error("the token is not valid here")]
+    #[error("the token is not valid for this webhook")]
     BadToken,
-    /// A token for somebody else, by its own word.
+    /// The token's audience is another server.
     #[error(
-        "the token's aud is {found:?}: an agent's token is for {}",
+        "the token's audience is {found:?}, not the webhook's: an agent's token needs the audience {}",
         names::TOKEN_AUDIENCE
     )]
     ForeignAudience {
@@ -46,12 +45,11 @@ pub enum StreamError {
     #[error("the credential has expired")]
     Expired,
     /// The pod that the token belongs to is gone.
-    #[error("the pod of this token is gone")]
+    #[error("the pod of this token no longer exists")]
     PodGone,
-    /// Somebody, but no agent.
+    /// Valid credential of a user that is not an agent.
     #[error("{user} is not a Headroom agent")]
     NotAnAgent {
-        /// Who it is.
         user: String,
     },
     /// An agent's token that is not bound to a node.
@@ -59,36 +57,34 @@ pub enum StreamError {
         "the token of {user} names no node: it must be bound to a pod or node (Kubernetes 1.30 or later)"
     )]
     NotBound {
-        /// Whose token it is.
         user: String,
     },
     /// A report for a node that the credential is not for.
-    #[error("this credential speaks for node {own}, not for {other:?}")]
+    #[error("this credential is for node {own}, not for {other:?}")]
     ForeignNode {
         /// The node of the credential.
         own: String,
         /// The node of the report, shortened.
         other: String,
     },
-    /// Somebody who may not look.
+    /// User without the right to query the debug service.
     #[error("{user} may not get {url}")]
     Forbidden {
-        /// Who it is.
         user: String,
-        /// What was to be looked at.
+        /// URL of the query.
         url: &'static str,
     },
     /// The credential could not be checked.
-    #[error("the credential cannot be checked now")]
+    #[error("the credential could not be checked")]
     Unchecked(#[source] ReviewError),
     /// Too many credentials of this client wait to be checked, or turned out bad.
-    #[error("too many tokens from this address wait to be checked or were bad: try again in a few seconds")]
+    #[error("too many unchecked or invalid tokens from this address: retry in a few seconds")]
     TooMany,
-    /// The same node opened another stream.
-    #[error("a newer stream of this node took over")]
+    /// The node opened another stream.
+    #[error("a newer stream of this node replaced this one")]
     Replaced,
     /// The client does not read what it is sent.
-    #[error("directives are not being read")]
+    #[error("the client does not read its directives")]
     Stuck,
     /// This replica is about to end.
     #[error("this replica is shutting down")]
@@ -136,7 +132,7 @@ impl StreamError {
 }
 
 impl From<StreamError> for Status {
-    /// The client is told what is wrong with its side; causes on ours stay in our log.
+    /// The client receives the faults of its request; causes on the server's side stay in the log.
     fn from(error: StreamError) -> Self {
         Self::new(error.code(), error.to_string())
     }

@@ -3,9 +3,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use headroom_kit::log::chain;
-use headroom_webhook::{args::Args, start};
+use headroom_webhook::start::{self, flags};
 use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]
@@ -13,7 +12,7 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match start::run(Args::parse()).await {
+    match start::run(flags::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             #[expect(clippy::print_stderr, reason = "logging may not have begun")]

@@ -7,6 +7,7 @@
 mod admission;
 mod caches;
 mod client;
+pub mod flags;
 mod followers;
 pub mod rights;
 pub mod threads;
@@ -24,6 +25,7 @@ use headroom_kit::{
     admin::{Admin, PartReadiness, Readiness},
     config::ConfigError,
     files,
+    gate::{GateError, GateSet},
     log::LogError,
     metric::{Catalogue, Exporter, MetricError},
     serve::{Listener, ServeError},
@@ -37,20 +39,22 @@ use tracing::info;
 
 use self::caches::{CacheOptions, Caches};
 use crate::{
-    admission::{endpoint::Stores, endpoints, features::Features, metrics as admission_metrics},
+    admission::{
+        endpoint::Stores, endpoints, features::Features, metrics as admission_metrics, shadow::ShadowError,
+    },
     args::Args,
     control::{
         entry_conflicts,
         events::{EventStores, ROWS, publisher::Publisher, writer::EventClient},
-        floor,
+        floor_check,
         lease::Contender,
         metrics as control_metrics,
         nudge::{self, Nudger, Restorer, StatusPatcher},
+        projected_ratio,
         quota_overshoot::QuotaOvershoots,
         registration::{self, LastFaults, Registration},
         runtime_features,
         sweep::Sweeper,
-        would_ratio,
     },
     hints::{
         auth::Authenticator,
@@ -69,23 +73,20 @@ use crate::{
     },
 };
 
-/// How long tasks may take to end, requests in flight included.
+/// Maximum time for tasks to end, requests in flight included.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
-/// How often certificate files are looked at besides being watched.
+/// Poll interval for certificate files, in addition to watching their directories.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(30);
-/// What part of the files that may be open the connections of the hint port may be, as a divisor.
+/// Divisor of the open-files limit: connections of the hint port may use this share.
 const FILES_OF_HINTS: u64 = 2;
 
 /// Why the webhook cannot start, or ends other than by a signal.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Logging cannot begin.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Metrics contradict each other.
     #[error(transparent)]
     Metric(#[from] MetricError),
     /// Certificates or keys cannot be used.
@@ -94,15 +95,21 @@ pub enum StartError {
     /// A port cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// How to reach the API server is not known. The library's texts contain their causes.
-    #[error("cannot tell how to reach the API server: {0}")]
+    /// No usable configuration of the API server. The library's error texts contain their causes.
+    #[error("no usable configuration of the API server: {0}")]
     Kube(Box<dyn std::error::Error + Send + Sync>),
     /// There are no threads for admission.
-    #[error("cannot start the threads of admission")]
+    #[error("could not start the threads of admission")]
     Threads(#[source] io::Error),
+    /// A feature gate that does not exist.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// A switch that does not exist.
     #[error(transparent)]
     Switch(#[from] SwitchError),
+    /// A step that does not exist.
+    #[error(transparent)]
+    Shadow(#[from] ShadowError),
     /// A task ended the process.
     #[error(transparent)]
     Supervise(#[from] SuperviseError),
@@ -112,7 +119,12 @@ impl StartError {
     /// The exit code: 2 for what its user has to put right, 1 for what went wrong by itself.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Switch(_) | Self::Tls(_) | Self::Kube(_) => 2,
+            Self::Config(_)
+            | Self::Gate(_)
+            | Self::Switch(_)
+            | Self::Shadow(_)
+            | Self::Tls(_)
+            | Self::Kube(_) => 2,
             Self::Log(_) | Self::Metric(_) | Self::Serve(_) | Self::Threads(_) | Self::Supervise(_) => 1,
         }
     }
@@ -124,7 +136,7 @@ impl StartError {
 /// It cannot start, or one of its tasks ended.
 pub async fn run(args: Args) -> Result<(), StartError> {
     let written = configuration::load(args.config.as_deref())?;
-    let features = args.features()?.shared();
+    let features = flags::features(&args)?.shared();
     args.log.init()?;
     let files = files::raise_limit();
     tls::install_provider();
@@ -144,7 +156,10 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         .await
         .map_err(StartError::Kube)?;
     let clock = Arc::new(Clock::new());
-    let cluster = Arc::new(Cluster::new(settings(&args, written), Arc::clone(&clock)));
+    let cluster = Arc::new(Cluster::new(
+        settings(&args, written, &features.load().gates),
+        Arc::clone(&clock),
+    ));
     let stop = supervisor.shutdown().stopping().clone();
     supervisor.spawn("clock", async move { clock.keep(stop).await });
     let options = CacheOptions::new(&args, &client, &features, readiness);
@@ -179,7 +194,6 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     Ok(supervisor.run(grace).await?)
 }
 
-/// What Events tell of.
 fn event_stores(stores: &Stores, overshoots: Arc<QuotaOvershoots>, cluster: &Arc<Cluster>) -> EventStores {
     EventStores {
         profiles: Arc::clone(&stores.colocation.profiles),
@@ -189,12 +203,12 @@ fn event_stores(stores: &Stores, overshoots: Arc<QuotaOvershoots>, cluster: &Arc
     }
 }
 
-/// What the stores of nodes are told by flags, and by the configuration file.
-fn settings(args: &Args, file: Amplification) -> Settings {
+/// Settings of the node stores, from flags and from the configuration file.
+fn settings(args: &Args, file: Amplification, gates: &GateSet) -> Settings {
     Settings {
         file,
-        without_floor: args.without_floor(),
-        amplifies: endpoints::amplifies(&args.feature_gates),
+        missing_floor: flags::missing_floor(args),
+        amplifies: endpoints::amplifies(gates),
         heartbeat_interval: args.heartbeat_interval(),
         denies_above_hint: args.deny_above_hint,
         installation: args.installation.get(),
@@ -276,15 +290,15 @@ fn observe(
     );
     let asked = kubelet_usage::follow(client.clone(), Arc::clone(cluster), stop.clone());
     supervisor.spawn("use", asked);
-    let would_be = would_ratio::follow(Arc::clone(cluster), args.pools.label(), stop.clone());
-    supervisor.spawn("would-be", would_be);
+    let projected = projected_ratio::follow(Arc::clone(cluster), flags::pool_label(args), stop.clone());
+    supervisor.spawn("projected-ratio", projected);
     let floor = Arc::clone(&cluster.floor);
-    supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
+    supervisor.spawn("floor", floor_check::follow(client.clone(), floor, stop.clone()));
     let registration = Registration::new(
         &args.installation.get(),
         &endpoints::served(&args.serve),
         Arc::clone(features),
-        &args.address(),
+        &flags::address(args),
         Arc::clone(store),
     );
     let registered = LastFaults::default();
@@ -316,22 +330,23 @@ fn lead(
     );
     let api_server = nudge::StatusWriteClient::new(client.clone());
     let writer = Arc::new(api_server.clone());
-    let toucher: Arc<dyn StatusPatcher> = if cluster.amplifies() {
+    let patcher: Arc<dyn StatusPatcher> = if cluster.amplifies() {
         Arc::new(api_server)
     } else {
         Arc::new(Restorer::new(Arc::clone(cluster), api_server))
     };
-    let sweeper = Sweeper::new(Arc::clone(cluster), toucher, writer, args.rates());
+    let sweeper = Sweeper::new(Arc::clone(cluster), patcher, writer, flags::rates(args));
     supervisor.spawn("sweep", sweeper.sweep(contender.is_holder(), stop.clone()));
     let event_writer = Arc::new(EventClient::new(client.clone(), &args.replica_name));
     let publisher = Publisher::new(ROWS, events, event_writer);
     supervisor.spawn("events", publisher.publish(contender.is_holder(), stop.clone()));
-    let judge = caches::judge(ready, are_known.clone(), contender.is_elsewhere(), stop.clone());
-    supervisor.spawn("readiness", judge);
+    let readiness =
+        caches::decide_readiness(ready, are_known.clone(), contender.is_elsewhere(), stop.clone());
+    supervisor.spawn("readiness", readiness);
     supervisor.spawn("lease", contender.contend(are_known, stop));
 }
 
-/// What people are shown besides the cluster: features in force, last reviews of pods, quotas, registration.
+/// State for debug queries besides the cluster: features in force, last reviews of pods, quotas, registration.
 type ServedState = (Arc<ArcSwap<Features>>, Arc<PodDecisions>, QuotaView, LastFaults);
 
 /// Opens the hint port. People are shown the features in force and the last reviews of pods.
@@ -374,7 +389,7 @@ async fn serve_hints(
             &args.installation.get(),
         )),
         streams: Arc::new(Streams::default()),
-        nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, args.rates())),
+        nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, flags::rates(args))),
         profiles,
         slo_check: SloCheck {
             config_map: args.installation.get().slo_config,

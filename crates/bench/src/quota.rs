@@ -198,7 +198,7 @@ fn router(tree: Tree) -> Result<Router> {
     stores.colocation = Colocation {
         quotas: PodQuotas {
             tree: Arc::clone(&quotas) as _,
-            room: pods,
+            pod_usage: pods,
             known: stores.known.clone(),
             ..stores.colocation.quotas
         },

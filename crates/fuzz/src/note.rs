@@ -16,10 +16,10 @@ use headroom_webhook::{
         features::Features,
         router::{Limits, Options, Router},
     },
-    control::floor::Without,
     store::{
         clock::Clock,
         cluster::{Cluster, Settings},
+        floor::MissingFloor,
         informer::Store as _,
         nodes, pods,
     },
@@ -156,7 +156,7 @@ fn router(node: &Value) -> Router {
     let file = json!({"mode": "auto", "bounds": {"memory": {"max": 1.5}}});
     let settings = Settings {
         file: serde_json::from_value(file).expect("a configuration"),
-        without_floor: Without::IsAccepted,
+        missing_floor: MissingFloor::Accepted,
         amplifies: true,
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,

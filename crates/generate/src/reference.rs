@@ -35,7 +35,7 @@ pub(super) fn cli() -> String {
         "# Command lines\n\nEvery flag has an environment variable: `--log-format` is `{}LOG_FORMAT`. The flag wins.\n\n",
         headroom_kit::args::ENV_PREFIX
     );
-    let webhook = headroom_webhook::args::Args::command()
+    let webhook = headroom_webhook::start::flags::command()
         // The default is this machine's own name.
         .mut_arg("replica_name", |arg| arg.default_value("the host's name"));
     for command in [

@@ -11,8 +11,7 @@ use headroom_testbed::{
     webhook::{Served, Webhook},
 };
 use headroom_webhook::{
-    control::floor::{self, PolicyState},
-    install::manifest,
+    control::floor_check, install::manifest, store::floor::PolicyState,
 };
 use k8s_openapi::{
     ByteString,
@@ -158,7 +157,7 @@ async fn two_installations_are_registered_side_by_side_and_each_sees_to_its_own(
         (&second, PolicyState::InForce),
         (&Installation::default(), PolicyState::Missing),
     ] {
-        let found = floor::fetch(&stand.client, installation).await;
+        let found = floor_check::fetch(&stand.client, installation).await;
         assert_eq!(found.expect("policies").floor, state);
     }
 

@@ -4,35 +4,34 @@
 
 use headroom_domain::names;
 
-/// Who may write what only the webhook writes, for messages; `webhook` is the user that it is.
+/// Permitted writer of annotations that only the webhook writes, for messages; `webhook` is its user.
 pub fn by_us(webhook: &str) -> String {
     format!("only {webhook} writes it")
 }
 
-/// Who may write what people write, for messages.
-pub const BY_PEOPLE: &str = "people write it";
+/// Permitted writers of annotations that users write, for messages.
+pub const BY_PEOPLE: &str = "users write it";
 
 /// Why a kubelet's change is refused, before who may.
 pub const NOT_BY_KUBELETS: &str = "may not be set, changed or removed with a node's own credential";
 
-/// Why somebody else's change is refused, before who may.
-pub const NOT_BY_OTHERS: &str = "may not be set, changed or removed by anybody else";
+/// Refusal of another user's change, before the permitted writers.
+pub const NOT_BY_OTHERS: &str = "may not be set, changed or removed by other users";
 
 /// Why an annotation that looks like ours is refused.
 pub fn not_known() -> String {
     format!(
-        "is none of Headroom's annotations; of {}* people write {}",
+        "is not an annotation of Headroom; of {}* users write {}",
         names::DOMAIN,
         names::MODE
     )
 }
 
-/// What is done to an annotation.
+/// Change of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnotationChange {
     /// It is set, or gets another value.
     Written,
-    /// It is taken away.
     Removed,
 }
 
@@ -101,7 +100,7 @@ mod tests {
     #[test]
     fn a_refusal_says_who_may() {
         let why = |user, key| refusal(user, names::WEBHOOK_USER, key, AnnotationChange::Written).unwrap();
-        assert!(why(KUBELET, names::RATIO).ends_with("; people write it"));
+        assert!(why(KUBELET, names::RATIO).ends_with("; users write it"));
         assert!(why(KUBELET, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
         assert!(why(PERSON, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
         assert!(why(PERSON, "headroom.sh/mdoe").ends_with("people write headroom.sh/mode"));

@@ -57,8 +57,8 @@ pub trait Fields {
     /// The names of the members of the object at `path`; nothing for other values.
     fn names(&self, path: &[&str]) -> Vec<&str>;
 
-    /// The names among them of annotations that not everybody may write: [`names::is_guarded`]. They are there however many
-    /// members the object has, unless they alone are too many.
+    /// Names of guarded annotations among them: [`names::is_guarded`]. They are found however many members the object
+    /// has, unless they alone are too many.
     fn guarded_names(&self, path: &[&str]) -> Vec<&str>;
 
     /// True if the value at `path` holds more values than are read at once.
@@ -74,11 +74,11 @@ pub struct Draft<'a> {
     object: Tree<'a>,
     old: Option<Tree<'a>>,
     writes: Writes,
-    /// What was written and why, where somebody may ask for it.
+    /// Recorded writes with their reasons, if a debug query may need them.
     explanation: Option<Explanation>,
 }
 
-/// What steps did to a draft.
+/// Writes of the steps to a draft.
 #[derive(Debug, Clone, Default)]
 pub struct Writes {
     edits: Edits,
@@ -87,14 +87,14 @@ pub struct Writes {
     only_renews: bool,
 }
 
-/// What steps did to a draft so far, to go back to.
+/// Writes of the steps so far, for a rollback.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     writes: Writes,
     noted: Option<Mark>,
 }
 
-/// What an answer says besides the patch.
+/// Parts of an answer besides the patch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Shown to the client that made the request.
@@ -145,7 +145,7 @@ impl<'a> Draft<'a> {
         self.recorder().write(path, written)
     }
 
-    /// Where writes of the object are recorded.
+    /// Recorder for writes of the object.
     fn recorder(&mut self) -> Recorder<'_, 'a> {
         Recorder {
             tree: &self.object,
@@ -175,19 +175,19 @@ impl<'a> Draft<'a> {
         self.explanation = Some(Explanation::default());
     }
 
-    /// What was noted so far; nothing is noted any more.
+    /// Explanation so far; recording ends.
     pub(crate) fn take_explanation(&mut self) -> Option<Explanation> {
         self.explanation.take()
     }
 
-    /// Notes something, if somebody may ask for it.
+    /// Records a note, if explanations are recorded.
     pub(crate) fn explain(&mut self, note: impl FnOnce(&mut Explanation)) {
         if let Some(explanation) = &mut self.explanation {
             note(explanation);
         }
     }
 
-    /// What is noted so far, to go back to.
+    /// Length of the explanation so far, for a rollback.
     fn explanation_mark(&self) -> Option<Mark> {
         self.explanation.as_ref().map(Explanation::mark)
     }
@@ -205,17 +205,17 @@ impl<'a> Draft<'a> {
         (self.object, edits, notes)
     }
 
-    /// What the answer says besides the patch.
+    /// Parts of the answer besides the patch.
     pub fn notes(&self) -> &Notes {
         &self.writes.notes
     }
 
-    /// Notes that what would be stored differs from what is stored in nothing but heartbeats.
+    /// Records that the result differs from the stored object only in heartbeats.
     pub fn only_renews(&mut self) {
         self.writes.only_renews = true;
     }
 
-    /// True if what would be stored is known to differ in nothing but heartbeats.
+    /// True if the result is known to differ only in heartbeats.
     pub fn is_renewal(&self) -> bool {
         self.writes.only_renews
     }
@@ -225,7 +225,7 @@ impl<'a> Draft<'a> {
         self.writes.changes
     }
 
-    /// What steps did so far, to go back to.
+    /// Writes of the steps so far, for a rollback.
     pub(crate) fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             writes: self.writes.clone(),
@@ -245,14 +245,13 @@ impl<'a> Draft<'a> {
         &self.object
     }
 
-    /// Where a step looked into something of the object, or of the stored one, that is too wide to be opened or read;
-    /// it saw nothing there, so what it made of that must not count.
+    /// Path of a value of the object, or of the stored object, that a step read and that is too wide to be opened.
+    /// The step saw an empty value, so its result must not count.
     pub(crate) fn too_wide(&self) -> Option<String> {
         let stored = || Some(format!("the stored {}", self.old.as_ref()?.too_wide()?));
         self.object.too_wide().or_else(stored)
     }
 
-    /// The recorded writes.
     pub(crate) fn edits(&self) -> &Edits {
         &self.writes.edits
     }

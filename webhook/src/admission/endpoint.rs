@@ -12,6 +12,7 @@ mod stores;
 
 use std::{fmt, time::Duration};
 
+pub use headroom_domain::installation::Family;
 use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
 use jiff::Timestamp;
@@ -19,7 +20,7 @@ use jiff::Timestamp;
 pub use self::{
     deadline::Deadline,
     declaration::{
-        BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Family, Kind,
+        BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
         Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, UnknownSource, When, Work,
     },
     erased::{AnyEndpoint, StepInfo},
@@ -28,14 +29,14 @@ pub use self::{
 };
 use crate::{
     admission::{draft::Draft, error::StepError, refusal::Denial, review::Request},
-    store::{claims::ClaimList, sources::Source},
+    store::{pending_admissions::PendingAdmissions, sources::Source},
 };
 
 /// One path of the admission port and its behaviours.
 pub struct Endpoint<S: ?Sized + 'static> {
-    /// What it is, for the API server and for people.
+    /// Properties for the API server and for users.
     pub declaration: Declaration,
-    /// What its steps wait for.
+    /// Object that its steps wait for.
     pub awaits: Option<Awaited<S>>,
     /// The behaviours, in the order in which they run.
     pub steps: &'static [&'static Step<S>],
@@ -45,8 +46,8 @@ pub struct Endpoint<S: ?Sized + 'static> {
 pub struct Awaited<S: ?Sized> {
     /// True while there is one.
     pub is_missing: fn(&Request, &Draft<'_>, &S) -> bool,
-    /// How long the steps wait for it at most, from the arrival of the request on. In a cluster at rest a watch brings an object
-    /// within milliseconds.
+    /// Maximum time that the steps wait for it, from the arrival of the request on. In an idle cluster a watch
+    /// delivers an object within milliseconds.
     pub longest: Duration,
 }
 
@@ -56,11 +57,11 @@ pub struct Step<S: ?Sized + 'static> {
     pub name: &'static str,
     /// Switches it; an endpoint without a step that is on is not registered.
     pub when: When,
-    /// What it does, in one sentence.
+    /// Effect of the step, in one sentence.
     pub about: &'static str,
-    /// What the stores follow for it. No source, no informer and no right.
+    /// Sources that the stores follow for it. An empty list needs no informer and no right.
     pub reads: &'static [&'static Source],
-    /// What it means that a source of it is not known.
+    /// Consequence of an unknown source.
     pub unknown: UnknownSource,
     /// Reads the context, writes the draft; no I/O.
     pub run: StepFn<S>,
@@ -69,18 +70,17 @@ pub struct Step<S: ?Sized + 'static> {
 /// The code of a step.
 pub type StepFn<S> = fn(&Ctx<'_, S>, &mut Draft<'_>) -> Result<(), Stop>;
 
-/// What a step may look at besides the draft.
+/// Inputs of a step besides the draft.
 pub struct Ctx<'a, S: ?Sized> {
-    /// Who does what to which object.
+    /// User, operation and object of the request.
     pub request: &'a Request,
     /// The store that its endpoint declares.
     pub store: &'a S,
-    /// The gates in force.
     pub gates: &'a GateSet,
-    /// Where a rule differs from Koordinator's, and where it does not.
+    /// Differences from Koordinator's rules that are in force.
     pub switches: &'a Switches,
-    /// What the request leaves in the stores if its answer goes out in time.
-    pub claims: &'a ClaimList,
+    /// Records that stay in the stores if the answer is sent in time.
+    pub pending: &'a PendingAdmissions,
     /// The time of day. It is written where people read it, and decides nothing.
     pub now: Timestamp,
 }
@@ -88,7 +88,6 @@ pub struct Ctx<'a, S: ?Sized> {
 /// Why a step ends admission.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
-    /// A rule says no.
     #[error(transparent)]
     Denied(#[from] Denial),
     /// The step could not do its work.

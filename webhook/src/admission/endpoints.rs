@@ -61,7 +61,7 @@ pub fn step_names() -> impl Iterator<Item = &'static str> {
         .map(|step| step.name)
 }
 
-/// True if the gate of amplification is on: somebody sets allocatable.
+/// True if the gate of amplification is on, so that the webhook sets allocatable.
 pub fn amplifies(gates: &GateSet) -> bool {
     NODE_STATUS.is_enabled(gates)
 }

@@ -11,10 +11,10 @@ use crate::{
         draft::{MAX_OPENED, PutBackError, RewriteError, ScanError, WriteError},
         refusal::{Denial, Refusal},
     },
-    store::claim_limit::ClaimLimit,
+    store::pending_limit::PendingLimit,
 };
 
-/// How an admission request ended, as metrics and the audit line say it.
+/// Outcome of an admission request, for metrics and the audit line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReviewOutcome {
     /// The request may go on, changed or unchanged.
@@ -31,15 +31,14 @@ pub enum ReviewOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// A part of the object does not have the shape the API gives it.
-    #[error("{field} cannot be read")]
+    #[error("{field} is unreadable")]
     Read {
         /// The field, as a path from the outside in.
         field: String,
-        /// What the parser found.
         source: serde_json::Error,
     },
     /// A part of the object is wider than anything that people or controllers write.
-    #[error("{field} holds more than {MAX_OPENED} values")]
+    #[error("{field} contains more than {MAX_OPENED} values")]
     TooWide {
         /// The field, as a path from the outside in.
         field: String,
@@ -56,17 +55,15 @@ pub enum StepError {
     /// A colocation profile that is for the pod, and cannot be applied to it.
     #[error("colocation profile {profile:?} cannot be applied: {reason}")]
     Profile {
-        /// Its name.
         profile: String,
-        /// Why.
         reason: String,
     },
-    /// What a pod asks of its node cannot be read.
+    /// The pod's node affinity is unreadable.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
     /// A pod that has room in its quota, and cannot be counted there.
     #[error(transparent)]
-    ClaimLimit(#[from] ClaimLimit),
+    PendingLimit(#[from] PendingLimit),
     /// Something that the step has come to need is not known.
     #[error("{0} are not known to this replica")]
     Unknown(&'static str),
@@ -82,30 +79,24 @@ impl From<ProfileStop> for StepError {
     }
 }
 
-/// Everything but "allowed".
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    /// A rule says no.
     #[error("{0}")]
     Denied(Refusal),
     /// A step could not do its work.
     #[error("step {step} failed")]
     Step {
-        /// The step's name.
         step: &'static str,
-        /// Why.
         source: StepError,
     },
     /// A step has a defect.
     #[error("step {step} panicked")]
     Panicked {
-        /// The step's name.
         step: &'static str,
     },
     /// A step reads objects that are not known yet, or no longer.
     #[error("step {step} cannot decide: {resource} are not known to this replica")]
     UnknownSource {
-        /// The step's name.
         step: &'static str,
         /// The objects, as their source is named.
         resource: &'static str,
@@ -113,25 +104,21 @@ pub enum AdmissionError {
     /// The time the API server gives us is over.
     #[error("no answer within {limit:?}")]
     Deadline {
-        /// The time there was.
         limit: Duration,
     },
     /// The response could not be written as JSON.
-    #[error("the response cannot be encoded")]
+    #[error("the response could not be encoded")]
     Encode(#[source] serde_json::Error),
     /// More requests at once than are served.
     #[error("more than {limit} requests at once")]
     TooMany {
-        /// Requests served at once.
         limit: usize,
     },
     /// No endpoint has this path.
     #[error("there is no endpoint {path:?}")]
     UnknownPath {
-        /// The path, shortened.
         path: String,
     },
-    /// Not a POST.
     #[error("method {method} is not POST")]
     Method {
         /// The method of the request.
@@ -146,23 +133,22 @@ pub enum AdmissionError {
     /// The body is longer than accepted.
     #[error("the body is longer than {limit} bytes")]
     TooLarge {
-        /// The accepted length.
         limit: usize,
     },
     /// The body did not come in time.
-    #[error("the body did not come within {limit:?}")]
+    #[error("the body did not arrive within {limit:?}")]
     SlowBody {
         /// The time there was for it.
         limit: Duration,
     },
     /// The body gave way to others.
-    #[error("the body was given up for others: {limit} KiB of bodies are held at once")]
+    #[error("the body was dropped in favour of others: the limit of all bodies is {limit} KiB")]
     GivenUp {
-        /// What is held of all bodies of its size, in KiB.
+        /// Memory reserved for all bodies of its size, in KiB.
         limit: usize,
     },
     /// The connection gave no whole body.
-    #[error("the body cannot be read")]
+    #[error("the body could not be read")]
     Body(#[source] Box<dyn Error + Send + Sync>),
     /// The body is not text.
     #[error("the body is not UTF-8")]
@@ -171,15 +157,14 @@ pub enum AdmissionError {
     #[error("the body is not an AdmissionReview")]
     NotJson(#[source] ScanError),
     /// A part of a review has another type than it should.
-    #[error("{field} cannot be read")]
+    #[error("{field} is unreadable")]
     Field {
         /// The field, as a path from the outside in.
         field: String,
-        /// What the parser found.
         source: serde_json::Error,
     },
     /// A part of a review holds more than is opened or read.
-    #[error("{field} holds more than {MAX_OPENED} values")]
+    #[error("{field} contains more than {MAX_OPENED} values")]
     TooWide {
         /// The field, as a path from the outside in.
         field: String,
@@ -187,9 +172,7 @@ pub enum AdmissionError {
     /// A review of a version that we do not speak.
     #[error("{kind:?} of {api_version:?} is not an AdmissionReview of admission.k8s.io/v1 or v1beta1")]
     Version {
-        /// `kind` as sent.
         kind: String,
-        /// `apiVersion` as sent.
         api_version: String,
     },
     /// An object of a review is text, a list or the like.
@@ -217,7 +200,6 @@ pub enum AdmissionError {
 }
 
 impl ReviewOutcome {
-    /// The `result` label.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",

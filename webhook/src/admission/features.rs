@@ -11,12 +11,10 @@ use headroom_rules::{
 
 use super::shadow::Shadow;
 
-/// What is switched on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features {
-    /// The gates in force.
     pub gates: GateSet,
-    /// Where rules differ from Koordinator's.
+    /// Differences from Koordinator's rules that are in force.
     pub switches: Switches,
     /// The steps whose refusals are warnings.
     pub shadow: Shadow,
@@ -25,14 +23,12 @@ pub struct Features {
 /// Why a list of gates and switches is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FeatureError {
-    /// Its gates.
     #[error(transparent)]
     Gate(#[from] GateError),
-    /// Its switches.
     #[error(transparent)]
     Switch(#[from] SwitchError),
     /// Loops of the process depend on the gate.
-    #[error("feature gate {0} is set by --feature-gates alone")]
+    #[error("feature gate {0} can be set by --feature-gates only")]
     AtStart(&'static str),
 }
 
@@ -46,13 +42,13 @@ impl Features {
         }
     }
 
-    /// For everybody who reads them while they may change.
+    /// Shares the features with readers while they may change.
     pub fn shared(self) -> Arc<ArcSwap<Self>> {
         Arc::new(ArcSwap::from_pointee(self))
     }
 
-    /// The same features with a list of gates and switches on top, as in `A=true,B=false`. A list that is wrong in one
-    /// entry changes nothing.
+    /// The features with a list of gates and switches applied, as in `A=true,B=false`. A list with one wrong entry
+    /// changes nothing.
     ///
     /// # Errors
     /// An entry that is not `Name=true|false`, an unknown name, one that is there twice, a gate among those `at_start`.
@@ -105,8 +101,8 @@ mod tests {
     #[case("Fre=true", "unknown feature gate \"Fre\"")]
     #[case("Free=true,Free=false", "feature gate Free is set more than once")]
     #[case("DeviceInitContainers=2", "is not of the form Name=true or Name=false")]
-    #[case("Free=true,Fixed=false", "feature gate Fixed is set by --feature-gates alone")]
-    #[case("AllBeta=false", "feature gate Fixed is set by --feature-gates alone")]
+    #[case("Free=true,Fixed=false", "feature gate Fixed can be set by --feature-gates only")]
+    #[case("AllBeta=false", "feature gate Fixed can be set by --feature-gates only")]
     fn a_list_that_is_wrong_in_one_entry_is_refused(#[case] text: &str, #[case] reason: &str) {
         let error = features().with(text, [&FIXED]).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");

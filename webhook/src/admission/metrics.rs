@@ -3,12 +3,11 @@
 use headroom_kit::metric::{Counter, Gauge, Histogram, Unit};
 
 headroom_kit::metrics! {
-    /// Admission requests answered.
     pub static REVIEWS: Counter<3> = Counter::new(
         "headroom_webhook_reviews_total",
         Unit::Count,
         &["endpoint", "operation", "result"],
-        "Admission requests answered, by how they ended: allowed, denied, failed or rejected.",
+        "Admission requests answered, by result: allowed, denied, failed or rejected.",
     );
 
     /// Time from the request line to the answer.
@@ -16,7 +15,7 @@ headroom_kit::metrics! {
         "headroom_webhook_review_duration_seconds",
         Unit::Seconds,
         &["endpoint", "result"],
-        "Time from reading a request's head to its answer, body included.",
+        "Time from the head of a request to its answer, body included.",
         &[
             0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
         ],
@@ -27,19 +26,18 @@ headroom_kit::metrics! {
         "headroom_webhook_step_duration_seconds",
         Unit::Seconds,
         &["endpoint", "step", "result"],
-        "Time that one step of an endpoint took, by result: unchanged, acted, denied, shadowed or failed.",
+        "Duration of one step of an endpoint, by result: unchanged, acted, denied, shadowed or failed.",
         &[
             0.000_001, 0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.005, 0.025,
             0.1, 1.0,
         ],
     );
 
-    /// Reasons of capacity decisions.
     pub static DECISION_REASONS: Counter<2> = Counter::new(
         "headroom_webhook_decision_reasons_total",
         Unit::Count,
         &["resource", "reason"],
-        "Reasons that applied when the allocatable of a node was decided, each as often as it applied.",
+        "Reasons that applied to decisions about a node's allocatable, one count per decision and reason.",
     );
 
     /// Status writes by the kubelets of amplified nodes.
@@ -47,7 +45,8 @@ headroom_kit::metrics! {
         "headroom_webhook_heartbeats_total",
         Unit::Count,
         &["result"],
-        "Status writes by the kubelets of amplified nodes: quieted (nothing is written), changed (more than heartbeats differs) or due (the stored heartbeat is as old as the interval).",
+        "Status writes by the kubelets of amplified nodes: quieted (dropped), changed (more than \
+         heartbeats differs) or due (the stored heartbeat has reached the interval).",
     );
 
     /// Colocation profiles that are for a pod, by what came of each.
@@ -55,7 +54,8 @@ headroom_kit::metrics! {
         "headroom_webhook_profile_results_total",
         Unit::Count,
         &["result"],
-        "Colocation profiles that were for a pod that was created, by result: applied, chance (its probability left this pod out) or failed (skipped as a whole, and the client was warned).",
+        "Colocation profiles that selected a new pod, by result: applied, chance (its probability \
+         excluded this pod) or failed (skipped with a warning to the client).",
     );
 
     /// Bindings of pods, by decision.
@@ -63,14 +63,14 @@ headroom_kit::metrics! {
         "headroom_webhook_binding_decisions_total",
         Unit::Count,
         &["decision"],
-        "Bindings of pods that were judged, by the first reason that counted: allowed_username, excluded_ns, out_of_scope, unknown_pod (let through), bypass_label, bypass_annotation, dry_run or denied.",
+        "Bindings of pods, by the first reason that applied: allowed_username, excluded_ns, \
+         out_of_scope, unknown_pod (allowed), bypass_label, bypass_annotation, dry_run or denied.",
     );
 
-    /// Requests being served now.
     pub static IN_FLIGHT: Gauge = Gauge::new(
         "headroom_webhook_reviews_in_flight",
         Unit::Count,
         &[],
-        "Admission requests being served now.",
+        "Admission requests in progress.",
     );
 }

@@ -30,7 +30,7 @@ pub fn operations(draft: &Draft<'_>) -> Patch {
     from_edits(draft.object(), draft.edits().clone())
 }
 
-/// The same of a draft that is done with, and what its answer says besides.
+/// Patch of a finished draft, and the other parts of its answer.
 pub fn into_operations(draft: Draft<'_>) -> (Patch, Notes) {
     let (object, edits, notes) = draft.into_parts();
     (from_edits(&object, edits), notes)

@@ -6,7 +6,6 @@ use headroom_domain::field::{self, Cause};
 use headroom_rules::slo::strategies::Conflict;
 use http::StatusCode;
 
-/// A rule's no.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Denial {
     /// A value is not accepted.
@@ -14,15 +13,13 @@ pub enum Denial {
     Value {
         /// The field, as in `metadata.annotations[key]`.
         field: String,
-        /// The value, shortened.
         value: String,
-        /// What is wrong with it.
+        /// Fault of the value.
         reason: String,
     },
     /// With these labels several entries of one key would select the Node. The text is Koordinator's.
     #[error("{}", conflict.in_koordinators_words(node))]
     Conflict {
-        /// The Node's name.
         node: String,
         /// The key and its entries.
         conflict: Conflict,
@@ -30,23 +27,21 @@ pub enum Denial {
     /// One text for the whole object.
     #[error("{0}")]
     Text(String),
-    /// What is wrong with each field, in Kubernetes' own words.
+    /// Fault of each field, in Kubernetes' own words.
     #[error("{0}")]
     Fields(field::Errors),
     /// One text for the whole object, beside what is wrong with each field.
     #[error("{text}")]
     Worded {
-        /// The text.
         text: String,
-        /// What the details say of the fields.
+        /// Details about the fields.
         fields: field::Errors,
     },
     /// Several texts for the whole object, beside what is wrong with each field.
     #[error("{}", list(texts))]
     Texts {
-        /// The texts, in order.
         texts: Vec<String>,
-        /// What the details say of the fields.
+        /// Details about the fields.
         fields: field::Errors,
     },
 }
@@ -73,7 +68,6 @@ impl DenialStyle {
         code: StatusCode::BAD_REQUEST,
         reason: None,
     };
-    /// A rule forbids it.
     pub const FORBIDDEN: Self = Self {
         code: StatusCode::FORBIDDEN,
         reason: Some("Forbidden"),
@@ -94,7 +88,6 @@ impl Refusal {
         }
     }
 
-    /// Adds a no.
     pub fn push(&mut self, denial: Denial) {
         self.denials.push(denial);
     }

@@ -18,21 +18,17 @@ const KIND: &str = "AdmissionReview";
 /// The versions of AdmissionReview that are read; the answer has the version of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// `admission.k8s.io/v1`
     V1,
-    /// `admission.k8s.io/v1beta1`
     V1beta1,
 }
 
-/// What is done to the object.
+/// Operation on the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
-    /// A new object.
     Create,
     /// A change of a stored object.
     Update,
-    /// A removal.
     Delete,
     /// A connection to a subresource such as `exec`.
     Connect,
@@ -43,7 +39,6 @@ pub enum Operation {
 pub struct Review<'a> {
     /// The version it is asked in.
     pub version: Version,
-    /// Everything but the objects.
     pub request: Request,
     /// The object to be stored; there on CREATE and UPDATE.
     pub object: Option<Tree<'a>>,
@@ -51,20 +46,17 @@ pub struct Review<'a> {
     pub old_object: Option<Tree<'a>>,
 }
 
-/// Who does what to which object.
+/// User, operation and object of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Names the question; the answer repeats it.
     pub uid: String,
-    /// What is done.
     pub operation: Operation,
     /// Kind of the object as the endpoint is to read it; empty if the review does not say.
     pub kind: String,
     /// API group of the resource, empty for the core group.
     pub group: String,
-    /// Version of the resource.
     pub version: String,
-    /// The resource, in plural.
     pub resource: String,
     /// The subresource, empty if none.
     pub sub_resource: String,
@@ -72,32 +64,26 @@ pub struct Request {
     pub namespace: String,
     /// Name of the object, empty if the API server is to make one up.
     pub name: String,
-    /// Who asks.
+    /// User of the request.
     pub user: User,
     /// True if nothing will be stored.
     pub is_dry_run: bool,
 }
 
-/// An authenticated user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
-    /// The name.
     pub name: String,
-    /// The groups.
     pub groups: Vec<String>,
 }
 
-/// A verdict.
 #[derive(Debug)]
 pub enum ReviewVerdict<'v> {
     /// The request may go on with this patch, empty for unchanged.
     Allowed(&'v json_patch::Patch),
-    /// The request is refused.
     Denied(&'v Refusal),
 }
 
 impl Version {
-    /// `apiVersion` of the review.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "admission.k8s.io/v1",
@@ -180,7 +166,7 @@ fn head(review: &Tree<'_>) -> Result<(Version, Request), AdmissionError> {
     Ok((version, request(review)?))
 }
 
-/// What the review is about.
+/// Parses the request of a review.
 fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
     let text = |path: &[&str]| field::<String>(review, path);
     let operation = review
@@ -221,10 +207,10 @@ fn unreadable(path: &[&str], source: serde_json::Error) -> AdmissionError {
     }
 }
 
-/// The most characters of a text that somebody else chose in messages and logs.
+/// Maximum number of characters of a client's text in messages and logs.
 pub const LONGEST: usize = 80;
 
-/// The start of a text that somebody else chose, short enough for messages and logs.
+/// Start of a client's text, short enough for messages and logs.
 pub fn shortened(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
@@ -487,15 +473,15 @@ mod tests {
         r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"#,
         r#""":0,"#,
         r#""":0}}"#,
-        "request holds more than 16384 values"
+        "request contains more than 16384 values"
     )]
     #[case::elements(
         r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"operation":"UPDATE","userInfo":{"groups":["#,
         r#""a","#,
         r#""a"]}}}"#,
-        "request.userInfo.groups holds more than 16384 values"
+        "request.userInfo.groups contains more than 16384 values"
     )]
-    #[case::whole("{", r#""":0,"#, r#""":0}"#, "the review holds more than 16384 values")]
+    #[case::whole("{", r#""":0,"#, r#""":0}"#, "the review contains more than 16384 values")]
     fn what_is_too_wide_is_named(
         #[case] start: &str,
         #[case] one: &str,

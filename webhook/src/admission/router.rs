@@ -3,8 +3,8 @@
 mod answer;
 mod audit;
 mod buffer;
+mod evaluator;
 mod intake;
-mod judge;
 mod permits;
 mod pod_review;
 mod serial_queue;
@@ -28,11 +28,11 @@ use tracing::{Instrument as _, Span};
 pub use self::answer::{HttpAnswer, ReviewDecision};
 use self::{
     audit::Audit,
+    evaluator::{Attempt, Evaluator},
     intake::{Intake, Received},
-    judge::{Attempt, Judge},
     permits::{LanePermit, Lanes},
     serial_queue::SerialQueue,
-    wait::{Patience, Wait},
+    wait::{Wait, WaitLimit},
 };
 use crate::admission::{
     endpoint::{AnyEndpoint, Deadline, Stores},
@@ -42,10 +42,9 @@ use crate::admission::{
     review::shortened,
 };
 
-/// What requests may ask of a replica.
+/// Limits on requests to a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest body, in bytes.
     pub body_bytes: usize,
     /// Reviews of one endpoint that are answered or wait for it with their bodies received; one more is turned away.
     pub concurrent: usize,
@@ -54,17 +53,14 @@ pub struct Limits {
     pub buffered_kib: u32,
 }
 
-/// What a router is made of.
+/// Parts of a router.
 pub struct Options {
-    /// The endpoints to serve.
     pub endpoints: Vec<&'static dyn AnyEndpoint>,
     /// The gates and other switches in force; they may change while it serves.
     pub features: Arc<ArcSwap<Features>>,
-    /// What steps may read.
     pub stores: Stores,
-    /// What requests may ask.
     pub limits: Limits,
-    /// Of the answers that change nothing, one in so many has a line in the log; 0 for none.
+    /// One in this many unchanged answers has a log line; 0 for none.
     pub log_sample: u32,
 }
 
@@ -77,7 +73,7 @@ pub struct Router {
 struct RouterContext {
     endpoints: Vec<&'static dyn AnyEndpoint>,
     limits: Limits,
-    judge: Judge,
+    evaluator: Evaluator,
     intake: Intake,
     lanes: Lanes,
     audit: Audit,
@@ -126,7 +122,7 @@ impl Router {
                 intake: Intake::new(&limits),
                 lanes: Lanes::new(&endpoints, &limits),
                 audit: Audit::new(log_sample),
-                judge: Judge::new(features, stores, time_of_day),
+                evaluator: Evaluator::new(features, stores, time_of_day),
                 endpoints,
                 limits,
             }),
@@ -153,7 +149,7 @@ impl Router {
 
     /// Answers a review that is already in memory: decodes it, runs the steps, encodes the verdict. Waits for nothing.
     pub fn answer(&self, endpoint: &dyn AnyEndpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
-        self.shared.judge.answer(endpoint, body, deadline)
+        self.shared.evaluator.answer(endpoint, body, deadline)
     }
 }
 
@@ -182,10 +178,10 @@ impl RouterContext {
             status,
             body,
             decision,
-            claims,
+            pending,
         } = answer;
-        // An answer that nobody waits for any more does not come here.
-        claims.keep();
+        // An answer whose client has left does not reach this line.
+        pending.keep();
         self.audit.record(label, &decision, started.elapsed());
         let mut response = Response::new(Full::new(body));
         *response.status_mut() = status;
@@ -233,25 +229,36 @@ impl RouterContext {
         };
         // What comes from now on may be what the request names.
         let give_up = (started + endpoint.longest_wait()).min(deadline.at());
-        let mut wait = Wait::new(self.judge.arrivals(), give_up);
-        let mut patience = Patience::Waits;
+        let mut wait = Wait::new(self.evaluator.arrivals(), give_up);
+        let mut wait_limit = WaitLimit::NotReached;
         loop {
-            let turn = self.lanes.turn(endpoint, received.bytes().len(), deadline).await;
-            let turn = match turn {
-                Ok(turn) => turn,
+            let permit = self
+                .lanes
+                .acquire(endpoint, received.bytes().len(), deadline)
+                .await;
+            let permit = match permit {
+                Ok(permit) => permit,
                 Err(error) => return error.into(),
             };
-            let attempt = if let Some(queue) = turn.apart.clone() {
-                self.attempt_apart(endpoint, &queue, Arc::clone(&received), turn, deadline, patience)
-                    .await
+            let attempt = if let Some(queue) = permit.offload_queue.clone() {
+                self.attempt_offloaded(
+                    endpoint,
+                    &queue,
+                    Arc::clone(&received),
+                    permit,
+                    deadline,
+                    wait_limit,
+                )
+                .await
             } else {
                 // Free again after this attempt: no review waits for one that waits for an object.
-                let _turn = turn;
-                self.judge.attempt(endpoint, received.bytes(), deadline, patience)
+                let _permit = permit;
+                self.evaluator
+                    .attempt(endpoint, received.bytes(), deadline, wait_limit)
             };
             match attempt {
                 Attempt::Answered(answer) => return *answer,
-                Attempt::Missing => patience = wait.for_arrivals().await,
+                Attempt::Missing => wait_limit = wait.for_arrivals().await,
             }
         }
     }
@@ -286,28 +293,28 @@ impl RouterContext {
             .await
     }
 
-    /// Answers where it keeps nobody waiting. Body and permits stay until it is done; what nobody waits for any more when its
-    /// turn comes is not begun.
-    async fn attempt_apart(
+    /// Answers on the offload thread. Body and permits stay until it is done; a request whose client has left before
+    /// its turn is not started.
+    async fn attempt_offloaded(
         self: &Arc<Self>,
         endpoint: &'static dyn AnyEndpoint,
         queue: &Arc<SerialQueue>,
         received: Arc<Received>,
-        turn: LanePermit,
+        permit: LanePermit,
         deadline: Deadline,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) -> Attempt {
         let (shared, span) = (Arc::clone(self), Span::current());
         let (answer_tx, answered) = oneshot::channel();
         queue.push(Box::new(move || {
-            let _turn = turn;
+            let _permit = permit;
             if answer_tx.is_closed() {
                 return;
             }
             let attempt = span.in_scope(|| {
                 shared
-                    .judge
-                    .attempt(endpoint, received.bytes(), deadline, patience)
+                    .evaluator
+                    .attempt(endpoint, received.bytes(), deadline, wait_limit)
             });
             let _is_awaited = answer_tx.send(attempt).is_ok();
         }));

@@ -30,7 +30,7 @@ use tracing::warn;
 
 use crate::admission::endpoints::NODE_STATUS;
 
-/// How long a call may take.
+/// Timeout of the call.
 const LIMIT: Duration = Duration::from_secs(3);
 /// Pause between calls until the first is answered.
 const FIRST_EVERY: Duration = Duration::from_millis(200);
@@ -45,40 +45,36 @@ const MOST_UNANSWERED: u32 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum SelfCallError {
     /// No connection, or no handshake.
-    #[error("cannot connect to {address} by TLS")]
+    #[error("no TLS connection to {address}")]
     Connect {
-        /// Our own address.
         address: SocketAddr,
-        /// The reason.
         #[source]
         source: io::Error,
     },
     /// Settings that the TLS library refuses.
-    #[error("refused TLS settings")]
+    #[error("invalid TLS settings")]
     Settings(#[source] rustls::Error),
     /// A handshake, but no answer.
     #[error("no HTTP answer from {address}")]
     Http {
-        /// Our own address.
         address: SocketAddr,
-        /// The reason.
         #[source]
         source: hyper::Error,
     },
-    /// Too late.
     #[error("no answer from {address} within {LIMIT:?}")]
     Slow {
-        /// Our own address.
         address: SocketAddr,
     },
 }
 
 /// Calls the port that we serve until `stopping`: ready from the first answer on, as long as there are answers.
 pub async fn repeat(bound: SocketAddr, ready: &PartReadiness, stopping: &CancellationToken) {
-    stopping.run_until_cancelled(judge(|| call(bound), ready)).await;
+    stopping
+        .run_until_cancelled(decide_readiness(|| call(bound), ready))
+        .await;
 }
 
-async fn judge<F>(mut call: impl FnMut() -> F, ready: &PartReadiness)
+async fn decide_readiness<F>(mut call: impl FnMut() -> F, ready: &PartReadiness)
 where
     F: Future<Output = Result<(), SelfCallError>>,
 {
@@ -92,7 +88,7 @@ where
             }
             Err(error) => {
                 unanswered = unanswered.saturating_add(1);
-                warn!(error = %chain(&error), unanswered, "our own port does not answer");
+                warn!(error = %chain(&error), unanswered, "our own port does not answer; the replica is not ready");
                 if !was_answered || unanswered >= MOST_UNANSWERED {
                     ready.not_ready(chain(&error).to_string());
                 }
@@ -152,7 +148,7 @@ fn question() -> Request<Full<Bytes>> {
     request
 }
 
-/// Where a listener on all addresses is met from here.
+/// Address at which a listener on all addresses is reachable from here.
 fn reachable(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -174,8 +170,8 @@ fn settings() -> Result<ClientConfig, SelfCallError> {
     Ok(config)
 }
 
-/// Accepts any certificate, as long as the server has its key: who issued ours is not known here, and nothing is
-/// told to whoever answers.
+/// Accepts any certificate whose key the server holds: the issuer of ours is unknown here, and the call sends no
+/// secrets.
 #[derive(Debug)]
 struct AnyIssuer(WebPkiSupportedAlgorithms);
 
@@ -271,13 +267,13 @@ mod tests {
         let readiness = Readiness::new();
         let ready = readiness.handle("admission");
         let address = ([127, 0, 0, 1], 1).into();
-        // Nobody, then answers, two gaps, an answer, and silence until the next answer.
+        // No answer, then two gaps, an answer, and silence until the next answer.
         let script = [
             false, true, true, false, false, true, false, false, false, false, true,
         ];
         let mut calls = script.into_iter();
         let seen = RefCell::new(Vec::new());
-        let judging = judge(
+        let deciding = decide_readiness(
             || {
                 seen.borrow_mut().push(readiness.is_ready());
                 let next = calls.next();
@@ -292,7 +288,7 @@ mod tests {
             &ready,
         );
         let begun = tokio::time::Instant::now();
-        assert!(timeout(Duration::from_secs(3600), judging).await.is_err());
+        assert!(timeout(Duration::from_secs(3600), deciding).await.is_err());
         assert!(begun.elapsed() >= Duration::from_secs(3600));
         let (t, f) = (true, false);
         // What each call found said by those before it.

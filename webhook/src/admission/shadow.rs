@@ -1,4 +1,4 @@
-//! [`Shadow`]: the steps whose refusals are told as warnings, so that a rule can be watched before it is enforced.
+//! [`Shadow`]: the steps whose refusals are sent as warnings, so that a rule can be observed before it is enforced.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no step {name:?}; steps are {known}")]
 pub struct ShadowError {
-    /// The name as given.
     name: String,
     /// All names that would be accepted.
     known: String,

@@ -4,10 +4,9 @@ use clap::Args;
 use headroom_domain::names;
 use headroom_rules::binding::{Lists, Settings};
 
-/// Who may bind pods.
 #[derive(Debug, Clone, Args)]
 pub struct BindingArgs {
-    /// Users that may bind pods; nobody listed means everybody may
+    /// Users that may bind pods; if the list is empty, all users may
     #[arg(
         long,
         env = "HEADROOM_BINDING_ADMISSION_USER_NAME",
@@ -28,13 +27,13 @@ pub struct BindingArgs {
         hide_default_value = true
     )]
     pub binding_admission_namespaces: String,
-    /// Namespaces in which everybody may
+    /// Namespaces in which all users may bind pods
     #[arg(long, env = "HEADROOM_BINDING_ADMISSION_EXCLUDE_NAMESPACES", value_name = "NAME,...", default_value = names::KUBE_SYSTEM)]
     pub binding_admission_exclude_namespaces: String,
-    /// Labels of pods that everybody may bind, whatever their value
+    /// Labels of pods that all users may bind, with any value
     #[arg(long, env = "HEADROOM_BINDING_ADMISSION_BYPASS_LABELS", value_name = "KEY,...", default_value = names::BINDING_ADMISSION_BYPASS)]
     pub binding_admission_bypass_labels: String,
-    /// Annotations of pods that everybody may bind, whatever their value
+    /// Annotations of pods that all users may bind, with any value
     #[arg(
         long,
         env = "HEADROOM_BINDING_ADMISSION_BYPASS_ANNOTATIONS",

@@ -4,7 +4,6 @@ use std::env;
 
 use headroom_domain::installation::{ConfigMapName, Installation, NameSuffix, Namespace, ObjectName};
 
-/// Where the webhook lives.
 #[derive(Debug, Clone, clap::Args)]
 pub struct InstallationArgs {
     /// Namespace of the webhook, with its lease and Services; that of its pod by POD_NAMESPACE, unless given
@@ -13,7 +12,7 @@ pub struct InstallationArgs {
     /// Namespace of the agents, which report with tokens of their account there
     #[arg(long, env = "HEADROOM_AGENT_NAMESPACE", value_name = "NAME", default_value_t = Installation::default().agent_namespace)]
     pub agent_namespace: Namespace,
-    /// What the names of all objects of this installation end in, as in -b for headroom-webhook-b; a second installation in
+    /// Suffix of the names of all objects of this installation, as -b in headroom-webhook-b; a second installation in
     /// a cluster needs one
     #[arg(
         long,
@@ -47,7 +46,7 @@ impl InstallationArgs {
     }
 }
 
-/// What the downward API says; it says nothing that is no name.
+/// Namespace from the downward API; an invalid name is ignored.
 fn own_namespace() -> Namespace {
     let said = env::var("POD_NAMESPACE").ok();
     let said = said.and_then(|text| text.parse().ok());

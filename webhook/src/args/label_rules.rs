@@ -3,13 +3,13 @@
 use clap::Args;
 use headroom_domain::installation::{ConfigMapName, Namespace, ObjectName};
 
-/// Which ConfigMap has the rules. It is followed, so how often it is read is no question.
+/// Flags that name the ConfigMap with the label rules. A watch follows it, so there is no poll interval.
 #[derive(Debug, Clone, Args)]
 pub struct LabelRuleArgs {
     /// Namespace of the ConfigMap with the labels that pods must have
     #[arg(long, env = "HEADROOM_POD_ENHANCED_VALIDATOR_CONFIG_NAMESPACE", value_name = "NAME", default_value_t = ConfigMapName::label_rules().namespace)]
     pub pod_enhanced_validator_config_namespace: Namespace,
-    /// Name of that ConfigMap
+    /// Name of the ConfigMap with the label rules
     #[arg(long, env = "HEADROOM_POD_ENHANCED_VALIDATOR_CONFIG_NAME", value_name = "NAME", default_value_t = ConfigMapName::label_rules().name)]
     pub pod_enhanced_validator_config_name: ObjectName,
 }

@@ -2,12 +2,10 @@
 
 use clap::Args;
 
-use crate::control::would_ratio::PoolLabel;
-
 /// Values that have a series of their own, unless the flag says otherwise.
 const MOST_POOLS: u16 = 20;
 
-/// How metrics name pools of nodes.
+/// Flags for the pool label in metrics.
 #[derive(Debug, Clone, Args)]
 pub struct PoolArgs {
     /// Label of Nodes whose value is the pool in metrics, as in node.kubernetes.io/instance-type; without it all nodes
@@ -17,14 +15,4 @@ pub struct PoolArgs {
     /// Values of that label that have a series of their own; nodes with later ones are in the pool other
     #[arg(long, env = "HEADROOM_MOST_POOLS", value_name = "N", default_value_t = MOST_POOLS, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub most_pools: u16,
-}
-
-impl PoolArgs {
-    /// The label that the flags name.
-    pub fn label(&self) -> PoolLabel {
-        PoolLabel {
-            key: self.pool_label.clone(),
-            most: usize::from(self.most_pools),
-        }
-    }
 }

@@ -6,10 +6,11 @@ use headroom_rules::slo::Settings;
 /// The text that asks for names; any other does not, as with Koordinator.
 const ASKS: &str = "true";
 
-/// What Koordinator's ConfigMap must be.
+/// Flags for the validation of Koordinator's ConfigMap.
 #[derive(Debug, Clone, Args)]
 pub struct SloArgs {
-    /// Whether each node strategy in Koordinator's ConfigMap needs a name of its own: true, or anything else for no
+    /// Require a distinct name for each node strategy in Koordinator's ConfigMap: true requires it, any other value
+    /// does not
     #[arg(
         long,
         env = "HEADROOM_NODE_STRATEGY_NAME_NEED_CHECK",

@@ -62,15 +62,15 @@ fn log_changes(before: &Counts, now: &Counts) {
     for key in Strategies::keys() {
         let (was, is) = (before.get(key), now.get(key));
         let number = is.map_or(0, |(number, _)| *number);
-        // Nobody has more nodes than that.
+        // No cluster has more nodes than `u32::MAX`.
         let shown = u32::try_from(number).unwrap_or(u32::MAX);
         CONFLICTING_NODES.with([key]).set(f64::from(shown));
         match (was, is) {
             (was, Some((nodes, example))) if was != is => warn!(
                 config = key,
-                nodes, example, "several entries select the same nodes; the first one counts"
+                nodes, example, "several entries select the same nodes; the first entry applies"
             ),
-            (Some(_), None) => info!(config = key, "no node is selected by several entries any more"),
+            (Some(_), None) => info!(config = key, "each node is selected by at most one entry again"),
             (Some(_) | None, Some(_)) | (None, None) => {}
         }
     }

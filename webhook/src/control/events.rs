@@ -23,75 +23,66 @@ use crate::{
     store::{cluster::Cluster, lookup::ProfileLookup},
 };
 
-/// How long there is an Event about something that has happened and does not last.
+/// Time for which an Event about a past occurrence is listed.
 const RECENT: Duration = Duration::from_secs(600);
 
 /// An Event that the webhook publishes.
 pub struct EventRow {
-    /// Why, in CamelCase.
+    /// Reason of the Event, in CamelCase.
     pub reason: &'static str,
-    /// What the webhook did, in CamelCase.
+    /// Action of the webhook, in CamelCase.
     pub action: &'static str,
-    /// Whether somebody should look.
     pub event_type: EventType,
-    /// When there is one, for people.
+    /// Description of the condition for users.
     pub about: &'static str,
     /// The least time between two of them about one object.
     pub every: Duration,
-    /// What is so at that time of day.
+    /// Lists the facts that hold at a time of day.
     pub list: fn(&EventStores, Timestamp) -> Vec<EventFact>,
 }
 
-/// Whether somebody should look, in the words of Kubernetes.
+/// Type of an Event, as Kubernetes names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventType {
-    /// Nobody has to.
     Normal,
-    /// Somebody should.
+    /// Needs attention by an operator.
     Warning,
 }
 
-/// What rows read.
 #[derive(Clone)]
 pub struct EventStores {
-    /// The colocation profiles.
     pub profiles: Arc<dyn ProfileLookup>,
     /// The quotas above their limit.
     pub overshoots: Arc<QuotaOvershoots>,
     /// The Nodes and their policies.
     pub cluster: Arc<Cluster>,
-    /// The modes of nodes.
     pub modes: Arc<ModeTracker>,
 }
 
 /// Something that is so, of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFact {
-    /// The object.
     pub regarding: EventObject,
-    /// What is so, and what follows.
+    /// Fact and its consequence, for users.
     pub note: String,
-    /// Tells this occurrence from earlier ones with the same note, the same on all replicas; empty where none is told apart.
+    /// Distinguishes this occurrence from earlier ones with the same note, equally on all replicas; empty if
+    /// occurrences are not distinguished.
     pub occurrence: String,
 }
 
 /// The object that an Event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventObject {
-    /// As in `v1`.
     pub api_version: &'static str,
-    /// As in `Node`.
     pub kind: &'static str,
     /// Its namespace, where the Event is as well; empty for none, and then the Event is in `default`.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its UID.
     pub uid: String,
 }
 
 impl EventType {
-    /// As it is written in an Event.
+    /// Value of the Event's `type` field.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Normal => "Normal",

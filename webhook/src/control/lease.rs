@@ -43,14 +43,14 @@ pub static ACCESS: &[Access] = &[
     .in_namespace(AccessNamespace::Own),
 ];
 
-/// How long a lease lasts that nobody renews.
+/// Duration of a lease without renewal.
 pub const LASTS: Duration = Duration::from_secs(8);
-/// How long a holder goes on acting without having renewed. Less than [`LASTS`] by more than [`REQUEST_LIMIT`]: a write that is
-/// sent at the last moment has ended before anybody else may take over.
+/// Time without renewal after which a holder stops acting. Less than [`LASTS`] by more than [`REQUEST_LIMIT`]: a
+/// write that is sent at the last moment has ended before another replica may take over.
 pub const GIVE_UP: Duration = Duration::from_secs(5);
-/// How often a holder renews, and others look.
+/// Interval of a holder's renewals and of the other replicas' checks.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long the API server may take for a request.
+/// Timeout of a request to the API server.
 const REQUEST_LIMIT: Duration = Duration::from_secs(2);
 
 /// A contender for a lease.
@@ -63,25 +63,25 @@ pub struct Contender {
     is_elsewhere: watch::Sender<bool>,
 }
 
-/// What is remembered between two looks.
+/// State between two checks of the lease.
 #[derive(Debug, Default)]
 struct LeaseView {
     /// The lease as last seen, by resource version, and when that was first seen.
     observed: Option<(Option<String>, Instant)>,
-    /// When we last wrote it as ours.
+    /// Time of our last successful renewal.
     renewed: Option<Instant>,
-    /// When it was last seen in the hands of somebody else who renews it.
+    /// Time at which another holder's renewal was last observed.
     seen_elsewhere: Option<Instant>,
 }
 
-/// What a look at the lease leads to.
+/// Outcome of a check of the lease.
 #[derive(Debug, PartialEq, Eq)]
 enum LeaseStep {
     /// There is none: make it.
     Create,
     /// It is ours, or free, or has expired: write it.
     Write,
-    /// It is somebody else's, who renews it.
+    /// Another replica holds and renews it.
     Leave,
 }
 
@@ -177,13 +177,13 @@ impl Contender {
         };
         match timeout(REQUEST_LIMIT, outcome).await {
             Ok(Ok(())) => {}
-            // Somebody else was faster; the next look shows who.
+            // Another replica was faster; the next check shows which.
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
                 debug!(lease = self.name, "changed meanwhile");
             }
-            Ok(Err(error)) => warn!(lease = self.name, %error, "cannot look after the lease; trying again"),
+            Ok(Err(error)) => warn!(lease = self.name, %error, "could not read or renew the lease; retrying"),
             Err(_elapsed) => {
-                warn!(lease = self.name, limit = ?REQUEST_LIMIT, "the API server takes too long");
+                warn!(lease = self.name, limit = ?REQUEST_LIMIT, "the API server did not answer in time");
             }
         }
     }
@@ -238,10 +238,10 @@ impl Contender {
         };
         match timeout(REQUEST_LIMIT, outcome).await {
             Ok(Ok(())) => info!(lease = self.name, "given back"),
-            Ok(Err(error)) => warn!(lease = self.name, %error, "cannot give the lease back; it expires"),
+            Ok(Err(error)) => warn!(lease = self.name, %error, "could not release the lease; it will expire"),
             Err(_elapsed) => warn!(
                 lease = self.name,
-                "cannot give the lease back in time; it expires"
+                "could not release the lease in time; it will expire"
             ),
         }
     }
@@ -253,13 +253,13 @@ impl Contender {
             has_changed
         });
         if has_changed {
-            info!(lease = self.name, is_holder, "the lease changed hands");
+            info!(lease = self.name, is_holder, "the lease changed its holder");
         }
     }
 }
 
 impl LeaseView {
-    /// What to do about the lease as it is now.
+    /// Decides the next step for the current lease.
     fn step(&mut self, lease: Option<&Lease>, identity: &str, now: Instant) -> LeaseStep {
         let Some(Lease { metadata, spec }) = lease else {
             self.observed = None;
@@ -290,7 +290,7 @@ impl LeaseView {
         self.acts_until().is_some_and(|until| now < until)
     }
 
-    /// True while somebody else holds it, as far as is known.
+    /// True while another replica holds the lease, as far as observed.
     fn is_elsewhere(&self, now: Instant) -> bool {
         self.seen_elsewhere
             .is_some_and(|seen| now.saturating_duration_since(seen) < LASTS)

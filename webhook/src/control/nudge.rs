@@ -41,31 +41,30 @@ use crate::{
     store::{changes::Ticks, cluster::Cluster},
 };
 
-/// How long to wait for our own write to come back on the watch before looking again.
+/// Time to wait for the watch event of our own write before the next check.
 const ECHO_LIMIT: Duration = Duration::from_secs(2);
 
-/// Which way a nudge moves allocatable.
+/// Direction in which a nudge moves allocatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Down for at least one resource.
     Lower,
-    /// Up.
     Rise,
-    /// Not at all: a brake is to be put on record, or what is on record to be renewed.
+    /// No move: the nudge records a brake or renews the annotation.
     Note,
 }
 
 /// A write that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nudge {
-    /// Which way it moves allocatable.
+    /// Direction in which it moves allocatable.
     pub direction: Direction,
     /// The hint annotation it carries.
     pub note: String,
-    /// What allocatable is expected to become, in milli-cores and bytes.
+    /// Expected allocatable, in milli-cores and bytes.
     pub expected: PerResource<Option<u64>>,
-    /// The resource version of the Node that it rests on, where it is to count for no other. What does nothing but lower
-    /// counts for all; anything else, if it came late, could undo a brake that came before it.
+    /// Resource version of the Node that the nudge is bound to; `None` for a nudge that only lowers, which is valid
+    /// for all versions. A late nudge of any other kind could undo an earlier brake.
     pub version: Option<u64>,
 }
 
@@ -84,22 +83,20 @@ pub struct Nudger {
 /// The line that a node waits in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NudgeLine {
-    /// What lowers, or is to be on record.
+    /// Lowers, or records a brake.
     Lowering,
-    /// What raises.
     Rising,
 }
 
-/// What to do next for a node.
+/// Next action for a node.
 enum Next {
     /// Wait in that line to write.
     Queue(NudgeLine),
-    /// Wait for a change, or for so long.
+    /// Wait for a change, at most for this time.
     Wait(Option<Duration>),
 }
 
 impl Direction {
-    /// The metric label.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Lower => "lower",
@@ -141,7 +138,7 @@ impl Nudger {
                     Next::Wait(wait) => wait,
                     // Boxed: a node mostly waits for news, and need not have room for a write meanwhile.
                     Next::Queue(line) => {
-                        let nudge = Box::pin(self.turn(&node, line, &mut retry, &mut changes)).await;
+                        let nudge = Box::pin(self.wait_in_line(&node, line, &mut retry, &mut changes)).await;
                         if let Some(nudge) = nudge {
                             Box::pin(self.write(&node, &nudge, &mut retry, &mut changes)).await;
                         }
@@ -163,7 +160,7 @@ impl Nudger {
         }
     }
 
-    /// What to do for a node, from what is known now.
+    /// Next action for a node, from the current state.
     fn next(&self, node: &str, retry: &mut RetryState) -> Next {
         let DueNudge { nudge, changes_in } = self.due(node);
         let Some(nudge) = nudge else {
@@ -176,14 +173,14 @@ impl Nudger {
         }
     }
 
-    /// What is due for a node, from what is known now.
+    /// Nudge that is due for a node, from the current state.
     fn due(&self, node: &str) -> DueNudge {
         let node = self.cluster.nodes.get(node);
         node.map(|node| due(&self.cluster, &node)).unwrap_or_default()
     }
 
     /// Waits for the node's turn in a line. The write is what is due then, and `None` as soon as that is not of this line.
-    async fn turn(
+    async fn wait_in_line(
         &self,
         node: &str,
         line: NudgeLine,
@@ -195,15 +192,15 @@ impl Nudger {
             NudgeLine::Lowering => &self.lowering,
             NudgeLine::Rising => &self.rising,
         };
-        let mut turn = pin!(queue.turn(|| self.every(line)));
+        let mut permit = pin!(queue.acquire(|| self.every(line)));
         loop {
             select! {
-                turn = &mut turn => {
+                permit = &mut permit => {
                     let nudge = self.due(node).nudge.filter(of_this_line)?;
                     if retry.wait(&nudge, Instant::now()).is_some() {
                         return None;
                     }
-                    turn.claim();
+                    permit.consume();
                     return Some(nudge);
                 }
                 Ok(()) = changes.changed() => {
@@ -221,7 +218,8 @@ impl Nudger {
         }
     }
 
-    /// Writes, and waits until the write can be seen; no longer, unless it lowers, once the node is to be lowered.
+    /// Writes, and waits until the watch shows the write. The wait ends early if the node must be lowered, unless
+    /// this write lowers.
     async fn write(
         &self,
         node: &str,
@@ -237,7 +235,7 @@ impl Nudger {
         NUDGES.with([nudge.direction.label(), result]).increment(1);
     }
 
-    /// Ends when the node is to be lowered.
+    /// Ends when the node must be lowered.
     async fn until_lowered(&self, node: &str, changes: &mut watch::Receiver<Ticks>) {
         let is_to_be_lowered = || {
             let nudge = self.due(node).nudge;
@@ -279,7 +277,7 @@ impl Nudger {
                 "overtaken"
             }
             Err(error) => {
-                warn!(node, direction = label, error = %chain(&error), "cannot nudge; trying again");
+                warn!(node, direction = label, error = %chain(&error), "could not send the nudge; retrying");
                 retry.failed(now);
                 "failed"
             }

@@ -26,29 +26,25 @@ use crate::store::{
     quota_view::{Evaluation, QuotaBehaviour, QuotaView},
 };
 
-/// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Looks in a row in which a quota is above its limit before that is told: pods and quotas have a watch each, and neither waits
-/// for the other.
+/// Checks in a row in which a quota must be above its limit before it is reported: pods and quotas have a watch each,
+/// and neither waits for the other.
 const LOOKS: u32 = 2;
 /// Quotas that are read at a time.
 const READ_AT_ONCE: usize = 64;
-/// Most resources that are told.
+/// Maximum number of resources in a report.
 const MOST_RESOURCES: usize = 8;
 
-/// A quota and its UID: one that is created anew under the same name is another.
+/// A quota and its UID: a quota that is created again under the same name is another one.
 type FoundKey = (QuotaKey, Box<str>);
 
 /// A quota whose pods ask for more than its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overshoot {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its UID.
     pub uid: String,
-    /// What was measured when it was found, or when it was furthest above since.
+    /// Measurement when it was found, or when it was furthest above since.
     pub note: String,
 }
 
@@ -56,20 +52,19 @@ pub struct Overshoot {
 #[derive(Debug, Default)]
 pub struct QuotaOvershoots(RwLock<Vec<Overshoot>>);
 
-/// What was seen in earlier looks.
+/// Results of earlier checks.
 #[derive(Debug, Default)]
 struct OvershootHistory(BTreeMap<FoundKey, SeenOvershoot>);
 
 #[derive(Debug, Default)]
 struct SeenOvershoot {
     looks: u32,
-    /// What it was when it was told last.
+    /// Excess in the last report.
     told: Vec<Excess>,
     note: String,
 }
 
 impl QuotaOvershoots {
-    /// All of them.
     pub fn list(&self) -> Vec<Overshoot> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -96,7 +91,7 @@ pub async fn detect(view: QuotaView, found: Arc<QuotaOvershoots>, stop: Cancella
     }
 }
 
-/// One look at all quotas. Each is read at a moment of its own, so that nobody who admits waits for the whole look.
+/// Checks all quotas once. Each is read at its own moment, so no admission waits for the whole check.
 async fn find_overshoots(view: &QuotaView, history: &mut OvershootHistory, found: &QuotaOvershoots) {
     let behaviour = (view.behaviour)();
     let mut above = BTreeMap::new();
@@ -122,8 +117,8 @@ async fn find_overshoots(view: &QuotaView, history: &mut OvershootHistory, found
     found.set(history.note(above, behaviour.evaluation));
 }
 
-/// How far the stored pods of a quota are above its limit, if they are; with its UID. Pods that were admitted and not seen do not
-/// count, and a quota that is about to change is not judged.
+/// Excess of a quota's stored pods over its limit, with the quota's UID; `None` if there is none. Pods that were
+/// admitted and not yet observed do not count, and a quota with a pending change is not evaluated.
 fn measure(view: &QuotaView, quota: &Quota, behaviour: &QuotaBehaviour) -> Option<(Box<str>, Vec<Excess>)> {
     if !is_limited(&quota.name) || quota.before.is_some() {
         return None;
@@ -178,7 +173,7 @@ fn exceed(now: &[Excess], before: &[Excess]) -> bool {
     })
 }
 
-/// What was measured, what follows, and what may have led to it.
+/// Measurement, its consequence and its possible cause, as text for users.
 fn note(excesses: &[Excess], evaluation: Evaluation) -> String {
     let told = excesses.iter().take(MOST_RESOURCES).map(|excess| {
         let Excess {
@@ -199,12 +194,13 @@ fn note(excesses: &[Excess], evaluation: Evaluation) -> String {
         told.push(format!("{more} more resources"));
     }
     let follows = match evaluation {
-        Evaluation::Refuses => "New pods that ask for more of it are refused until less is used.",
-        Evaluation::Off | Evaluation::Warns => "New pods are let in all the same.",
+        Evaluation::Refuses => "New pods that request more of it are refused until use falls.",
+        Evaluation::Off | Evaluation::Warns => "New pods are still admitted.",
     };
     format!(
-        "The pods of the quota ask for more than its limit. {}. {follows} A limit lowered below use, pods created while the \
-         webhook was not asked, and several replicas that admit at the same moment all lead to this.",
+        "The pods of the quota request more than its limit. {}. {follows} Possible causes: the limit \
+         was lowered below use, pods were created while the webhook was not called, or several \
+         replicas admitted at the same moment.",
         told.join("; ")
     )
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// Rate limits of writes that have nodes decided anew, for all nodes together.
+/// Rate limits of writes that make admission decide nodes again, for all nodes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates {
     /// Nudges that lower or record a brake, a second.
@@ -16,7 +16,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Unless flags say otherwise.
+    /// Values of the flags' defaults.
     pub const DEFAULT: Self = Self {
         lower: 500,
         rise_percent: 1,
@@ -28,7 +28,7 @@ impl Rates {
         SECOND / self.lower.max(1)
     }
 
-    /// The time between two rises where there are so many nodes.
+    /// Time between two rises in a cluster of this many nodes.
     pub(super) fn rise_every(&self, nodes: usize) -> Duration {
         let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
         SECOND / (nodes.saturating_mul(self.rise_percent) / 100).max(1)

@@ -39,13 +39,12 @@ use crate::{
 /// Per endpoint what is wrong with its entries; `None` if nothing is.
 pub type Faults = BTreeMap<&'static str, Option<RegistrationFault>>;
 
-/// The faults that were found last, for whoever asks. Empty before the first check.
+/// Faults of the last check, for debug queries. Empty before the first check.
 pub type LastFaults = Arc<ArcSwap<Faults>>;
 
-/// What is wrong with the entries of an endpoint.
+/// Fault of an endpoint's entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistrationFault {
-    /// The fields, for people.
     pub text: String,
     /// True if an entry is not there at all: the API server does not call the endpoint for it.
     pub is_missing: bool,
@@ -60,7 +59,7 @@ pub struct Registration {
     certificates: Arc<CertStore>,
 }
 
-/// What the API server is to have as configuration object, of both kinds.
+/// Expected content of a configuration object, of both kinds.
 #[derive(Debug)]
 struct ExpectedObject {
     name: String,
@@ -141,14 +140,14 @@ impl ExpectedObject {
     }
 }
 
-/// What the API server has as one configuration object.
+/// Stored entries of one configuration object.
 struct StoredEntries {
     mutating: Vec<Value>,
     validating: Vec<Value>,
 }
 
 impl StoredEntries {
-    /// What is wrong with the entries of each endpoint: of all its entries, in their order.
+    /// Faults of the entries of each endpoint, in the order of the entries.
     fn faults(&self, expected: &[&ExpectedEntry], certificates: &CertStore) -> Faults {
         let mut faults = Faults::new();
         for entry in expected {
@@ -198,10 +197,10 @@ pub async fn follow(client: Client, registration: Registration, last: LastFaults
                     last.store(Arc::new(known.clone()));
                 }
                 Ok(Err(error)) => {
-                    warn!(%error, configuration, "cannot tell whether we are called; asking again");
+                    warn!(%error, configuration, "could not read our webhook configuration; retrying");
                 }
                 Err(_elapsed) => {
-                    warn!(limit = ?INSTALL_CHECK_LIMIT, configuration, "the API server takes too long to tell whether we are called");
+                    warn!(limit = ?INSTALL_CHECK_LIMIT, configuration, "the API server did not return our webhook configuration in time; retrying");
                 }
             }
         }
@@ -234,10 +233,10 @@ fn report(faults: &Faults, known: &Faults) {
             continue;
         }
         match fault {
-            None => info!(endpoint, "registered with the API server as generated"),
+            None => info!(endpoint, "the webhook configuration is as generated"),
             Some(RegistrationFault { text: fault, .. }) => warn!(
                 endpoint,
-                fault, "not registered with the API server as generated: writes may pass without us"
+                fault, "the webhook configuration differs from the generated one; writes may pass unchecked"
             ),
         }
     }

@@ -41,14 +41,15 @@ fn apply(text: &str, flags: &Features, features: &ArcSwap<Features>) {
     match parse(text, flags) {
         Ok(wanted) => {
             if **features.load() != wanted {
-                info!(text, "gates and switches of the ConfigMap are in force");
+                info!(text, "feature gates and switches of the ConfigMap are in force");
                 features.store(Arc::new(wanted));
             }
             FEATURE_VERSIONS.with(["accepted"]).increment(1);
         }
         Err(error) => {
             FEATURE_VERSIONS.with(["refused"]).increment(1);
-            warn!(%error, "the ConfigMap's gates and switches are refused as a whole; the last good ones stay in force");
+            warn!(%error, "refused the ConfigMap's feature gates and switches as a whole; the last good ones stay \
+             in force");
         }
     }
 }

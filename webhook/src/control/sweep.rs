@@ -1,4 +1,5 @@
-//! Sweep of the leader: finds Nodes whose allocatable differs from the rules, and has each of them decided anew.
+//! Sweep of the leader: finds Nodes whose allocatable differs from the rules, and makes admission decide each of them
+//! again.
 //!
 //! Nodes fall out of step when writes pass while no replica answers, and when policy or annotation changes and no
 //! status write follows. The sweep only touches such a Node: it sends a PATCH of `nodes/status` without content, bound
@@ -29,7 +30,7 @@ use tracing::{debug, info, warn};
 
 use self::{
     overdue::Overdue,
-    remedy::{Fault, Remedy, TouchDirection},
+    remedy::{Fault, Remedy, SweepDirection},
 };
 use super::{
     metrics::{IS_LEADER, SWEEPS},
@@ -43,12 +44,13 @@ use crate::{
     store::{cluster::Cluster, node::Node},
 };
 
-/// How often Nodes that have changed are looked at, and those found amiss. A Node is touched when two looks in a row
-/// found the same amiss: a write that is on its way, or a nudge, may be about to mend it.
+/// Interval of the checks of changed Nodes and of Nodes with a fault. The sweep patches a Node only after two checks
+/// in a row found the same fault, since a pending write or a nudge may be about to fix it.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often all Nodes are looked at: policies, hints and pods change without them.
+/// Interval of the checks of all Nodes: policies, hints and pods change without a Node event.
 const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(2);
-/// Pause before a Node is touched again that a touch has not mended: two looks at all Nodes. It doubles up to [`LONGEST_PAUSE`].
+/// Pause before a Node is patched again after a patch that did not fix it: two checks of all Nodes. It doubles up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -68,12 +70,12 @@ pub struct Sweeper {
     writer: Arc<dyn StatusWriter>,
     histories: HashMap<String, FaultHistory>,
     overdue: Overdue,
-    /// When all Nodes were last looked at in this term.
+    /// Time of the last check of all Nodes in this term.
     saw_all: Option<Instant>,
     /// The newest resource version that was looked at.
     newest: u64,
     rates: Rates,
-    touches: Pace,
+    triggers: Pace,
     rises: Pace,
     started: Instant,
 }
@@ -95,7 +97,7 @@ impl Sweeper {
             saw_all: None,
             newest: 0,
             rates,
-            touches: Pace::new(SECOND / rates.sweep.max(1), 1),
+            triggers: Pace::new(SECOND / rates.sweep.max(1), 1),
             rises: Pace::new(SECOND, 1),
             started: Instant::now(),
         }
@@ -115,7 +117,7 @@ impl Sweeper {
                 () = leads => {}
             }
             IS_LEADER.with([]).set(1.0);
-            info!("leading: nodes are kept as the rules say");
+            info!("leading: this replica sweeps");
             let term = is_leader.clone();
             select! {
                 () = stop.cancelled() => return,
@@ -140,7 +142,7 @@ impl Sweeper {
                     return;
                 }
                 match remedy {
-                    Remedy::Touch(fault) => self.touch(&node, fault).await,
+                    Remedy::TriggerAdmission(fault) => self.trigger_admission(&node, fault).await,
                     Remedy::Nudge { nudge, is_overdue } => self.nudge(&node, &nudge, is_overdue).await,
                 }
             }
@@ -206,10 +208,10 @@ impl Sweeper {
     }
 
     /// Takes one touch out of what all Nodes may have together, unless that would take until `end`.
-    async fn is_its_turn(&mut self, direction: TouchDirection, end: Instant) -> bool {
+    async fn is_its_turn(&mut self, direction: SweepDirection, end: Instant) -> bool {
         let pace = match direction {
-            TouchDirection::Lower | TouchDirection::Repair => &mut self.touches,
-            TouchDirection::Rise => {
+            SweepDirection::Lower | SweepDirection::Repair => &mut self.triggers,
+            SweepDirection::Rise => {
                 self.rises
                     .set_every(self.rates.rise_every(self.cluster.nodes.len()));
                 &mut self.rises
@@ -224,9 +226,9 @@ impl Sweeper {
         true
     }
 
-    async fn touch(&mut self, node: &Node, fault: Fault) {
+    async fn trigger_admission(&mut self, node: &Node, fault: Fault) {
         let Fault { direction, expected } = fault;
-        let touched = self.patcher.touch(node).await;
+        let touched = self.patcher.trigger_admission(node).await;
         if touched.is_ok() {
             debug!(
                 node = node.name,
@@ -243,12 +245,12 @@ impl Sweeper {
     async fn nudge(&mut self, node: &Node, nudge: &Nudge, is_overdue: bool) {
         let written = self.writer.write_hint(&node.name, nudge).await;
         if written.is_ok() {
-            info!(node = node.name, expected = ?nudge.expected, is_overdue, "lowered in place of a primary");
+            info!(node = node.name, expected = ?nudge.expected, is_overdue, "lowered for a primary that did not write");
         }
         let direction = if is_overdue {
             "overdue"
         } else {
-            TouchDirection::Lower.label()
+            SweepDirection::Lower.label()
         };
         count(node, direction, "nudged", written.map(drop));
         if is_overdue {
@@ -272,7 +274,7 @@ fn count(node: &Node, direction: &'static str, written: &'static str, result: Re
     let result = match result {
         Ok(()) => written,
         Err(error) => {
-            warn!(node = node.name, direction, error = %chain(&error), "cannot write; trying again");
+            warn!(node = node.name, direction, error = %chain(&error), "could not write; retrying");
             "failed"
         }
     };

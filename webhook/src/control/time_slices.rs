@@ -15,7 +15,6 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// The first slice begins.
     pub fn begin() -> Self {
         Self {
             began: Instant::now(),

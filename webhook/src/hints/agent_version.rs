@@ -31,7 +31,6 @@ impl AgentVersion {
         Self(version.unwrap_or_default().to_owned())
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -28,20 +28,20 @@ use super::{
     token_review::{Reviewer, TokenUser},
 };
 
-/// How long a good token counts without being reviewed again.
+/// Time for which a valid token counts without another review.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// How long a bad token is refused without being reviewed again: shorter than anybody takes to grant it rights.
+/// Time for which an invalid token is refused without another review: shorter than it takes to grant it rights.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 /// Reviews of agents' tokens in flight at once: when a whole fleet reconnects, the API server is asked no faster than
 /// this allows.
 const AGENT_REVIEWS: usize = 32;
-/// The same for tokens of an issuer that no agent's token has had.
+/// Concurrent reviews of tokens whose issuer no agent's token has had.
 const UNKNOWN_ISSUER_REVIEWS: usize = 2;
-/// The same for tokens of people.
+/// Concurrent reviews of tokens for the debug service.
 const PEOPLE_REVIEWS: usize = 4;
 /// Good tokens kept: a fleet of 20,000 with its old and new tokens.
 const MOST_KNOWN: usize = 40_000;
-/// Bad tokens kept.
+/// Maximum number of invalid tokens in the cache.
 const MOST_REFUSED: usize = 10_000;
 /// Issuers kept: an API server has one, and two while it changes to another.
 const MOST_ISSUERS: usize = 8;
@@ -50,10 +50,8 @@ const LONGEST_TOKEN: usize = 16 << 10;
 /// Key in a TokenReview's `extra` with the UID of the pod that the token is bound to.
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
-/// Credential of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// A bearer token.
     Token(String),
     /// A client certificate that the TLS handshake verified, and its intermediates.
     Certificate(Arc<[CertificateDer<'static>]>),
@@ -62,7 +60,6 @@ pub enum Credential {
 /// A client: what it shows, and where its connection comes from.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// What it shows.
     pub credential: Credential,
     /// The other end of its connection; `[::]:0` if that is not known.
     pub address: SocketAddr,
@@ -74,11 +71,10 @@ pub(super) const REVIEW_EVERY: Duration = Duration::from_secs(300);
 /// An agent and the node it speaks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentIdentity {
-    /// The node's name.
     pub node: String,
     /// UID of the agent's pod, where its token names one.
     pub pod_uid: Option<String>,
-    /// When its credential ends, if that can be told.
+    /// Expiry of its credential, if known.
     pub expires: Option<SystemTime>,
 }
 
@@ -97,7 +93,7 @@ pub struct Authenticator {
     // Two: a token that is no agent's may still be a person's.
     refused_agents: Cache<TokenRefusal>,
     refused_people: Cache<TokenRefusal>,
-    /// Of tokens that the API server has vouched for, so that nobody else puts one in.
+    /// Issuers of tokens that the API server has verified, so no other client can add one.
     issuers: Mutex<BTreeSet<String>>,
 }
 
@@ -180,7 +176,7 @@ impl Authenticator {
         }
     }
 
-    /// As [`Self::agent`], but asks in any case.
+    /// Like [`Self::agent`], without the cache.
     ///
     /// # Errors
     /// As for [`Self::agent`].
@@ -194,8 +190,8 @@ impl Authenticator {
         self.reviewed(token, caller.address).await
     }
 
-    /// Authorizes people for the debug service, by a token that is for the webhook: with one for the API server, whoever
-    /// runs the webhook could act as them.
+    /// Authorizes users of the debug service, by a token for the webhook's audience: with a token for the API server,
+    /// the operator of the webhook could act as the user.
     ///
     /// # Errors
     /// No token, a bad one, one of somebody who may not look, or it cannot be checked.
@@ -206,10 +202,10 @@ impl Authenticator {
         Claims::for_webhook(token, SystemTime::now()).map_err(unasked)?;
         let key = TokenKey::hash(token);
         refuse_known(&self.refused_people, &key)?;
-        let turn = self.people.turn(caller.address).await.ok_or_else(too_many)?;
+        let permit = self.people.acquire(caller.address).await.ok_or_else(too_many)?;
         refuse_known(&self.refused_people, &key)?;
         let Some(user) = self.user(token).await? else {
-            turn.was_bad();
+            permit.was_bad();
             self.refused_people.insert(key, TokenRefusal::Bad, REFUSED_FOR);
             return Err(StreamError::BadToken);
         };
@@ -238,7 +234,7 @@ impl Authenticator {
         } else {
             &self.unknown_issuers
         };
-        let turn = queue.turn(address).await.ok_or_else(too_many)?;
+        let permit = queue.acquire(address).await.ok_or_else(too_many)?;
         // The same token may have had its turn in the meantime.
         refuse_known(&self.refused_agents, &key)?;
         if let Some(agent) = self.known(&key) {
@@ -259,7 +255,7 @@ impl Authenticator {
                 Ok(agent)
             }
             Err(refusal) => {
-                turn.was_bad();
+                permit.was_bad();
                 self.refused_agents.insert(key, refusal.clone(), REFUSED_FOR);
                 Err(refusal.into())
             }
@@ -283,8 +279,8 @@ impl Authenticator {
         reviewed.map_err(StreamError::Unchecked)
     }
 
-    /// Whether an agent's token had this issuer; before the first one, every issuer may be right. A cluster can change
-    /// its issuer, so that an unknown one is no reason to refuse a token.
+    /// True if an agent's token had this issuer; before the first one, every issuer counts. A cluster can change its
+    /// issuer, so an unknown one is no reason to refuse a token.
     fn knows_issuer(&self, issuer: &str) -> bool {
         let issuers = self.issuers();
         issuers.is_empty() || issuers.contains(issuer)

@@ -25,8 +25,7 @@ use tonic::{Request, Response, Status};
 use super::{
     StreamError,
     auth::{Caller, REVIEW_EVERY},
-    directive,
-    door::Door,
+    debug_access::DebugAccess,
 };
 use crate::{
     control::time_slices::Slices,
@@ -45,14 +44,12 @@ const PAGE_BYTES: usize = 1 << 20;
 /// One message of a watch.
 type WatchMessage = Result<ListNodesResponse, Status>;
 
-/// The service.
 #[derive(Clone)]
 pub struct Debug {
     shared: Arc<StreamContext>,
-    door: Door,
+    access: DebugAccess,
 }
 
-/// Someone who looks on.
 struct DebugWatch {
     shared: Arc<StreamContext>,
     caller: Caller,
@@ -63,10 +60,9 @@ struct DebugWatch {
 }
 
 impl Debug {
-    /// A service for people.
     pub fn new(shared: Arc<StreamContext>) -> Self {
         Self {
-            door: Door::new(Arc::clone(&shared)),
+            access: DebugAccess::new(Arc::clone(&shared)),
             shared,
         }
     }
@@ -80,7 +76,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<ListNodesResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         let ListNodesRequest { node, after } = request.into_inner();
         Ok(Response::new(page(&self.shared, &node, &after).await))
     }
@@ -89,7 +85,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<Self::WatchNodesStream>, Status> {
-        let (caller, hold) = self.door.admit(&request).await?;
+        let (caller, hold) = self.access.admit(&request).await?;
         let (answers_tx, answers) = mpsc::channel(1);
         let ListNodesRequest { node, after } = request.into_inner();
         let watch = DebugWatch {
@@ -108,7 +104,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<GetSloConfigRequest>,
     ) -> Result<Response<GetSloConfigResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         Ok(Response::new(slo_config::config(&self.shared)))
     }
 
@@ -116,7 +112,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodeLabelsRequest>,
     ) -> Result<Response<ListNodeLabelsResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         let ListNodeLabelsRequest { after, node } = request.into_inner();
         Ok(Response::new(
             slo_config::labels(&self.shared, &node, &after).await,
@@ -127,7 +123,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListPodDecisionsRequest>,
     ) -> Result<Response<ListPodDecisionsResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         let ListPodDecisionsRequest { namespace, name } = request.into_inner();
 
         Ok(Response::new(pod_decisions::of_pod(
@@ -141,7 +137,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<GetInstallationRequest>,
     ) -> Result<Response<GetInstallationResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         Ok(Response::new(installation::state(&self.shared).await))
     }
 }
@@ -154,12 +150,11 @@ impl DebugWatch {
             error = self.answer() => Some(error),
         };
         if let Some(error) = end {
-            // Whoever does not read the last answer does not read the reason either.
+            // A client that does not read the last answer does not read the error either.
             let _is_told = self.answers.try_send(Err(error.into())).is_ok();
         }
     }
 
-    /// Sends all pages.
     async fn send_all(&self) -> Result<(), mpsc::error::SendError<WatchMessage>> {
         let mut after = self.after.clone();
         loop {
@@ -184,7 +179,7 @@ impl DebugWatch {
             changes.mark_unchanged();
             let began = Instant::now();
             if self.send_all().await.is_err() {
-                // Nobody listens; the other branch has noticed.
+                // The client has disconnected; the other branch ends the stream.
                 std::future::pending::<()>().await;
             }
             sleep_until(began + WATCH_EVERY.max(began.elapsed() * WATCH_SHARE)).await;
@@ -204,7 +199,7 @@ impl DebugWatch {
     }
 }
 
-/// What is known of one node, or of as many as go into a page, by name, after that one.
+/// State of one node, or of the page of nodes after `after`, by name.
 async fn page(shared: &StreamContext, node: &str, after: &str) -> ListNodesResponse {
     let nodes = &shared.cluster.nodes;
     if !node.is_empty() {
@@ -261,7 +256,7 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
         hint: hint.map(|(hint, _)| wire::HintReport::without_trust(&hint)),
         hint_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         hint_standing: standing.unwrap_or_default().to_owned(),
-        raw: amounts(directive::raw(node)),
+        raw: amounts(node.raw_allocatable()),
         allocatable: amounts(allocatable),
         bound: bound.map(|(requests, _)| requests.into()),
         pods: bound.map(|(_, pods)| pods).unwrap_or_default(),
@@ -272,12 +267,12 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
         rules_cpu: rules.cpu,
         rules_memory: rules.memory,
         would_be: cluster
-            .would_be(node, now)
+            .projected_allocatable(node, now)
             .and_then(|would| amounts(would.allocatable)),
     }
 }
 
-/// What is known of the two; unset if neither is.
+/// Amounts of both resources; unset if neither is known.
 fn amounts(known: PerResource<Option<u64>>) -> Option<wire::Amounts> {
     let PerResource { cpu, memory } = known;
     (cpu.is_some() || memory.is_some()).then(|| {

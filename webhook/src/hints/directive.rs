@@ -1,14 +1,9 @@
 //! Builds the directives for an agent: the policy in force, the pods of its node, capacity and raw allocatable.
 
-use headroom_domain::{
-    capacity::{amount, recorded_raw},
-    estimate::Profile,
-    policy::InForce,
-    resource::{PerResource, Resource},
-};
+use headroom_domain::{estimate::Profile, policy::InForce, resource::PerResource};
 use headroom_proto::v1alpha1 as wire;
 
-use crate::store::{cluster::Cluster, node::Node};
+use crate::store::cluster::Cluster;
 
 /// The policy in force for a node; `None` while it or the Node is not known.
 pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wire::Policy> {
@@ -30,8 +25,8 @@ pub fn pods(cluster: &Cluster, node: &str) -> Option<(wire::Pods, u64)> {
     let message = wire::Pods {
         generation,
         node_uid: node.uid.clone(),
-        capacity: Some(known(capacity(&node))?.into()),
-        raw_allocatable: Some(known(raw(&node))?.into()),
+        capacity: Some(known(node.capacity())?.into()),
+        raw_allocatable: Some(known(node.raw_allocatable())?.into()),
         pods: bound
             .pods
             .iter()
@@ -47,29 +42,6 @@ pub fn pods(cluster: &Cluster, node: &str) -> Option<(wire::Pods, u64)> {
         admitted: Some(admitted.into()),
     };
     Some((message, bound.changed_at))
-}
-
-/// A node's capacity, as far as it says.
-pub fn capacity(node: &Node) -> PerResource<Option<u64>> {
-    let given = &node.state.capacity;
-    PerResource::from_fn(|resource| amount(resource, given.get(resource).as_ref()?))
-}
-
-/// A node's own allocatable: what is recorded of it, else what it says now if that was never ours.
-pub fn raw(node: &Node) -> PerResource<Option<u64>> {
-    let recorded = recorded_raw(&node.state, &node.uid);
-    let is_marked = node.state.annotations.marker.is_some();
-    PerResource::from_fn(|resource: Resource| {
-        recorded.get(resource).or_else(|| {
-            let now = node
-                .state
-                .allocatable
-                .get(resource)
-                .as_ref()
-                .filter(|_| !is_marked)?;
-            amount(resource, now)
-        })
-    })
 }
 
 fn known(amounts: PerResource<Option<u64>>) -> Option<PerResource<u64>> {

@@ -16,7 +16,7 @@ use headroom_proto::v1alpha1::{
 use headroom_rules::quota::{Quota, QuotaKey};
 use tonic::{Request, Response, Status};
 
-use super::door::Door;
+use super::debug_access::DebugAccess;
 use crate::{control::time_slices::Slices, hints::stream_context::StreamContext};
 
 /// The size from which on a page has no room for another quota, in bytes: the largest one has two lists of 256 resources, and
@@ -27,18 +27,16 @@ const MOST_EXPLAINED: usize = 16;
 /// Quotas that are read at a time.
 const READ_AT_ONCE: usize = 64;
 
-/// The service.
 #[derive(Clone)]
 pub struct QuotaDebug {
     shared: Arc<StreamContext>,
-    door: Door,
+    access: DebugAccess,
 }
 
 impl QuotaDebug {
-    /// A service for people.
     pub fn new(shared: Arc<StreamContext>) -> Self {
         Self {
-            door: Door::new(Arc::clone(&shared)),
+            access: DebugAccess::new(Arc::clone(&shared)),
             shared,
         }
     }
@@ -50,7 +48,7 @@ impl quota_debug_server::QuotaDebug for QuotaDebug {
         &self,
         request: Request<ListQuotasRequest>,
     ) -> Result<Response<ListQuotasResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         let after = request.into_inner().after.unwrap_or_default();
         Ok(Response::new(page(&self.shared, after).await))
     }
@@ -59,7 +57,7 @@ impl quota_debug_server::QuotaDebug for QuotaDebug {
         &self,
         request: Request<ExplainQuotaRequest>,
     ) -> Result<Response<ExplainQuotaResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         let ExplainQuotaRequest { namespace, name } = request.into_inner();
         Ok(Response::new(explain(&self.shared, &namespace, &name).await))
     }
@@ -68,14 +66,14 @@ impl quota_debug_server::QuotaDebug for QuotaDebug {
         &self,
         request: Request<ExplainQuotaPodRequest>,
     ) -> Result<Response<ExplainQuotaPodResponse>, Status> {
-        let _admitted = self.door.admit(&request).await?;
+        let _admitted = self.access.admit(&request).await?;
         let ExplainQuotaPodRequest { namespace, name } = request.into_inner();
         Ok(Response::new(of_pod::explain(&self.shared, &namespace, &name)))
     }
 }
 
-/// As many quotas as go into a page, by namespace and name, after that one. Each is read at a moment of its own, so that nobody
-/// who admits waits for the whole page.
+/// Page of quotas after `after`, by namespace and name. Each is read at its own moment, so no admission waits for the
+/// whole page.
 async fn page(shared: &StreamContext, after: QuotaName) -> ListQuotasResponse {
     let view = &shared.quotas;
     let behaviour = (view.behaviour)();

@@ -9,7 +9,6 @@ use std::{
 use headroom_kit::pace::Pace;
 use tokio::time::Instant;
 
-/// Steady rate of lines.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 /// Lines after a quiet time: a fleet of some size that is misconfigured shows itself.
 const LINE_BURST: u32 = 50;

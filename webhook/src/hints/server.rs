@@ -24,12 +24,12 @@ const LONGEST_QUESTION: usize = 4 << 10;
 const STREAMS: u32 = 16;
 /// Largest head of a call: a token of up to 16 KiB with room to spare.
 const LONGEST_HEAD: u32 = 32 << 10;
-/// How often a silent client is asked whether it is still there.
+/// Interval of HTTP/2 pings to a client without traffic.
 const PING_EVERY: Duration = Duration::from_secs(30);
-/// How long it may take to answer.
+/// Timeout of a ping.
 const PING_LIMIT: Duration = Duration::from_secs(10);
 
-/// What clients of the hint port may take.
+/// Limits on clients of the hint port.
 pub const LIMITS: Limits = Limits {
     connections: CONNECTIONS,
     // Without those that an agent or a person has proved itself on: many agents may share an address.

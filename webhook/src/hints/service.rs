@@ -23,10 +23,9 @@ use super::{
 /// Directives that wait to be read by one agent.
 const QUEUE: usize = 16;
 
-/// What one agent is told.
+/// Stream of directives to one agent.
 type Directives = Map<ReceiverStream<Outgoing>, fn(Outgoing) -> Result<Directive, Status>>;
 
-/// The service.
 #[derive(Clone)]
 pub struct HintService {
     shared: Arc<StreamContext>,
@@ -34,7 +33,6 @@ pub struct HintService {
 }
 
 impl HintService {
-    /// A service for agents.
     pub fn new(shared: Arc<StreamContext>) -> Self {
         Self {
             shared,
@@ -53,10 +51,10 @@ impl HintService {
             return Err(StreamError::Expired);
         }
         let version = AgentVersion::from_metadata(request.metadata());
-        info!(node = %agent.node, peer = %caller.address, %version, "agent's stream opened");
+        info!(node = %agent.node, peer = %caller.address, %version, "opened the stream of an agent");
         let (directives_tx, directives) = mpsc::channel(QUEUE);
         let session = Session::new(Arc::clone(&self.shared), agent, version, directives_tx);
-        // From here on nobody takes the connection's place.
+        // The connection can no longer be closed to make place for others.
         let hold = peer.and_then(Peer::pin);
         let reports = request.into_inner().boxed();
         tokio::spawn(async move {

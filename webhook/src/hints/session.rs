@@ -34,19 +34,19 @@ use crate::{
     store::changes::{Ticks, Urgency},
 };
 
-/// Least time between two looks at what the agent is to be told, unless something was taken away.
+/// Minimum time between two computations of the directive, unless something was removed.
 const COALESCE: Duration = Duration::from_millis(100);
-/// How long a directive may wait to be read.
+/// Maximum time that a directive may wait to be read.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
 /// Steady rate of reports; an agent sends a few a second at most.
 const REPORT_EVERY: Duration = Duration::from_millis(50);
 /// Reports that may come at once.
 const REPORT_BURST: u32 = 20;
 
-/// What goes to the client. The queue of every stream has room for many: boxed, a place takes little while it is empty.
+/// Message to the client. The queue of every stream has many slots; boxed, an empty slot is small.
 pub type Outgoing = Result<Box<wire::Directive>, Status>;
 
-/// What comes from the client.
+/// Messages from the client.
 pub type Incoming = BoxStream<'static, Result<wire::HintReport, Status>>;
 
 /// The state of one stream. Boxed, as its reports are: each function that it goes through would have room for all of it.
@@ -56,32 +56,31 @@ pub struct Session {
     place: StreamPlace,
     directives: mpsc::Sender<Outgoing>,
     pace: Pace,
-    told_policy: Option<wire::Policy>,
-    told_pods: Option<ToldPods>,
+    sent_policy: Option<wire::Policy>,
+    sent_pods: Option<SentPods>,
     /// True once the agent's own pod was seen on the node. Before that the watch may not have brought it yet, and its absence
     /// says nothing.
     has_seen_pod: bool,
     nudging: Option<AbortOnDropHandle<()>>,
 }
 
-/// The pods that an agent was told of last.
-struct ToldPods {
+/// Pods of the last directive to an agent.
+struct SentPods {
     generation: u64,
     /// SHA-256 of themselves as they went over the wire: they are only compared.
     digest: [u8; 32],
 }
 
-/// How a stream came to its end.
-enum End {
+/// End of a stream.
+enum StreamEnd {
     /// The agent had nothing more to say.
     Closed,
     /// The connection broke, or a message could not be read.
     Broken(Status),
-    /// We ended it.
     Refused(StreamError),
 }
 
-impl From<StreamError> for End {
+impl From<StreamError> for StreamEnd {
     fn from(error: StreamError) -> Self {
         Self::Refused(error)
     }
@@ -102,8 +101,8 @@ impl Session {
             place,
             directives,
             pace: Pace::new(REPORT_EVERY, REPORT_BURST),
-            told_policy: None,
-            told_pods: None,
+            sent_policy: None,
+            sent_pods: None,
             has_seen_pod: false,
             nudging: None,
         })
@@ -118,15 +117,15 @@ impl Session {
         }
         let node = &self.agent.node;
         let (label, status) = match end {
-            End::Closed => ("closed", None),
-            End::Broken(status) => ("broken", Some(status)),
-            End::Refused(error) => {
-                warn!(%node, error = %chain(&error), "ended an agent's stream");
+            StreamEnd::Closed => ("closed", None),
+            StreamEnd::Broken(status) => ("broken", Some(status)),
+            StreamEnd::Refused(error) => {
+                warn!(%node, error = %chain(&error), "ended the stream of an agent");
                 (error.label(), Some(error.into()))
             }
         };
         STREAM_ENDS.with([label]).increment(1);
-        info!(%node, reason = label, "agent's stream ended");
+        info!(%node, reason = label, "the stream of an agent ended");
         if let Some(status) = status {
             // A client that does not read will not learn why.
             let _is_told = timeout(STUCK_AFTER, self.directives.send(Err(status)))
@@ -139,7 +138,7 @@ impl Session {
         &mut self,
         caller: Box<Caller>,
         reports: &mut Incoming,
-    ) -> Result<std::convert::Infallible, End> {
+    ) -> Result<std::convert::Infallible, StreamEnd> {
         let shared = Arc::clone(&self.shared);
         let mut changes = shared.cluster.changes.follow(&self.agent.node);
         let mut credential = std::pin::pin!(outlived(&shared, caller, self.agent.clone()));
@@ -152,8 +151,8 @@ impl Session {
                 () = self.place.replaced() => return Err(StreamError::Replaced.into()),
                 error = &mut credential => return Err(error.into()),
                 report = reports.next() => match report {
-                    None => return Err(End::Closed),
-                    Some(Err(status)) => return Err(End::Broken(status)),
+                    None => return Err(StreamEnd::Closed),
+                    Some(Err(status)) => return Err(StreamEnd::Broken(status)),
                     // Boxed, as below: a stream need not have room for it until the next report.
                     Some(Ok(report)) => Box::pin(self.handle(report)).await?,
                 },
@@ -188,30 +187,30 @@ impl Session {
         let policy = directive::policy(cluster, node, &self.shared.profiles);
         let pods = directive::pods(cluster, node);
         if let Some(policy) = policy
-            && self.told_policy.as_ref() != Some(&policy)
+            && self.sent_policy.as_ref() != Some(&policy)
         {
-            self.told_policy = Some(policy.clone());
+            self.sent_policy = Some(policy.clone());
             self.send("policy", Kind::Policy(policy)).await?;
         }
         if let Some((pods, changed_at)) = pods
             && let Some((told, pods)) = self.news(pods, changed_at)
         {
-            self.told_pods = Some(told);
+            self.sent_pods = Some(told);
             self.send("pods", Kind::Pods(pods)).await?;
         }
         Ok(())
     }
 
-    /// The pods, unless the agent was told all this, as of their last change or later.
-    fn news(&self, mut pods: wire::Pods, changed_at: u64) -> Option<(ToldPods, wire::Pods)> {
+    /// The pods, unless the agent has received this state, as of their last change or later.
+    fn news(&self, mut pods: wire::Pods, changed_at: u64) -> Option<(SentPods, wire::Pods)> {
         let generation = std::mem::take(&mut pods.generation);
         let digest = Sha256::digest(pods.encode_to_vec()).into();
-        let knows = |told: &ToldPods| told.generation >= changed_at && told.digest == digest;
-        if self.told_pods.as_ref().is_some_and(knows) {
+        let knows = |told: &SentPods| told.generation >= changed_at && told.digest == digest;
+        if self.sent_pods.as_ref().is_some_and(knows) {
             return None;
         }
         pods.generation = generation;
-        Some((ToldPods { generation, digest }, pods))
+        Some((SentPods { generation, digest }, pods))
     }
 
     /// Applies one report and answers it.
@@ -221,7 +220,7 @@ impl Session {
             return Err(StreamError::ForeignNode { own, other });
         }
         let seq = report.seq;
-        let (label, verdict, reason) = match self.judge(report) {
+        let (label, verdict, reason) = match self.evaluate(report) {
             Ok(ReportVerdict::Accepted) => ("accepted", wire::Verdict::Accepted, String::new()),
             Ok(ReportVerdict::Stale { held }) => (
                 "stale",
@@ -243,7 +242,7 @@ impl Session {
     }
 
     /// Offers a report to the table, if it is fit for it; else says which kind of unfit, and why.
-    fn judge(&mut self, report: wire::HintReport) -> Result<ReportVerdict, (&'static str, String)> {
+    fn evaluate(&mut self, report: wire::HintReport) -> Result<ReportVerdict, (&'static str, String)> {
         let StreamContext {
             cluster, profiles, ..
         } = &*self.shared;
@@ -298,7 +297,7 @@ impl Session {
     async fn send(&self, label: &'static str, kind: Kind) -> Result<(), StreamError> {
         DIRECTIVES.with([label]).increment(1);
         let directive = wire::Directive { kind: Some(kind) };
-        // If nobody is there to receive, the stream of reports ends as well, and says why.
+        // If the receiver has disconnected, the stream of reports ends as well, with the reason.
         timeout(STUCK_AFTER, self.directives.send(Ok(Box::new(directive))))
             .await
             .map(|_sent| ())
@@ -327,7 +326,7 @@ async fn outlived(shared: &StreamContext, caller: Box<Caller>, mut agent: AgentI
             }
             Ok(again) => agent = again,
             Err(error @ (StreamError::Unchecked(_) | StreamError::TooMany)) => {
-                warn!(node = %agent.node, error = %chain(&error), "cannot check a live stream's token again");
+                warn!(node = %agent.node, error = %chain(&error), "could not check the token of an open stream again");
             }
             Err(error) => return error,
         }

@@ -17,17 +17,14 @@ use crate::{
 pub struct StreamContext {
     /// The stores of this replica.
     pub cluster: Arc<Cluster>,
-    /// Checks credentials.
     pub authenticator: Arc<Authenticator>,
-    /// Open streams.
     pub streams: Arc<Streams>,
-    /// Writes nudges.
     pub nudger: Arc<Nudger>,
     /// Timing profiles whose hints are taken.
     pub profiles: Vec<Profile>,
-    /// How Koordinator's ConfigMap is checked.
+    /// Check of Koordinator's ConfigMap.
     pub slo_check: SloCheck,
-    /// What is known of the installation.
+    /// State of the installation.
     pub install: InstallState,
     /// The name of this replica.
     pub replica: String,
@@ -39,26 +36,25 @@ pub struct StreamContext {
     pub shutdown: Shutdown,
 }
 
-/// How Koordinator's ConfigMap is checked.
+/// Settings of the check of Koordinator's ConfigMap.
 pub struct SloCheck {
-    /// The ConfigMap.
     pub config_map: ConfigMapName,
-    /// What is asked of its versions.
+    /// Requirements for its versions.
     pub settings: slo::Settings,
     /// Reads the switches in force.
     pub switches: Arc<dyn Fn() -> Switches + Send + Sync>,
 }
 
-/// What is known of the installation besides the floor.
+/// State of the installation besides the floor.
 pub struct InstallState {
-    /// What is wrong with the entries in webhook configurations.
+    /// Faults of the entries in webhook configurations.
     pub registered: LastFaults,
     /// Reads how many seconds the serving certificate is still good for; negative after its end.
     pub certificate_left_s: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
 impl InstallState {
-    /// What is found wrong from now on, and the certificate in use.
+    /// Combines the faults, which are updated later, and the certificate in use.
     pub fn new(registered: LastFaults, certificates: Arc<CertStore>) -> Self {
         Self {
             registered,

@@ -31,7 +31,7 @@ pub struct StreamPlace {
 }
 
 impl Streams {
-    /// A place for a new stream of `node`; a stream that has it is told that it was replaced.
+    /// Opens a place for a new stream of `node`; the previous stream of the node ends as replaced.
     pub fn open(self: &Arc<Self>, node: &str, version: AgentVersion) -> StreamPlace {
         let replaced = CancellationToken::new();
         let stream = OpenStream {
@@ -51,7 +51,7 @@ impl Streams {
         }
     }
 
-    /// How many streams are of agents of each version.
+    /// Number of streams by agent version.
     pub fn versions(&self) -> BTreeMap<AgentVersion, u32> {
         let mut versions = BTreeMap::new();
         for stream in self.lock().values() {
@@ -82,7 +82,7 @@ impl Drop for StreamPlace {
     fn drop(&mut self) {
         STREAMS.with([]).decrement(1);
         let mut open = self.streams.lock();
-        // Whoever replaced this stream has its place now.
+        // If another stream has replaced this one, the place belongs to that stream.
         if !self.replaced.is_cancelled() {
             open.remove(&self.node);
         }

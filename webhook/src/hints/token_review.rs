@@ -29,19 +29,17 @@ pub static ACCESS: &[Access] = &[
     ),
 ];
 
-/// How long a review may take.
+/// Timeout of a review.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Somebody whom the API server knows.
+/// User that the API server has authenticated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenUser {
-    /// The user name.
     pub name: String,
     /// The UID, empty if there is none.
     pub uid: String,
-    /// The groups.
     pub groups: Vec<String>,
-    /// What the authenticator says besides.
+    /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -49,14 +47,13 @@ pub struct TokenUser {
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// The API server cannot be asked, or refuses to answer.
-    #[error("the API server gives no answer")]
+    #[error("no answer from the API server")]
     Api(#[source] Box<kube::Error>),
-    /// It takes too long.
-    #[error("the API server takes longer than {LIMIT:?}")]
+    #[error("the API server did not answer within {LIMIT:?}")]
     Slow,
 }
 
-/// Whoever can say who somebody is and what they may do.
+/// Authenticates tokens and authorizes users.
 pub trait Reviewer: Send + Sync {
     /// The user of a token, if it is valid for `audience`.
     fn user<'a>(
@@ -65,7 +62,7 @@ pub trait Reviewer: Send + Sync {
         audience: &'a str,
     ) -> BoxFuture<'a, Result<Option<TokenUser>, ReviewError>>;
 
-    /// Whether a user may `get` a non-resource URL.
+    /// True if a user may `get` a non-resource URL.
     fn may_get<'a>(&'a self, user: &'a TokenUser, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>>;
 }
 

@@ -16,17 +16,15 @@ pub use self::{
     rights::{NamespaceRights, Rights, rights},
 };
 
-/// How the API server reaches the webhook.
+/// Client configuration of the webhook entries: address and CA bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Where it is.
     pub address: Address,
-    /// PEM of the authorities that its certificate is checked against; `None` leaves the field to whoever fills
-    /// it in later.
+    /// PEM of the authorities that verify the webhook's certificate; `None` leaves the field to another writer.
     pub ca_bundle: Option<Vec<u8>>,
 }
 
-/// Where the API server finds the webhook.
+/// Address of the webhook for the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// Behind the Service of the installation.

@@ -23,7 +23,7 @@ use crate::{
     args::Args,
 };
 
-/// What part of the files that may be open the connections of the port may be, as a divisor.
+/// Divisor of the open-files limit: connections of the admission port may use this share.
 const FILES_OF_ADMISSION: u64 = 4;
 
 /// Opens the admission port and calls it again and again. It is served as long as what is returned is there.
@@ -62,7 +62,8 @@ pub(super) async fn serve(
     let needs_certificate = matches!(args.tls.client_auth(), ClientAuth::Required(_));
     supervisor.spawn("self-call", async move {
         if needs_certificate {
-            info!("clients need a certificate that we do not have: taken as ready without calling ourselves");
+            info!("clients need a certificate that we do not have: reporting ready without a call of our \
+             own port");
             ready.ready();
         } else {
             self_call::repeat(address, &ready, shutdown.stopping()).await;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{
-    followers::{Followers, Wants},
+    followers::{Followers, WantedSources},
     wanted,
 };
 use crate::{
@@ -39,20 +39,18 @@ use crate::{
     },
 };
 
-/// How long to wait for the sources of nodes before the listeners open without them: admission has an answer for what is
-/// not known, and the API server may be waiting for it.
+/// Maximum wait for the sources of nodes before the listeners open without them. Admission can answer while they are
+/// unknown, and the API server may be waiting.
 const CACHE_WAIT: Duration = Duration::from_secs(1);
-/// What decides which sources are followed, and what they are followed with.
+/// Options that select the sources to follow, with their parameters.
 pub(super) struct CacheOptions {
     pub(super) client: Client,
-    /// Koordinator's ConfigMap.
     pub(super) slo_config: ConfigMapName,
-    /// How versions of it are judged.
+    /// Settings of the check of Koordinator's ConfigMap.
     pub(super) slo_settings: slo::Settings,
     pub(super) families: Vec<Family>,
     /// They may change, and want more, while the process runs.
     pub(super) features: Arc<ArcSwap<Features>>,
-    /// Who may bind pods.
     pub(super) binding: binding::Settings,
     /// The ConfigMap with the labels that pods must have.
     pub(super) label_rules: ConfigMapName,
@@ -61,7 +59,7 @@ pub(super) struct CacheOptions {
 }
 
 impl CacheOptions {
-    /// As the flags say it.
+    /// Options from the command line.
     pub(super) fn new(
         args: &Args,
         client: &Client,
@@ -83,9 +81,8 @@ impl CacheOptions {
 
 /// Stores that are being filled.
 pub(super) struct Caches {
-    /// What steps may read.
     pub(super) stores: Stores,
-    /// Whether all sources of nodes are known.
+    /// True once all sources of nodes are known.
     pub(super) are_known: watch::Receiver<bool>,
     /// Quotas for those who admit nothing.
     pub(super) quotas: QuotaView,
@@ -128,7 +125,7 @@ pub(super) async fn follow(
         stores,
         stop: stop.clone(),
     };
-    let wants = Wants {
+    let wants = WantedSources {
         families: options.families,
         features: options.features,
     };
@@ -172,7 +169,7 @@ fn view_of_quotas(
 ) -> QuotaView {
     QuotaView {
         quotas: Arc::clone(quotas),
-        room: Arc::clone(&stores.quota_pods),
+        pod_usage: Arc::clone(&stores.quota_pods),
         known,
         behaviour: Arc::new(move || quota_behaviour(&features.load())),
     }
@@ -187,7 +184,7 @@ fn detect_overshoots(view: &QuotaView, supervisor: &mut Supervisor) -> Arc<Quota
     overshoots
 }
 
-/// What the steps of pods read.
+/// Stores that the steps of pods read.
 fn of_pods(
     stores: &SourceStores,
     quotas: &Arc<QuotasWithPods>,
@@ -201,7 +198,7 @@ fn of_pods(
         quotas: PodQuotas {
             tree: Arc::clone(quotas) as _,
             nodes: Arc::clone(&stores.quota_trees) as _,
-            room: Arc::clone(&stores.quota_pods) as _,
+            pod_usage: Arc::clone(&stores.quota_pods) as _,
             known,
         },
         binding,
@@ -225,17 +222,17 @@ async fn combine(
         select! {
             () = stop.cancelled() => return,
             (changed, ..) = changed => if changed.is_err() {
-                // Whoever follows a store ends when told to stop.
+                // Every follower of a store ends when the token is cancelled.
                 stop.cancelled().await;
             }
         }
     }
 }
 
-/// Has the caches' say in readiness until told to stop: not ready before all stores were known once, and from then on
-/// only while one is not and another replica knows them. Where none does, calls are better answered by a replica that
-/// keeps what is stored than by nobody.
-pub(super) async fn judge(
+/// Reports the caches' readiness until `stop` is cancelled. The replica is not ready before all stores have been
+/// known once. After that it is unready only while a store is unknown here and known on another replica: if no
+/// replica knows it, a replica that keeps stored values is better than none.
+pub(super) async fn decide_readiness(
     ready: PartReadiness,
     mut are_known: watch::Receiver<bool>,
     mut are_known_elsewhere: watch::Receiver<bool>,
@@ -250,7 +247,7 @@ pub(super) async fn judge(
             ready.ready();
         } else if were_known {
             ready.not_ready(format!(
-                "no sign of life from the API server for {UNKNOWN_AFTER:?}, and another replica has them"
+                "no watch event from the API server for {UNKNOWN_AFTER:?}, while another replica receives them"
             ));
         }
         select! {
@@ -281,8 +278,8 @@ mod tests {
         let (are_known_tx, are_known) = watch::channel(false);
         let (elsewhere_tx, elsewhere) = watch::channel(true);
         let handle = readiness.handle("caches");
-        let judging = judge(handle, are_known, elsewhere, CancellationToken::new());
-        let _judging = AbortOnDropHandle::new(tokio::spawn(judging));
+        let deciding = decide_readiness(handle, are_known, elsewhere, CancellationToken::new());
+        let _judging = AbortOnDropHandle::new(tokio::spawn(deciding));
         settle().await;
         assert!(!readiness.is_ready(), "nothing is known yet");
         for (are_known, is_known_elsewhere, is_ready) in [
@@ -307,8 +304,8 @@ mod tests {
         let (_are_known_tx, are_known) = watch::channel(false);
         let (_elsewhere_tx, elsewhere) = watch::channel(false);
         let handle = readiness.handle("caches");
-        let judging = judge(handle, are_known, elsewhere, CancellationToken::new());
-        let _judging = AbortOnDropHandle::new(tokio::spawn(judging));
+        let deciding = decide_readiness(handle, are_known, elsewhere, CancellationToken::new());
+        let _judging = AbortOnDropHandle::new(tokio::spawn(deciding));
         settle().await;
         assert!(!readiness.is_ready());
     }

@@ -26,11 +26,11 @@ use crate::{
     },
 };
 
-/// How often gates are looked at, which may want further sources, or fewer.
+/// Interval of the check of gates, which may add or remove sources.
 const GATES_EVERY: Duration = Duration::from_secs(1);
 
-/// What decides which sources are followed.
-pub(super) struct Wants {
+/// Inputs that select the sources to follow.
+pub(super) struct WantedSources {
     pub(super) families: Vec<Family>,
     /// They may change while the process runs.
     pub(super) features: Arc<ArcSwap<Features>>,
@@ -38,7 +38,7 @@ pub(super) struct Wants {
 
 /// The sources that are followed.
 pub(super) struct Followers {
-    wants: Wants,
+    wants: WantedSources,
     opening: Opening,
     known: KnownSources,
     readiness: Readiness,
@@ -48,15 +48,20 @@ pub(super) struct Followers {
     running: JoinSet<&'static str>,
 }
 
-impl Wants {
+impl WantedSources {
     fn now(&self) -> Vec<&'static Source> {
         wanted(&self.families, &self.features.load().gates)
     }
 }
 
 impl Followers {
-    /// Follows nothing yet.
-    pub(super) fn new(wants: Wants, opening: Opening, known: KnownSources, readiness: Readiness) -> Self {
+    /// Starts without any source.
+    pub(super) fn new(
+        wants: WantedSources,
+        opening: Opening,
+        known: KnownSources,
+        readiness: Readiness,
+    ) -> Self {
         Self {
             wants,
             opening,
@@ -75,7 +80,7 @@ impl Followers {
         loop {
             select! {
                 () = stop.cancelled() => break,
-                // Whoever follows a source ends when told to stop, or by a defect.
+                // A follower of a source ends when the token is cancelled, or by a defect.
                 Some(ended) = self.running.join_next() => {
                     self.followed.remove(ended?);
                 }
@@ -108,7 +113,7 @@ impl Followers {
     fn close(&mut self, source: &'static Source) {
         info!(
             source = source.name,
-            "no gate wants it any more: not followed from now on"
+            "no feature gate needs this source any more: not followed from now on"
         );
         self.known.forget(source);
         if let Some(stop) = self.followed.get(source.name) {
@@ -125,12 +130,12 @@ impl Followers {
         };
         let Opened {
             is_known,
-            last_sign,
+            last_activity,
             task,
         } = (source.open)(&opening);
         self.known.record(source, is_known.clone());
-        if let Some(last_sign) = last_sign {
-            self.known.record_signs(source, last_sign);
+        if let Some(last_activity) = last_activity {
+            self.known.record_signs(source, last_activity);
         }
         let Opening { stop, stores, .. } = opening;
         self.followed.insert(source.name, stop.clone());
@@ -154,11 +159,11 @@ async fn show(line: &PartReadiness, mut is_known: watch::Receiver<bool>, stop: C
         if *is_known.borrow_and_update() {
             line.ready();
         } else {
-            line.not_ready("not known, or not any more");
+            line.not_ready("not known, or not known any more");
         }
         select! {
             () = stop.cancelled() => return,
-            // Whoever follows a source ends when told to stop.
+            // A follower of a source ends when the token is cancelled.
             Ok(()) = is_known.changed() => {}
         }
     }
@@ -206,7 +211,7 @@ mod tests {
             stores,
             stop: stop.clone(),
         };
-        let wants = Wants {
+        let wants = WantedSources {
             families: vec![Family::Nodes, Family::Koordinator],
             features: features("ElasticValidatingWebhook=false").shared(),
         };

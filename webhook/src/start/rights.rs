@@ -1,5 +1,5 @@
-//! What the webhook may do in a cluster, apart for each configuration object: what steps read and what the process does
-//! besides.
+//! RBAC rights of the webhook for each configuration object: sources that steps read, and rights of the process
+//! itself.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use headroom_domain::installation::Installation;
 use super::wanted;
 use crate::{
     admission::endpoint::{AnyEndpoint, ConfigurationObject, Family},
-    control::{events, floor, lease, nudge, registration},
+    control::{events, floor_check, lease, nudge, registration},
     hints::token_review,
     install::manifest::{self, Rights},
     store::access::Access,
@@ -35,7 +35,7 @@ fn besides(object: ConfigurationObject) -> Vec<Access> {
             [
                 token_review::ACCESS,
                 nudge::ACCESS,
-                floor::ACCESS,
+                floor_check::ACCESS,
                 lease::ACCESS,
                 events::writer::ACCESS,
             ]

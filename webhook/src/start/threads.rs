@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// The name of the threads, as the kernel shows it.
 const NAME: &str = "admission";
 
-/// A runtime that nothing but admission runs on. Dropped, it ends without waiting for what still runs.
+/// Runtime for admission only. Dropping it does not wait for running tasks.
 #[derive(Debug)]
 pub struct Threads {
     handle: Handle,
@@ -16,7 +16,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// As many threads as there are CPUs for this process.
+    /// Starts one thread for each CPU available to this process.
     ///
     /// # Errors
     /// The system gives none.
@@ -31,7 +31,6 @@ impl Threads {
         })
     }
 
-    /// Where to start tasks.
     pub const fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -42,7 +41,7 @@ impl Threads {
         F: Future<Output: Send> + Send + 'static,
     {
         let done = self.handle.spawn(future).await;
-        // Nobody cancels it.
+        // The task is never cancelled.
         done.unwrap_or_else(|error| resume_unwind(error.into_panic()))
     }
 }

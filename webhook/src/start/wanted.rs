@@ -1,4 +1,4 @@
-//! Which sources a replica follows: those that steps of served endpoints read, and those that the process needs besides.
+//! Sources that a replica follows: those that steps of served endpoints read, and those of the process itself.
 
 use headroom_kit::gate::GateSet;
 
@@ -10,11 +10,11 @@ use crate::{
     store::sources::{self, Source},
 };
 
-/// What the process needs whatever it serves: hints, nudges and the sweep are about nodes. They are the sources of nodes, on
-/// which readiness and the lease depend.
+/// Sources of nodes, which the process needs in every configuration for hints, nudges and the sweep. Readiness and
+/// the lease depend on them.
 pub static OF_NODES: [&Source; 3] = [&sources::NODES, &sources::PODS, &sources::SLO_CONFIG];
 
-/// What the process follows for a family besides what its steps read.
+/// Sources of a family in addition to those that its steps read.
 pub fn of_family(family: Family) -> &'static [&'static Source] {
     match family {
         Family::Nodes => &OF_NODES,

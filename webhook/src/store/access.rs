@@ -11,7 +11,7 @@ pub struct Access {
     pub resource: &'static str,
     /// The objects it is restricted to.
     pub objects: ObjectNames,
-    /// What is done with it.
+    /// Verbs of the rule.
     pub verbs: &'static [&'static str],
     /// The namespace it is restricted to; `None` for all, and for what is in none.
     pub namespace: Option<AccessNamespace>,
@@ -20,30 +20,27 @@ pub struct Access {
 /// Objects that access is restricted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectNames {
-    /// All of them.
     All,
-    /// Those of these names.
     Named(&'static [&'static str]),
-    /// Those that an installation calls so, with its suffix.
+    /// Objects with these names, plus the installation's suffix.
     Ours(&'static [&'static str]),
 }
 
 /// A namespace that access is restricted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessNamespace {
-    /// The webhook's own.
     Own,
     /// The one of this name.
     Named(&'static str),
 }
 
 impl Access {
-    /// What an informer needs.
+    /// Rights of an informer: list and watch.
     pub const fn watch(group: &'static str, resource: &'static str) -> Self {
         Self::to(group, resource, ObjectNames::All, &["get", "list", "watch"])
     }
 
-    /// What an informer needs that follows only objects of these names.
+    /// Rights of an informer that follows only objects with these names.
     pub const fn watch_named(
         group: &'static str,
         resource: &'static str,
@@ -57,7 +54,7 @@ impl Access {
         )
     }
 
-    /// What these verbs need, in whatever namespace.
+    /// These verbs, in every namespace.
     pub const fn to(
         group: &'static str,
         resource: &'static str,
@@ -73,7 +70,7 @@ impl Access {
         }
     }
 
-    /// The same in one namespace alone.
+    /// This access, in one namespace only.
     pub const fn in_namespace(self, namespace: AccessNamespace) -> Self {
         Self {
             namespace: Some(namespace),

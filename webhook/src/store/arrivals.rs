@@ -7,7 +7,6 @@ use tokio::sync::watch;
 pub struct Arrivals(watch::Sender<u64>);
 
 impl Default for Arrivals {
-    /// Nothing came.
     fn default() -> Self {
         Self(watch::Sender::new(0))
     }

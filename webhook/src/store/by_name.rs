@@ -13,7 +13,6 @@ use crate::store::{arrivals::Arrivals, informer::Store};
 
 /// A kind of objects of which a part is kept.
 pub trait Keep: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
-    /// The part.
     type Kept: Debug + Send + Sync + 'static;
 
     /// The part of an object; `None` for an object that counts as absent.
@@ -23,7 +22,7 @@ pub trait Keep: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + 
     fn changed(_all: &Listing<Self::Kept>) {}
 }
 
-/// What is kept, by the names of the objects.
+/// Kept parts, by the names of the objects.
 pub type Listing<V> = BTreeMap<Box<str>, Arc<V>>;
 
 /// The kept parts of all objects of a kind.
@@ -34,7 +33,7 @@ pub struct ByName<K: Keep> {
 }
 
 impl<K: Keep> ByName<K> {
-    /// No objects; those that come are told to who waits for one.
+    /// Empty store; new objects are announced to `arrivals`.
     pub fn new(arrivals: Arrivals) -> Self {
         Self {
             arrivals,
@@ -47,18 +46,17 @@ impl<K: Keep> ByName<K> {
         Arc::clone(&self.all.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is kept of an object; `None` if there is none of that name.
+    /// Kept part of an object; `None` if no object has the name.
     pub fn get(&self, name: &str) -> Option<Arc<K::Kept>> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         all.get(name).map(Arc::clone)
     }
 
-    /// Drops everything.
     pub fn clear(&self) {
         self.change(Listing::clear);
     }
 
-    /// Who reads a snapshot keeps it; the next change copies the map then.
+    /// Readers keep their snapshot; the next change copies the map then.
     fn change(&self, change: impl FnOnce(&mut Listing<K::Kept>)) {
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut all));
@@ -91,7 +89,7 @@ impl<K: Keep> Store for ByName<K> {
         });
     }
 
-    /// What is there stays: whether it counts, its source says.
+    /// The content stays: its source records whether it counts.
     fn set_known(&self, _is_known: bool) {}
 }
 

@@ -8,19 +8,17 @@ use std::{
 
 use tokio::sync::watch;
 
-/// How soon followers should look.
+/// Urgency of a change for followers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// When they next would.
     Usual,
     /// At once: something was taken away.
     AtOnce,
 }
 
-/// How often a node changed since it is followed. Only whether the numbers moved means something.
+/// Counters of a node's changes since it is followed. Only a difference between two values has a meaning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
-    /// All changes.
     pub all: u64,
     /// Changes that followers should look at at once.
     pub urgent: u64,
@@ -43,17 +41,15 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Follows one node.
     pub fn follow(&self, node: &str) -> watch::Receiver<Ticks> {
         self.lock().entry(node.to_owned()).or_default().subscribe()
     }
 
-    /// Follows all nodes together.
     pub fn follow_all(&self) -> watch::Receiver<Ticks> {
         self.all.subscribe()
     }
 
-    /// Says that a node changed. Nodes that nobody follows any more are forgotten here.
+    /// Announces a change of a node. Nodes without followers are removed here.
     pub fn notify(&self, node: &str, urgency: Urgency) {
         self.all.send_modify(|ticks| ticks.count(urgency));
         let mut nodes = self.lock();

@@ -15,9 +15,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// How often somebody asks for the time, at least.
+/// Maximum interval between two reads of the time.
 const EVERY: Duration = Duration::from_secs(1);
-/// A longer time in which nobody asked is a time in which nothing ran.
+/// A longer interval without a read counts as time in which the process was stopped.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The clock of this process.
@@ -41,7 +41,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that begins now, and that somebody must keep going.
+    /// Clock that starts now. The owner must read it regularly.
     pub fn new() -> Self {
         Self {
             origin: Instant::now(),
@@ -50,7 +50,7 @@ impl Clock {
         }
     }
 
-    /// A clock that leaves nothing out: for models, in which nobody keeps it going.
+    /// Clock that omits no time: for models, which do not read it regularly.
     pub fn uninterrupted() -> Self {
         Self {
             longest: Duration::MAX,
@@ -58,7 +58,6 @@ impl Clock {
         }
     }
 
-    /// Time since the beginning.
     pub fn now(&self) -> Duration {
         self.at(self.origin.elapsed())
     }
@@ -78,7 +77,7 @@ impl Clock {
         let ClockState { asked, lost } = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = elapsed.saturating_sub(*asked);
         if pause > self.longest {
-            warn!(?pause, "nothing ran for a while; hints do not age by it");
+            warn!(?pause, "the process was stopped for a while; hints do not age by that time");
             *lost = lost.saturating_add(pause);
         }
         *asked = elapsed.max(*asked);

@@ -1,8 +1,8 @@
 //! All stores of this replica, and the policy, hint and preview of a decision that follow from them for a node.
 
 mod hint_correction;
+pub mod projection;
 mod report_check;
-pub mod would_be;
 
 use std::{
     borrow::Cow,
@@ -22,35 +22,29 @@ use headroom_domain::{
 };
 use headroom_rules::slo::strategies::Strategies;
 
-use crate::{
-    control::floor::{Floor, Without},
-    hints::table::HintTable,
-    store::{
-        changes::Changes,
-        clock::Clock,
-        configuration::Amplification,
-        lookup::NodeLookup,
-        node::{Labels, Node},
-        nodes::Nodes,
-        pods::Pods,
-        policies::Policies,
-    },
+use crate::store::{
+    changes::Changes,
+    clock::Clock,
+    configuration::Amplification,
+    floor::{Floor, MissingFloor},
+    hint_table::HintTable,
+    lookup::NodeLookup,
+    node::{Labels, Node},
+    nodes::Nodes,
+    pods::Pods,
+    policies::Policies,
 };
 
 /// The stores of this replica.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The Nodes.
     pub nodes: Arc<Nodes>,
     /// The pods bound to them.
     pub pods: Arc<Pods>,
-    /// The newest hints.
     pub hints: Arc<HintTable>,
-    /// Who follows which node.
     pub changes: Arc<Changes>,
-    /// The policies in force.
     pub policies: Arc<Policies>,
-    /// Whether the API server keeps the floor.
+    /// State of the floor policies in the API server.
     pub floor: Arc<Floor>,
     amplifies: bool,
     heartbeat_interval: Duration,
@@ -60,20 +54,19 @@ pub struct Cluster {
     previews: AtomicU64,
 }
 
-/// What a replica is told at its start and keeps to.
+/// Settings that are fixed at the start of a replica.
 #[derive(Debug)]
 pub struct Settings {
-    /// What the configuration file says.
+    /// Settings of the configuration file.
     pub file: Amplification,
-    /// What is said about running without the floor.
-    pub without_floor: Without,
+    /// Behaviour while the floor is missing.
+    pub missing_floor: MissingFloor,
     /// False if the gate of amplification is off: every node is, and the endpoint that would restore it is not called.
     pub amplifies: bool,
-    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    /// Maximum age of an amplified node's stored heartbeat; zero turns quieting off.
     pub heartbeat_interval: Duration,
     /// True if a ratio above the current hint is refused where it is written, and not only warned of.
     pub denies_above_hint: bool,
-    /// Where the replica lives.
     pub installation: Installation,
 }
 
@@ -82,7 +75,7 @@ impl Cluster {
     pub fn new(settings: Settings, clock: Arc<Clock>) -> Self {
         let Settings {
             file,
-            without_floor: without,
+            missing_floor: without,
             amplifies,
             heartbeat_interval,
             denies_above_hint,
@@ -140,7 +133,7 @@ impl Cluster {
         Some(in_force)
     }
 
-    /// What a write of `nodes/status` that changes nothing else would come to now, and the hint that counts.
+    /// Decision for a write of `nodes/status` that changes nothing else now, and the hint that counts.
     pub fn preview(&self, node: &Node, now: Duration) -> (Decision, Option<EffectiveHint>) {
         self.previews.fetch_add(1, Ordering::Relaxed);
         let hint = self.hint_at(&node.asked(), now);
@@ -164,8 +157,8 @@ impl Cluster {
         (decision, hint)
     }
 
-    /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered
-    /// below what is stored.
+    /// Demand of a node's pods compared with the stored values. `None` while pods or Nodes are unknown: nothing is
+    /// lowered below the stored value then.
     pub fn held_by(&self, node: &Node) -> Option<PerResource<PodDemand>> {
         NodeLookup::pod_demand(self, &node.name, node.state.amounts(), node.tells_allocated)
     }

@@ -6,7 +6,7 @@
 //! tell the two apart.
 
 mod error_log;
-mod life;
+mod health;
 mod presence;
 mod watch_loop;
 
@@ -20,18 +20,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{life::Life, watch_loop::WatchLoop};
+use self::{health::InformerHealth, watch_loop::WatchLoop};
 pub use self::{
-    life::{LastSign, UNKNOWN_AFTER},
+    health::{LastActivity, UNKNOWN_AFTER},
     presence::Presence,
 };
 
-/// What is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
     /// Metric label and log field.
     pub name: &'static str,
-    /// Whether the API server always has such objects.
+    /// Presence of the resource in the API server.
     pub presence: Presence,
 }
 
@@ -41,12 +40,12 @@ pub trait Store: Send + Sync {
     type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static;
     /// A list that is being received.
     type Listing: Default + Send;
-    /// Which objects of the resource, as a field selector; all of them unless said otherwise.
+    /// Field selector for the objects of the resource; all objects by default.
     fn fields(&self) -> Option<String> {
         None
     }
 
-    /// Has all objects listed anew whenever it is notified, although nothing went wrong.
+    /// Notified when all objects must be listed again without an error.
     fn relist(&self) -> Option<&Notify> {
         None
     }
@@ -80,14 +79,14 @@ pub async fn follow<S: Store>(
     subject: Subject,
     api: Api<S::Object>,
     store: Arc<S>,
-    (is_known, last_sign): (watch::Sender<bool>, LastSign),
+    (is_known, last_activity): (watch::Sender<bool>, LastActivity),
     stop: CancellationToken,
 ) {
-    let life = Life::new(subject.name, &*store, is_known, last_sign);
+    let health = InformerHealth::new(subject.name, &*store, is_known, last_activity);
     select! {
         () = stop.cancelled() => {}
-        never = WatchLoop::new(subject, api, &*store, &life).follow() => match never {},
-        never = life.watch() => match never {},
+        never = WatchLoop::new(subject, api, &*store, &health).follow() => match never {},
+        never = health.watch() => match never {},
     }
 }
 

@@ -9,13 +9,13 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{arrivals::Arrivals, informer::LastSign, sources::Source};
+use super::{arrivals::Arrivals, informer::LastActivity, sources::Source};
 
-/// Which sources are known. Clones share everything. None is followed at first.
+/// Sources that are known. Clones share the state. None is followed at first.
 #[derive(Debug, Clone, Default)]
 pub struct KnownSources {
     followed: Arc<RwLock<BTreeMap<&'static str, watch::Receiver<bool>>>>,
-    signs: Arc<RwLock<BTreeMap<&'static str, LastSign>>>,
+    signs: Arc<RwLock<BTreeMap<&'static str, LastActivity>>>,
     arrivals: Arrivals,
 }
 
@@ -27,17 +27,17 @@ impl KnownSources {
     }
 
     /// Records where it says when the API server last gave a sign of life of a source.
-    pub fn record_signs(&self, source: &Source, last_sign: LastSign) {
+    pub fn record_signs(&self, source: &Source, last_activity: LastActivity) {
         let mut signs = self.signs.write().unwrap_or_else(PoisonError::into_inner);
-        signs.insert(source.name, last_sign);
+        signs.insert(source.name, last_activity);
     }
 
-    /// How long ago the API server last gave a sign of life of a source; `None` if it is not followed.
+    /// Time since the API server's last activity for a source; `None` if the source is not followed.
     pub fn age(&self, source: &Source) -> Option<Duration> {
         let source = source.shares.unwrap_or(source);
         let signs = self.signs.read().unwrap_or_else(PoisonError::into_inner);
-        let last_sign = signs.get(source.name).filter(|_| self.is_followed(source))?;
-        Some(last_sign.get().elapsed())
+        let last_activity = signs.get(source.name).filter(|_| self.is_followed(source))?;
+        Some(last_activity.get().elapsed())
     }
 
     /// Records that a source is not followed any more, which makes it unknown.
@@ -60,7 +60,7 @@ impl KnownSources {
             .is_some_and(|is_known| *is_known.borrow())
     }
 
-    /// Whether the source is known, now and from then on; `None` if it is not followed.
+    /// Receiver of the source's known state; `None` if the source is not followed.
     pub fn subscribe(&self, source: &Source) -> Option<watch::Receiver<bool>> {
         let followed = self.followed.read().unwrap_or_else(PoisonError::into_inner);
         followed.get(source.name).cloned()

@@ -22,27 +22,24 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{hints::metrics::NODE_METRICS_POLLS, store::cluster::Cluster};
+use crate::store::{cluster::Cluster, metrics::NODE_METRICS_POLLS};
 
-/// How often the API is asked.
+/// Poll interval.
 const EVERY: Duration = Duration::from_secs(60);
-/// How often it is asked where it is not served, or not allowed: either may change.
+/// Poll interval while the API is not served or not allowed, since either may change.
 const EVERY_ABSENT: Duration = Duration::from_secs(600);
-/// How long an answer may take.
+/// Timeout of a request.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What one node uses, as its kubelet says.
+/// Use of one node, as its kubelet measures it.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct NodeUse {
-    /// Its name.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// Amounts by resource.
     #[serde(default)]
     pub usage: BTreeMap<String, String>,
 }
 
-/// What came of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PollResult {
     Read,
@@ -80,7 +77,7 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -
         Ok(listed) => listed,
         Err(_elapsed) => {
             if last != Some(PollResult::Failed) {
-                warn!("metrics.k8s.io takes longer than {LIMIT:?}; reported use is not compared");
+                warn!("metrics.k8s.io did not answer within {LIMIT:?}; reported use is not compared");
             }
             return PollResult::Failed;
         }
@@ -109,7 +106,7 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -
         }
         Err(error) => {
             if last != Some(PollResult::Failed) {
-                warn!(error = %chain(&error), "cannot read metrics.k8s.io; reported use is not compared");
+                warn!(error = %chain(&error), "could not read metrics.k8s.io; reported use is not compared");
             }
             PollResult::Failed
         }

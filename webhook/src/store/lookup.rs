@@ -25,15 +25,15 @@ use headroom_rules::{
 
 use crate::store::{
     by_name::Listing,
-    claim_limit::ClaimLimit,
-    claims::Claim,
     colocation::profiles::KnownProfile,
     node::{Labels, Node},
-    quota::claims::AdmittedQuota,
-    room::RoomRequest,
+    pending_admissions::PendingAdmission,
+    pending_limit::PendingLimit,
+    quota::pending::AdmittedQuota,
+    quota_request::QuotaRequest,
 };
 
-/// What is known about pods, bound or not, all in memory.
+/// Known pods, bound or not, all in memory.
 pub trait PodLookup: Send + Sync {
     /// Labels and annotations of a pod; `None` while it is not known.
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>>;
@@ -41,23 +41,21 @@ pub trait PodLookup: Send + Sync {
 
 /// Colocation profiles and what applying them takes, all in memory.
 pub trait ProfileLookup: Send + Sync {
-    /// All profiles, by name.
     fn profiles(&self) -> Arc<Listing<KnownProfile>>;
 
     /// The labels of a namespace; `None` while it is not known.
     fn namespace(&self, name: &str) -> Option<Arc<Labels>>;
 
-    /// What a PriorityClass gives to its pods; `None` while it is not known.
+    /// Values that a PriorityClass gives to its pods; `None` while the class is unknown.
     fn priority_class(&self, name: &str) -> Option<Arc<PriorityClass>>;
 }
 
 /// The labels that pods must have, in memory.
 pub trait LabelRuleLookup: Send + Sync {
-    /// The rules in force.
     fn label_rules(&self) -> Arc<LabelRules>;
 }
 
-/// Decides on all quotas; gives what is to be recorded, if anything is.
+/// Decides over all quotas; returns the admission to record, if any.
 pub type Decide<'d> = dyn FnMut(&dyn QuotaTree) -> Option<(QuotaKey, AdmittedQuota)> + 'd;
 
 /// Quotas and the pods that belong to them, in memory.
@@ -65,11 +63,11 @@ pub trait QuotaLookup: Send + Sync {
     /// Looks at all quotas at one moment.
     fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree));
 
-    /// Decides on all quotas at one moment, and records what was admitted, if anything is to be recorded, before anybody
-    /// else decides. What is returned ends the record unless it is kept.
-    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>>;
+    /// Decides over all quotas at one moment, and records an admission before any other decision. Dropping the
+    /// returned value ends the record.
+    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn PendingAdmission>>;
 
-    /// What the scheduler has noted of the pods of a quota, as it is written in an annotation; empty for nothing.
+    /// Use of a quota's pods that the scheduler recorded, as written in its annotation; empty if it recorded none.
     fn noted_use(&self, key: &QuotaKey) -> Box<str>;
 }
 
@@ -79,37 +77,36 @@ pub trait TreeNodesLookup: Send + Sync {
     fn nodes(&self, tree: &str) -> Option<Arc<LabelSelector>>;
 }
 
-/// What quotas have given out to pods, in memory.
-pub trait RoomLookup: Send + Sync {
-    /// What the quota of each level of the request has given out to other pods, of the resources that it names; `None` while
-    /// not all pods are known.
-    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Vec<Usage>>;
+/// Use of quotas by their pods, in memory.
+pub trait QuotaUsageLookup: Send + Sync {
+    /// Use by other pods of the quota at each level of the request, for the resources that the request names; `None`
+    /// while not all pods are known.
+    fn usage(&self, request: &QuotaRequest, now: Instant) -> Option<Vec<Usage>>;
 
-    /// Has the Pod count from now on if `fits` finds that there is room beside what the quotas have given out. Nobody else is
-    /// answered in between. `fits` is not asked while not all pods are known. There is nothing to keep of a Pod that asks for
-    /// nothing of what is limited.
+    /// Counts the Pod from now on if `fits` finds quota left beyond the current use. No other request is decided in
+    /// between. `fits` is not called while not all pods are known. A Pod that requests none of the limited resources
+    /// leaves no record.
     ///
     /// # Errors
     /// It fits and cannot count, because too many pods were admitted and are not stored.
-    fn claim(
+    fn admit(
         &self,
-        request: RoomRequest,
+        request: QuotaRequest,
         now: Instant,
         fits: &mut dyn FnMut(&[Usage]) -> bool,
-    ) -> Result<Option<Box<dyn Claim>>, ClaimLimit>;
+    ) -> Result<Option<Box<dyn PendingAdmission>>, PendingLimit>;
 }
 
-/// What people wrote on a pod. Pods that have the same share it.
+/// Labels and annotations of a pod. Pods with equal ones share them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PodKeys {
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// The keys of its annotations. A value is empty unless the key is one of Koordinator's domains and the value has at most
     /// 256 bytes.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What is known about nodes, all in memory.
+/// Known nodes, all in memory.
 pub trait NodeLookup: Send + Sync {
     /// The configured policy for a node with these labels, which are read only if something depends on them; a mode
     /// annotation on the Node comes on top. `None` while the policy is not known.
@@ -122,11 +119,12 @@ pub trait NodeLookup: Send + Sync {
     /// request carries can be another state of it.
     fn stored(&self, node: &str) -> Option<Arc<Node>>;
 
-    /// True while somebody else keeps writing the ratio of a node whose ratio is ours; `None` where that cannot be told.
+    /// True while another controller keeps writing the ratio of a node whose ratio is ours; `None` if that is not
+    /// known.
     fn is_contested(&self, node: &str) -> Option<bool>;
 
-    /// What the pods of a node hold beside what is `stored` of its allocatable, in milli-cores and bytes; `None` while that
-    /// is not known. `is_told` says whether its kubelet tells what it has set aside.
+    /// Demand of a node's pods compared with the `stored` allocatable, in milli-cores and bytes; `None` while it is
+    /// unknown. `is_told` is true if the kubelet reports its reservations.
     fn pod_demand(
         &self,
         node: &str,
@@ -137,7 +135,7 @@ pub trait NodeLookup: Send + Sync {
     /// The entries of Koordinator's other keys; none while they are not known.
     fn strategies(&self) -> Arc<Strategies>;
 
-    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    /// Maximum age of an amplified node's stored heartbeat; zero turns quieting off.
     fn heartbeat_interval(&self) -> Duration;
 
     /// True if a ratio above the current hint is refused where it is written, and not only warned of.

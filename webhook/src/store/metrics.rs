@@ -25,15 +25,16 @@ headroom_kit::metrics! {
         "headroom_webhook_informer_age_seconds",
         Unit::Seconds,
         &["resource"],
-        "Seconds since the API server last sent an object, a bookmark or a whole list of the resource, or ended a watch of it when it was asked to: how old what this replica knows may be.",
+        "Seconds since the last watch event, bookmark, relist or regular end of a watch of this resource.",
     );
 
-    /// Whether what is known of a resource counts.
+    /// Gauge per resource: 1 while its store counts.
     pub static INFORMER_KNOWN: Gauge<1> = Gauge::new(
         "headroom_webhook_informer_known",
         Unit::Count,
         &["resource"],
-        "1 while what this replica knows of the resource counts, else 0: not listed yet, or no sign of life for 90 seconds. Then it lowers no node below what is stored.",
+        "1 while the store of this resource counts, else 0: not listed yet, or no watch event for 90 \
+         seconds. The replica then lowers no node below the stored value.",
     );
 
     /// Colocation profiles, by whether they can be read.
@@ -41,7 +42,8 @@ headroom_kit::metrics! {
         "headroom_webhook_profiles",
         Unit::Count,
         &["state"],
-        "ClusterColocationProfiles that this replica knows: valid, or invalid, which means that they are applied to no pod; the log says why.",
+        "ClusterColocationProfiles by state: valid, or invalid, which are applied to no pod; the log \
+         contains the reason.",
     );
 
     /// ElasticQuotas that this replica knows.
@@ -49,7 +51,7 @@ headroom_kit::metrics! {
         "headroom_webhook_quotas",
         Unit::Count,
         &[],
-        "ElasticQuotas that this replica knows, those included that it admitted and has not seen on its watch yet.",
+        "ElasticQuotas in this replica's store, including admitted ones that its watch has not delivered yet.",
     );
 
     /// Admitted and not seen yet.
@@ -57,7 +59,8 @@ headroom_kit::metrics! {
         "headroom_webhook_quota_claims",
         Unit::Count,
         &[],
-        "Creations, changes and removals of ElasticQuotas that this replica admitted and has not seen on its watch yet; each counts for 30 seconds at most.",
+        "Creations, changes and removals of ElasticQuotas that this replica admitted and its watch \
+         has not delivered yet; each counts for at most 30 seconds.",
     );
 
     /// Versions of the ConfigMap with rules for labels.
@@ -65,7 +68,8 @@ headroom_kit::metrics! {
         "headroom_webhook_label_rule_versions_total",
         Unit::Count,
         &["result"],
-        "Versions of the ConfigMap with the labels that pods must have: accepted, refused (the last good rules stay in force) or absent (there are no rules).",
+        "Versions of the ConfigMap with the label rules for pods: accepted, refused (the last good \
+         rules stay in force) or absent (there are no rules).",
     );
 
     /// Versions of the ConfigMap with another text for us than the one before.
@@ -81,6 +85,33 @@ headroom_kit::metrics! {
         "headroom_webhook_config_bytes",
         Unit::Bytes,
         &[],
-        "Bytes of all keys and texts of Koordinator's ConfigMap that this replica keeps to show them, 1 MiB at most.",
+        "Size of the copy of Koordinator's ConfigMap that this replica keeps for debug queries, in \
+         bytes, at most 1 MiB.",
+    );
+
+    /// Gauge per policy: 1 while the API server stores it as generated.
+    pub static POLICY_IN_FORCE: Gauge<1> = Gauge::new(
+        "headroom_webhook_policy_in_force",
+        Unit::Count,
+        &["policy"],
+        "1 while the API server has the policy of that name and its binding as generated, else 0. \
+         Without headroom-floor an outage of the webhook lets nodes fall to raw.",
+    );
+
+    /// Nodes whose reports were found to contradict something.
+    pub static QUARANTINES: Counter<1> = Counter::new(
+        "headroom_webhook_quarantines_total",
+        Unit::Count,
+        &["reason"],
+        "Nodes that entered quarantine, by the contradicted fact: capacity, memory-pressure, use or \
+         earlier-boot.",
+    );
+
+    /// Polls of metrics.k8s.io, by result.
+    pub static NODE_METRICS_POLLS: Counter<1> = Counter::new(
+        "headroom_webhook_node_metrics_polls_total",
+        Unit::Count,
+        &["result"],
+        "Polls of node metrics from metrics.k8s.io, by result: read, absent (not served, or not allowed) or failed.",
     );
 }

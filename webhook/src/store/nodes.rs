@@ -8,15 +8,13 @@ use std::{
 use headroom_domain::selector::Labels;
 use headroom_rules::slo;
 
-use crate::{
-    control::ratio_owner_conflict::Contests,
-    hints::table::HintTable,
-    store::{
-        changes::{Changes, Urgency},
-        clock::Clock,
-        informer::Store,
-        node::{Node, object::WatchedNode},
-    },
+use crate::store::{
+    changes::{Changes, Urgency},
+    clock::Clock,
+    hint_table::HintTable,
+    informer::Store,
+    node::{Node, object::WatchedNode},
+    ratio_owner_conflict::RatioOwnerConflicts,
 };
 
 /// All Nodes by name. A Node that goes away, or comes back as another object, takes its hints with it.
@@ -25,11 +23,10 @@ pub struct Nodes {
     changes: Arc<Changes>,
     hints: Arc<HintTable>,
     clock: Arc<Clock>,
-    contests: Contests,
+    ratio_conflicts: RatioOwnerConflicts,
     state: RwLock<NodesState>,
 }
 
-/// Nodes by name.
 pub type NodeListing = HashMap<String, Arc<Node>>;
 
 #[derive(Debug, Default)]
@@ -39,13 +36,13 @@ struct NodesState {
 }
 
 impl Nodes {
-    /// No Nodes yet; changes are told to those who follow the node.
+    /// Empty store; changes are announced to the followers of the node.
     pub fn new(changes: Arc<Changes>, hints: Arc<HintTable>, clock: Arc<Clock>) -> Self {
         Self {
             changes,
             hints,
             clock,
-            contests: Contests::default(),
+            ratio_conflicts: RatioOwnerConflicts::default(),
             state: RwLock::default(),
         }
     }
@@ -60,14 +57,12 @@ impl Nodes {
         self.read().nodes.get(name).map(Arc::clone)
     }
 
-    /// All Nodes, by name.
     pub fn all(&self) -> Vec<Arc<Node>> {
         let mut all: Vec<_> = self.read().nodes.values().map(Arc::clone).collect();
         all.sort_by(|left, right| left.name.cmp(&right.name));
         all
     }
 
-    /// Number of Nodes.
     pub fn len(&self) -> usize {
         self.read().nodes.len()
     }
@@ -77,10 +72,10 @@ impl Nodes {
         self.read().nodes.is_empty()
     }
 
-    /// True while somebody else keeps writing the ratio of that node; `None` where that cannot be told.
+    /// True while another controller keeps writing the ratio of that node; `None` if that is not known.
     pub fn is_contested(&self, name: &str) -> Option<bool> {
         self.has_synced()
-            .then(|| self.contests.is_contested(name, self.clock.now()))?
+            .then(|| self.ratio_conflicts.is_contested(name, self.clock.now()))?
     }
 
     fn read(&self) -> RwLockReadGuard<'_, NodesState> {
@@ -102,11 +97,11 @@ impl Nodes {
             && now.is_none_or(|now| now.uid != before.uid)
         {
             self.hints.forget(name);
-            self.contests.forget(name);
+            self.ratio_conflicts.forget(name);
         }
         if let Some(now) = now {
             if let Some(before) = before {
-                self.contests.observe(before, now, self.clock.now());
+                self.ratio_conflicts.observe(before, now, self.clock.now());
             }
             self.observe(now);
         }
@@ -119,7 +114,7 @@ impl Nodes {
 impl slo::Nodes for Nodes {
     fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
         let nodes: Vec<_> = self.read().nodes.values().map(Arc::clone).collect();
-        // The store is free again while the visitor looks: nobody waits for it.
+        // The lock is released while the visitor runs, so it delays no one.
         for node in nodes {
             visitor(&node.name, &node.labels);
         }
@@ -177,7 +172,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::hints::table::tests::hint;
+    use crate::store::hint_table::tests::hint;
 
     struct NodeEvents {
         changes: Arc<Changes>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::{Deserialize, Deserializer};
 
-/// What is read of the metadata.
+/// Metadata fields that are read.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ReadMeta {

@@ -22,42 +22,39 @@ const LONGEST_TEXT: usize = 256;
 /// Memory of a decision besides its texts, in bytes.
 const DECISION_BYTES: usize = 512;
 
-/// What Kubernetes puts behind a name that it makes up, in bytes.
+/// Length of the suffix that Kubernetes adds to a generated name, in bytes.
 const GENERATED: usize = 5;
 /// The longest beginning of such a name, in bytes.
 const LONGEST_PREFIX: usize = 58;
 
-/// What was decided about a pod.
+/// Decision about a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodDecision {
-    /// When, by this replica's clock.
+    /// Time by this replica's clock.
     pub at: SystemTime,
     /// The endpoint that was asked.
     pub endpoint: &'static str,
-    /// What was to be done with the pod.
+    /// Operation of the review.
     pub operation: &'static str,
-    /// The pod.
     pub pod: ReviewedPod,
     /// The UID of the review.
     pub review: String,
     /// True if nothing was to be stored.
     pub is_dry_run: bool,
-    /// How the review ended: `allowed`, `denied` or `failed`.
+    /// Outcome of the review: `allowed`, `denied` or `failed`.
     pub outcome: &'static str,
     /// Why it was not allowed: field by field where rules say so.
     pub reasons: Vec<String>,
-    /// What was made of the pod and why.
+    /// Changes of the pod with their reasons.
     pub explanation: Explanation,
 }
 
-/// Which pod was reviewed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReviewedPod {
-    /// Its namespace.
     pub namespace: String,
     /// Its name; empty while it has none.
     pub name: String,
-    /// What its name is to begin with, where it is made up later.
+    /// Prefix of a name that the API server generates later.
     pub generate_name: String,
     /// Its UID; empty while it has none.
     pub uid: String,
@@ -73,13 +70,12 @@ pub struct PodDecisions {
 
 #[derive(Debug, Default)]
 struct KeptDecisions {
-    /// The newest last.
     decisions: VecDeque<Arc<PodDecision>>,
     bytes: usize,
 }
 
 impl PodDecisions {
-    /// Keeps a decision, in place of the oldest ones where there is no room.
+    /// Keeps a decision, and drops the oldest ones beyond the limit.
     pub fn record(&self, mut decision: PodDecision) {
         decision.shorten();
         let bytes = decision.bytes();
@@ -96,7 +92,7 @@ impl PodDecisions {
             old.push(oldest);
         }
         drop(kept);
-        // Memory is given back while nobody waits.
+        // Memory is freed outside the lock.
         drop(old);
     }
 
@@ -108,7 +104,7 @@ impl PodDecisions {
         found.map(Arc::clone).collect()
     }
 
-    /// How many are kept, and when the oldest of them was made.
+    /// Number of kept decisions, and the time of the oldest one.
     pub fn kept(&self) -> (usize, Option<SystemTime>) {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = kept.decisions.front().map(|decision| decision.at);

@@ -18,8 +18,8 @@ use crate::store::{
     informer::{Store, version},
 };
 
-/// Most nodes without pods of which it is kept when the last one left. Anybody who may create pods may name nodes that do
-/// not exist, one after the other.
+/// Maximum number of nodes without pods for which the time of the last departure is kept. Every user who may create
+/// pods may name nodes that do not exist.
 const MOST_VACANT: usize = 4096;
 
 /// The pods of all nodes.
@@ -34,7 +34,7 @@ pub struct Pods {
 pub struct PodListing {
     generation: u64,
     nodes: HashMap<Box<str>, NodePods>,
-    /// How many of the nodes have no pods.
+    /// Number of nodes without pods.
     vacant: usize,
     /// The generation of the last change of any node that is not kept, as it has no pods.
     forgotten_at: u64,
@@ -47,7 +47,7 @@ struct PodsState {
 }
 
 impl Pods {
-    /// No pods yet; changes are told to those who follow the node.
+    /// Empty store; changes are announced to the followers of the node.
     pub fn new(changes: Arc<Changes>) -> Self {
         Self {
             changes,
@@ -65,8 +65,8 @@ impl Pods {
         self.read().listing.generation
     }
 
-    /// What the pods of a node hold of it beside what is stored; `None` while not all pods are known. `is_told` says whether
-    /// its kubelet tells in a pod's status what it has set aside.
+    /// Demand of a node's pods compared with the stored values; `None` while not all pods are known. `is_told` is
+    /// true if its kubelet reports reservations in pod statuses.
     pub fn pod_demand(
         &self,
         node: &str,
@@ -177,7 +177,7 @@ impl Store for Pods {
 }
 
 impl PodListing {
-    /// Records a pod's present amounts; returns how soon to decide anew if they changed its node's pods.
+    /// Records a pod's present amounts; returns the urgency of a new decision if they changed its node's pods.
     fn set(&mut self, object: &WatchedPod, pod: Option<BoundPod>) -> Option<Urgency> {
         let version = version(object);
         self.generation = self.generation.max(version);

@@ -36,7 +36,6 @@ use crate::store::{
     node::Labels,
 };
 
-/// The policies in force.
 #[derive(Debug)]
 pub struct Policies {
     changes: Arc<Changes>,
@@ -56,9 +55,7 @@ pub struct Policies {
 /// A version of the ConfigMap as the API server has it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StoredVersion {
-    /// Its resource version.
     pub version: String,
-    /// Its texts by key.
     pub data: Data,
 }
 
@@ -67,7 +64,7 @@ pub struct StoredVersion {
 pub struct Refused {
     /// Its resource version when it was first seen.
     pub version: String,
-    /// What is wrong with it, and where.
+    /// Reason why it is unusable, with the place.
     pub reason: String,
 }
 
@@ -80,7 +77,7 @@ struct PoliciesState {
 }
 
 impl Policies {
-    /// What the file says, and whatever the ConfigMap of that name will say. Changes are told to those who follow
+    /// Policies from the file, and later from the ConfigMap of that name. Changes are announced to the followers of
     /// nodes.
     pub fn new(file: Amplification, config_map: String, changes: Arc<Changes>) -> Self {
         Self {
@@ -197,13 +194,13 @@ impl Policies {
             Ok(document) => {
                 let result = if text.is_empty() { "absent" } else { "accepted" };
                 CONFIG_VERSIONS.with([result]).increment(1);
-                info!(version, result, "policies of the ConfigMap");
+                info!(version, result, "loaded the ConfigMap's policies");
                 (Some(Arc::new(document)), None)
             }
             Err(refusal) => {
                 CONFIG_VERSIONS.with(["refused"]).increment(1);
                 let has_last_good = before.good.is_some();
-                warn!(version, error = %refusal, has_last_good, "the ConfigMap's policies are refused as a whole");
+                warn!(version, error = %refusal, has_last_good, "refused the ConfigMap's policies as a whole");
                 let reason = refusal.to_string();
                 (before.good.clone(), Some(Refused { version, reason }))
             }

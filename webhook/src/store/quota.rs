@@ -7,9 +7,9 @@
 //! admitted --> claims ------'
 //! ```
 
-pub mod claims;
 mod derived;
 pub mod index;
 pub mod object;
+pub mod pending;
 pub mod tree_nodes;
 pub mod with_pods;

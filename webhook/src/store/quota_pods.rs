@@ -3,9 +3,9 @@
 //!
 //! It has a watch of its own, because other stores keep CPU and memory alone; it is followed while quotas are evaluated.
 
-pub mod claims;
 pub mod ledger;
 pub mod object;
+pub mod pending;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -16,19 +16,19 @@ use headroom_domain::{amounts::Amounts, quantity::Quantity};
 use headroom_rules::pod_quota::{Transformation, Usage, growth};
 
 use self::{
-    claims::{ClaimedPods, NewClaim},
     ledger::{Ledger, summable},
     object::WatchedQuotaPod,
+    pending::{NewPendingPod, PendingPods},
 };
 use crate::store::{
-    claim_limit::ClaimLimit,
-    claims::Claim,
     informer::Store,
-    lookup::RoomLookup,
-    room::{CountedPod, GroupUsage, PodGroup, PodName, RoomRequest},
+    lookup::QuotaUsageLookup,
+    pending_admissions::PendingAdmission,
+    pending_limit::PendingLimit,
+    quota_request::{CountedPod, GroupUsage, PodGroup, PodName, QuotaRequest},
 };
 
-/// A watch that fails for so long may miss what matters.
+/// A watch that fails for this time may miss relevant changes.
 const FAILING_LIMIT: Duration = Duration::from_secs(15);
 
 /// The sums of all pods, and the pods that were admitted a moment ago.
@@ -42,12 +42,12 @@ pub struct QuotaPods {
 struct QuotaPodsState {
     is_known: bool,
     ledger: Ledger,
-    claims: ClaimedPods,
+    pending: PendingPods,
 }
 
 /// A Pod that counts although it is not stored yet. It stops to count when this is dropped, unless it is kept.
 #[derive(Debug)]
-struct PodClaim {
+struct PendingPodHandle {
     pods: Arc<QuotaPods>,
     number: u64,
     is_kept: bool,
@@ -65,10 +65,10 @@ impl QuotaPods {
     /// Number of pods that are known, and of those that were admitted a moment ago.
     pub fn counts(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.ledger.len(), state.claims.len())
+        (state.ledger.len(), state.pending.len())
     }
 
-    /// What these groups of pods have, claims included; `None` while not all pods are known.
+    /// Use of these groups of pods, pending admissions included; `None` while not all pods are known.
     pub fn sums(
         &self,
         groups: &[PodGroup],
@@ -76,24 +76,24 @@ impl QuotaPods {
         now: Instant,
     ) -> Option<GroupUsage> {
         let mut state = self.lock();
-        state.claims.expire(now);
+        state.pending.expire(now);
         let QuotaPodsState {
             is_known,
             ledger,
-            claims,
+            pending,
         } = &*state;
         let mut sums = is_known.then(GroupUsage::default)?;
         for group in groups {
             let pods = ledger.add_all(&mut sums.usage.stored, group, transformation);
             sums.pods = sums.pods.saturating_add(pods);
-            for claims in claims.in_group(group) {
-                let most = claims.most_of_each();
-                let more = match ledger.requested_in(group, claims.pod, transformation) {
+            for pending in pending.in_group(group) {
+                let most = pending.most_of_each();
+                let more = match ledger.requested_in(group, pending.pod, transformation) {
                     Some(stored) => growth(&most, stored),
                     None => most,
                 };
                 sums.usage.claimed.add(&more);
-                sums.claims = sums.claims.saturating_add(1);
+                sums.pending = sums.pending.saturating_add(1);
             }
         }
         Some(sums)
@@ -109,7 +109,7 @@ impl QuotaPods {
         let mut state = self.lock();
         state.is_known = false;
         state.ledger = Ledger::default();
-        state.claims.clear();
+        state.pending.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, QuotaPodsState> {
@@ -118,9 +118,9 @@ impl QuotaPods {
 }
 
 impl QuotaPodsState {
-    /// What other pods have, of the resources that count.
-    fn usage(&mut self, request: &RoomRequest, now: Instant) -> Vec<Usage> {
-        self.claims.expire(now);
+    /// Use of other pods, for the resources that count.
+    fn usage(&mut self, request: &QuotaRequest, now: Instant) -> Vec<Usage> {
+        self.pending.expire(now);
         let mut stored = vec![Quantity::ZERO; request.resources.len()];
         let mut claimed = stored.clone();
         let named = |sums: &[Quantity]| -> Amounts {
@@ -143,15 +143,15 @@ impl QuotaPodsState {
     }
 
     /// Adds what is claimed in a group beyond what is stored, without the Pod of the request itself.
-    fn add_claims(&self, sums: &mut [Quantity], group: &PodGroup, request: &RoomRequest) {
-        let others = self.claims.in_group(group);
-        for claims in others.filter(|claims| *claims.pod != request.pod) {
+    fn add_claims(&self, sums: &mut [Quantity], group: &PodGroup, request: &QuotaRequest) {
+        let others = self.pending.in_group(group);
+        for pending in others.filter(|pending| *pending.pod != request.pod) {
             let stored = self
                 .ledger
-                .requested_in(group, claims.pod, request.transformation);
+                .requested_in(group, pending.pod, request.transformation);
             for (sum, resource) in sums.iter_mut().zip(&request.resources) {
                 let stored = stored.and_then(|stored| stored.get(resource));
-                let more = claims
+                let more = pending
                     .most(resource)
                     .checked_sub(stored.unwrap_or(&Quantity::ZERO));
                 if let Some(more) = more.filter(|more| *more > Quantity::ZERO) {
@@ -162,18 +162,18 @@ impl QuotaPodsState {
     }
 }
 
-impl RoomLookup for QuotaPods {
-    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Vec<Usage>> {
+impl QuotaUsageLookup for QuotaPods {
+    fn usage(&self, request: &QuotaRequest, now: Instant) -> Option<Vec<Usage>> {
         let mut state = self.lock();
         state.is_known.then(|| state.usage(request, now))
     }
 
-    fn claim(
+    fn admit(
         &self,
-        request: RoomRequest,
+        request: QuotaRequest,
         now: Instant,
         fits: &mut dyn FnMut(&[Usage]) -> bool,
-    ) -> Result<Option<Box<dyn Claim>>, ClaimLimit> {
+    ) -> Result<Option<Box<dyn PendingAdmission>>, PendingLimit> {
         let Some(pods) = self.this.upgrade() else {
             return Ok(None);
         };
@@ -185,7 +185,7 @@ impl RoomLookup for QuotaPods {
         if !fits(&usage) {
             return Ok(None);
         }
-        let RoomRequest {
+        let QuotaRequest {
             pod,
             uid,
             group,
@@ -198,14 +198,14 @@ impl RoomLookup for QuotaPods {
         if requested.is_empty() {
             return Ok(None);
         }
-        let new = NewClaim {
+        let new = NewPendingPod {
             uid,
             group,
             requested: summable(requested),
             replaced,
         };
-        let number = state.claims.add(pod, new, now)?;
-        Ok(Some(Box::new(PodClaim {
+        let number = state.pending.add(pod, new, now)?;
+        Ok(Some(Box::new(PendingPodHandle {
             pods,
             number,
             is_kept: false,
@@ -213,17 +213,17 @@ impl RoomLookup for QuotaPods {
     }
 }
 
-impl Claim for PodClaim {
+impl PendingAdmission for PendingPodHandle {
     /// The Pod counts until the API server tells of it, or half a minute has passed.
     fn keep(mut self: Box<Self>) {
         self.is_kept = true;
     }
 }
 
-impl Drop for PodClaim {
+impl Drop for PendingPodHandle {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.pods.lock().claims.end(self.number);
+            self.pods.lock().pending.end(self.number);
         }
     }
 }
@@ -243,22 +243,22 @@ impl Store for QuotaPods {
     fn replace(&self, listing: Ledger) {
         let mut state = self.lock();
         state.ledger = listing;
-        let QuotaPodsState { ledger, claims, .. } = &mut *state;
-        claims.retain(|pod, claim| !ledger.shows(pod, claim));
+        let QuotaPodsState { ledger, pending, .. } = &mut *state;
+        pending.retain(|pod, entry| !ledger.shows(pod, entry));
     }
 
     fn apply(&self, object: WatchedQuotaPod) {
         let mut state = self.lock();
-        let QuotaPodsState { ledger, claims, .. } = &mut *state;
+        let QuotaPodsState { ledger, pending, .. } = &mut *state;
         let Some(pod) = ledger.set(object) else { return };
-        claims.end_if(&pod, |claim| ledger.shows(&pod, claim));
+        pending.end_if(&pod, |entry| ledger.shows(&pod, entry));
     }
 
     fn delete(&self, object: WatchedQuotaPod) {
         let mut state = self.lock();
         let Some((pod, uid)) = object.key() else { return };
         state.ledger.remove(&pod);
-        state.claims.end_if(&pod, |claim| claim.uid == uid);
+        state.pending.end_if(&pod, |entry| entry.uid == uid);
     }
 
     fn set_known(&self, is_known: bool) {

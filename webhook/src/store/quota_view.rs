@@ -20,44 +20,40 @@ use crate::store::{
     lookup::QuotaLookup as _,
     quota::{index::QuotaIndex, with_pods::QuotasWithPods},
     quota_pods::QuotaPods,
-    room::{GroupUsage, PodGroup},
+    quota_request::{GroupUsage, PodGroup},
     sources::{self, Source},
 };
 
-/// What is known, and what it is judged by.
+/// Known quotas and pods, and the rules that apply to them.
 #[derive(Clone)]
 pub struct QuotaView {
     /// The quotas, and all pods by name.
     pub quotas: Arc<QuotasWithPods>,
-    /// What the quotas have given out.
-    pub room: Arc<QuotaPods>,
-    /// Which sources are known.
+    /// Use of quotas by their pods.
+    pub pod_usage: Arc<QuotaPods>,
     pub known: KnownSources,
     /// Reads how admission judges now.
     pub behaviour: Arc<dyn Fn() -> QuotaBehaviour + Send + Sync>,
 }
 
-/// How quotas and pods are judged.
+/// Settings by which quotas and pods are evaluated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuotaBehaviour {
-    /// Whether pods are compared with their quotas.
+    /// Comparison of pods with their quotas.
     pub evaluation: Evaluation,
-    /// Whether a Pod belongs to a quota without a label.
+    /// True if a Pod without a label belongs to a quota.
     pub has_default: bool,
-    /// Whether resources are renamed by annotation.
+    /// Renaming of resources by annotation.
     pub transformation: Transformation,
-    /// Whether quotas with quotas below them take pods.
+    /// Handling of pods in quotas that have child quotas.
     pub parents: ParentPods,
-    /// The rules of quotas.
     pub rules: QuotaRules,
-    /// The switches.
     pub switches: Switches,
 }
 
-/// Whether pods are compared with their quotas, and what follows.
+/// Comparison of pods with their quotas, and its consequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Evaluation {
-    /// They are not.
     #[default]
     Off,
     /// A Pod that is too much is let in with a warning.
@@ -67,7 +63,6 @@ pub enum Evaluation {
 }
 
 impl Evaluation {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -77,7 +72,7 @@ impl Evaluation {
     }
 }
 
-/// Whether a source is known, and how old that is.
+/// State and age of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceAge {
     /// True while what is known of it counts.
@@ -87,7 +82,7 @@ pub struct SourceAge {
 }
 
 impl QuotaView {
-    /// Whether the quotas are known, and whether all that pods ask for is.
+    /// State of the source of quotas and of the source of their pods.
     pub fn sources(&self) -> [SourceAge; 2] {
         let of = |source: &'static Source| SourceAge {
             is_known: self.known.is_known(source),
@@ -96,11 +91,11 @@ impl QuotaView {
         [of(&sources::QUOTAS), of(&sources::QUOTA_PODS)]
     }
 
-    /// What the pods of a quota have; `None` while not all pods are known.
+    /// Use of a quota by its pods; `None` while not all pods are known.
     pub fn usage(&self, quota: &Quota, behaviour: &QuotaBehaviour) -> Option<GroupUsage> {
         let groups = self.groups(quota, behaviour);
         let mut sums = self
-            .room
+            .pod_usage
             .sums(&groups, behaviour.transformation, Instant::now())?;
         if !behaviour.switches.is_on(&USED_BY_SUM) {
             sums.usage.noted = self.quotas.noted_use(&quota.key());
@@ -118,7 +113,6 @@ impl QuotaView {
 }
 
 impl Default for QuotaView {
-    /// Nothing is known.
     fn default() -> Self {
         let arrivals = Arrivals::default();
         Self {
@@ -126,7 +120,7 @@ impl Default for QuotaView {
                 index: QuotaIndex::new(arrivals.clone()),
                 pods: Arc::new(PodsByName::new(arrivals)),
             }),
-            room: QuotaPods::new(),
+            pod_usage: QuotaPods::new(),
             known: KnownSources::default(),
             behaviour: Arc::new(QuotaBehaviour::default),
         }

@@ -16,7 +16,7 @@ use super::{
         label_rules::WatchedRules, pod_fan::PodFan, pods::PodsByName, profile_sources::ProfileSources,
         profiles,
     },
-    informer::{self, LastSign, Presence, Store, Subject},
+    informer::{self, LastActivity, Presence, Store, Subject},
     nodes::Nodes,
     pods::Pods,
     policies::Policies,
@@ -33,37 +33,33 @@ use super::{
 pub struct Source {
     /// Names it in readiness, logs, metrics and documentation.
     pub name: &'static str,
-    /// What is kept of it, for people.
+    /// Kept part of the resource, as text for users.
     pub about: &'static str,
     /// The right that following it needs.
     pub access: Access,
-    /// Whether its kind is always there.
+    /// Presence of the resource in the API server.
     pub presence: Presence,
     /// The source whose watch brings its objects, if it has none of its own.
     pub shares: Option<&'static Source>,
-    /// Begins to follow it.
     pub open: fn(&Opening) -> Opened,
     /// Drops what is kept of it, once no gate wants it any more; `None` if it is followed for as long as the process runs.
     pub close: Option<fn(&SourceStores)>,
 }
 
-/// What opening a source needs.
+/// Inputs for opening a source.
 #[derive(Clone)]
 pub struct Opening {
     /// The way to the API server.
     pub client: Client,
     /// The namespace of Koordinator's ConfigMap.
     pub config_namespace: String,
-    /// What is filled.
     pub stores: SourceStores,
-    /// Cancelled when following ends.
     pub stop: CancellationToken,
 }
 
 /// The stores that sources fill.
 #[derive(Debug, Clone)]
 pub struct SourceStores {
-    /// The Nodes.
     pub nodes: Arc<Nodes>,
     /// The pods, by node and by name.
     pub pods: Arc<PodFan>,
@@ -73,25 +69,23 @@ pub struct SourceStores {
     pub profiles: ProfileSources,
     /// The labels that pods must have.
     pub label_rules: Arc<WatchedRules>,
-    /// The quotas.
     pub quotas: Arc<QuotaIndex>,
     /// The nodes of quota trees.
     pub quota_trees: Arc<TreeNodes>,
-    /// What all pods ask for, by quota.
+    /// Requests of all pods, by quota.
     pub quota_pods: Arc<QuotaPods>,
 }
 
 /// A source that is followed.
 pub struct Opened {
-    /// Whether all of its objects are known, now and from then on.
+    /// Receiver that is true while all objects of the source are known.
     pub is_known: watch::Receiver<bool>,
-    /// When the API server last gave a sign of life of it; `None` if that of another source says so.
-    pub last_sign: Option<LastSign>,
+    /// Time of the API server's last activity for the source; `None` if another source records it.
+    pub last_activity: Option<LastActivity>,
     /// Follows it until told to stop; `None` if that of another source does.
     pub task: Option<BoxFuture<'static, ()>>,
 }
 
-/// Every source.
 pub static ALL: [&Source; 11] = [
     &NODES,
     &PODS,
@@ -106,7 +100,6 @@ pub static ALL: [&Source; 11] = [
     &QUOTA_PODS,
 ];
 
-/// The Nodes.
 pub static NODES: Source = Source {
     name: "nodes",
     about: "Amounts, labels, annotations and conditions of each Node.",
@@ -120,10 +113,9 @@ pub static NODES: Source = Source {
     close: None,
 };
 
-/// All pods, by node.
 pub static PODS: Source = Source {
     name: "pods",
-    about: "Requests of bound pods, and what their kubelet has set aside for them, by node.",
+    about: "Requests of bound pods, and their kubelet's reservations for them, by node.",
     access: Access::watch("", "pods"),
     presence: Presence::Always,
     shares: None,
@@ -143,13 +135,12 @@ pub static PODS_BY_NAME: Source = Source {
     shares: Some(&PODS),
     open: |opening| Opened {
         is_known: opening.stores.pods.by_name.want(),
-        last_sign: None,
+        last_activity: None,
         task: None,
     },
     close: Some(|stores| stores.pods.by_name.close()),
 };
 
-/// Koordinator's ConfigMap.
 pub static SLO_CONFIG: Source = Source {
     name: "configmaps",
     about: "Koordinator's ConfigMap, with the policies in it.",
@@ -163,7 +154,6 @@ pub static SLO_CONFIG: Source = Source {
     close: None,
 };
 
-/// Koordinator's colocation profiles.
 pub static COLOCATION_PROFILES: Source = Source {
     name: profiles::PLURAL,
     about: "Koordinator's colocation profiles, compiled.",
@@ -180,7 +170,6 @@ pub static COLOCATION_PROFILES: Source = Source {
     close: Some(|stores| stores.profiles.profiles.clear()),
 };
 
-/// The Namespaces.
 pub static NAMESPACES: Source = Source {
     name: "namespaces",
     about: "Labels of all namespaces.",
@@ -194,7 +183,6 @@ pub static NAMESPACES: Source = Source {
     close: Some(|stores| stores.profiles.namespaces.clear()),
 };
 
-/// The PriorityClasses.
 pub static PRIORITY_CLASSES: Source = Source {
     name: "priorityclasses",
     about: "Value and preemption policy of each PriorityClass.",
@@ -211,7 +199,7 @@ pub static PRIORITY_CLASSES: Source = Source {
 /// The ConfigMap with the labels that pods must have.
 pub static LABEL_RULES: Source = Source {
     name: "label-rules",
-    about: "The ConfigMap with the labels that pods must have.",
+    about: "The ConfigMap with the label rules for pods.",
     access: Access::watch_named("", "configmaps", &[names::LABEL_RULES])
         .in_namespace(AccessNamespace::Named(names::SLO_CONFIG_NAMESPACE)),
     presence: Presence::Always,
@@ -224,7 +212,6 @@ pub static LABEL_RULES: Source = Source {
     close: Some(|stores| stores.label_rules.clear()),
 };
 
-/// Koordinator's ElasticQuotas.
 pub static QUOTAS: Source = Source {
     name: object::PLURAL,
     about: "Place in its tree, namespaces, min, max and guarantee of each ElasticQuota.",
@@ -241,7 +228,6 @@ pub static QUOTAS: Source = Source {
     close: Some(|stores| stores.quotas.clear()),
 };
 
-/// Koordinator's ElasticQuotaProfiles.
 pub static QUOTA_TREES: Source = Source {
     name: tree_nodes::PLURAL,
     about: "The nodes of each quota tree.",
@@ -258,10 +244,10 @@ pub static QUOTA_TREES: Source = Source {
     close: Some(|stores| stores.quota_trees.clear()),
 };
 
-/// What all pods ask for, of all resources.
+/// Requests of all pods, for all resources.
 pub static QUOTA_PODS: Source = Source {
     name: "quota-pods",
-    about: "All that each pod asks for, by the quota that it names and by namespace.",
+    about: "Requests of each pod, by the quota that it names and by namespace.",
     access: PODS.access,
     presence: PODS.presence,
     shares: None,
@@ -273,7 +259,7 @@ pub static QUOTA_PODS: Source = Source {
 };
 
 impl SourceStores {
-    /// The stores of nodes, and further ones, which are empty. Objects that come are told to who waits for one.
+    /// Stores of nodes, and the further stores, which are empty. New objects are announced to `arrivals`.
     pub fn new(nodes: Arc<Nodes>, pods: Arc<Pods>, policies: Arc<Policies>, arrivals: &Arrivals) -> Self {
         let fan = PodFan {
             by_node: pods,
@@ -301,11 +287,11 @@ impl Opening {
             presence: source.presence,
         };
         let (store, stop) = (Arc::clone(store), self.stop.clone());
-        let last_sign = LastSign::default();
-        let signs = (is_known_tx, last_sign.clone());
+        let last_activity = LastActivity::default();
+        let signs = (is_known_tx, last_activity.clone());
         Opened {
             is_known,
-            last_sign: Some(last_sign),
+            last_activity: Some(last_activity),
             task: Some(Box::pin(informer::follow(subject, api, store, signs, stop))),
         }
     }

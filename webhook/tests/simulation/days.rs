@@ -37,7 +37,7 @@ use self::world::SimulatedWorld;
 
 /// Runs, unless the environment says otherwise.
 const RUNS: u32 = 1_000;
-/// Where the series begins, unless the environment says otherwise.
+/// Seed of the series, unless the environment sets one.
 const SEED: u64 = 29;
 /// The most steps of a run.
 const LONGEST: usize = 60;
@@ -47,7 +47,7 @@ const THREADS: u32 = 2;
 /// One thing that happens. Numbers that name a pod are indexes, taken modulo how many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DayStep {
-    /// So many frames go by.
+    /// This number of frames passes.
     Frames(u64),
     /// A pod uses that share of what it asks for, in percent; its peaks are that much higher.
     Use { pod: usize, percent: u64, burst: u64 },
@@ -57,27 +57,27 @@ enum DayStep {
     End(usize),
     /// A pod is resized to that share of what it asks for, in percent.
     Resize { pod: usize, percent: u64 },
-    /// So many brake periods of trouble.
+    /// Trouble for this number of brake periods.
     Trouble { trouble: Trouble, periods: u64 },
     /// The kubelet says that memory is under pressure, or not any more.
     MemoryPressure(bool),
     /// The agent's stream to a replica ends or is opened.
     Stream { replica: usize, is_open: bool },
-    /// The agent starts again: from its checkpoint or anew, on the same boot or on another.
+    /// The agent restarts: from its checkpoint or without one, on the same boot or on another.
     StartAgain { is_known: bool, is_other_boot: bool },
-    /// The agent stands still for so many frames.
+    /// The agent is stopped for this number of frames.
     Freeze(u64),
     /// The API server's calls go to this replica.
     Route(usize),
-    /// A replica starts anew: hints are gone.
+    /// A replica restarts and loses its hints.
     StartAnew(usize),
-    /// A replica hears nothing from the API server, or hears again what it has missed.
+    /// A replica's watches stop delivering, or catch up.
     Deaf { replica: usize, is_deaf: bool },
     /// The kubelet writes what it finds.
     Sync,
 }
 
-/// What brakes.
+/// Cause of a brake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     /// CPUs are contended: L1, L2 or L3.
@@ -93,11 +93,11 @@ enum Trouble {
 struct SimulatedDays {
     /// Raw allocatable, in milli-cores and MiB.
     raw: (u64, u64),
-    /// What is reserved beside it, in percent of it.
+    /// Reserved share, in percent.
     reserved: u64,
     mode: Mode,
     bounds: PerResource<Bounds>,
-    /// What the pods that wait ask for, in milli-cores and MiB, one after the other and round again.
+    /// Requests of the waiting pods, in milli-cores and MiB, used in turn.
     waiting: Vec<(u64, u64)>,
     steps: Vec<DayStep>,
 }
@@ -169,7 +169,7 @@ fn run() -> impl Strategy<Value = SimulatedDays> {
 }
 
 impl SimulatedDays {
-    /// What went wrong, if anything did.
+    /// Runs the days; an error describes the first violation.
     fn check(&self) -> Result<(), String> {
         let mut world = SimulatedWorld::new(self, agent::short_days());
         world
@@ -195,7 +195,7 @@ fn setting(name: &str) -> Option<u64> {
     )
 }
 
-/// Runs so many runs of a series; the shortest that fails, and why.
+/// Runs a series; an error contains the shortest failing run and its violation.
 fn series(seed: u64, runs: u32) -> Result<(), (String, SimulatedDays)> {
     let config = Config {
         cases: runs,

@@ -10,7 +10,7 @@
 //! [`oracle`] allows, and in the end, when all is quiet, with the values that it must have.
 //!
 //! `HEADROOM_INTERLEAVINGS` sets the number of runs, `HEADROOM_SEED` the start of the series; a failure prints the seed
-//! and the shortest row of steps that still fails. `cargo xtask test --long interleavings` runs a million.
+//! and the shortest row of steps that still fails. `cargo xtask test --long interleavings` runs 100,000.
 
 mod floor;
 mod forge;
@@ -34,7 +34,7 @@ use self::world::ModelWorld;
 
 /// Runs, unless the environment says otherwise.
 const RUNS: u32 = 10_000;
-/// Where the series begins, unless the environment says otherwise.
+/// Seed of the series, unless the environment sets one.
 const SEED: u64 = 17;
 /// The most steps of a run before all is quiet.
 const LONGEST: usize = 40;
@@ -44,11 +44,10 @@ const THREADS: u32 = 2;
 /// One thing that happens. Numbers are indexes, taken modulo what there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ModelStep {
-    /// Seconds pass.
     Wait(u16),
     /// The kubelet compares its status with the Node as it was `lag` revisions ago, and writes what differs.
     Sync { lag: usize },
-    /// The same, and heartbeats are written whatever is the same: every 5 minutes.
+    /// Like a heartbeat, but written even without changes: every 5 minutes.
     Report { lag: usize },
     /// The kubelet starts: it reads its Node and reports.
     Restart,
@@ -56,13 +55,12 @@ enum ModelStep {
     Machine(usize),
     /// Capacity and raw values grow so that raw CPU becomes what is stored now.
     RawBecomesStored,
-    /// Somebody else writes the status.
+    /// Another client writes the status.
     Others(Others),
-    /// Somebody sets or removes an annotation.
+    /// A user sets or removes an annotation.
     Annotate(Annotation),
-    /// Somebody who may patch nodes forges what we wrote, while nobody refuses that.
+    /// A user with the right to patch nodes forges the webhook's annotations, while no check refuses it.
     Forge(Forgery),
-    /// Something happens to pods.
     Pods(model_pods::PodChange),
     /// A policy comes into force on one replica, or on both.
     Policy { policy: usize, replica: Option<usize> },
@@ -81,15 +79,15 @@ enum ModelStep {
     Nudge(usize),
     /// A replica sends a nudge, if that is due, and it is on its way for a while.
     Send(usize),
-    /// What a replica sent arrives.
+    /// A replica's write arrives.
     Arrive(usize),
     /// A replica sweeps as leader, if anything is amiss.
     Sweep(usize),
-    /// A replica hears of the Node as it is now.
+    /// A replica observes the Node.
     Hear(usize),
-    /// A replica starts anew: hints are gone.
+    /// A replica restarts and loses its hints.
     StartAnew(usize),
-    /// A replica starts without having heard from the API server.
+    /// A replica starts without any watch event.
     StartBlind(usize),
     /// A replica goes, or comes back as it was.
     Outage { replica: usize, is_over: bool },
@@ -116,7 +114,7 @@ enum Others {
     Revert { lag: usize },
 }
 
-/// What somebody forges.
+/// Content of a forgery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Forgery {
     /// The raw annotation: far more than the node has.
@@ -129,7 +127,6 @@ enum Forgery {
     Quarter,
     /// Both: what the kubelet sends was written by us, and came from all that the node has.
     Both,
-    /// The marker is gone.
     Nothing,
     /// The hint: five times what there is.
     Hint,
@@ -140,7 +137,6 @@ enum Forgery {
 enum Annotation {
     /// The ratios of both resources.
     Ratio(Option<usize>),
-    /// The mode.
     Mode(Option<usize>),
 }
 
@@ -151,28 +147,26 @@ struct ModelRun {
     quiet: Quiet,
 }
 
-/// What is reported when all is quiet.
+/// Reports at the end of a run.
 #[derive(Debug, Clone, Copy)]
 struct Quiet {
-    /// Who gets reports: nobody, one replica, or both.
+    /// Number of replicas that receive reports: none, one, or both.
     streams: usize,
     /// The ratio that they ask for.
     cents: usize,
-    /// What pods hold for themselves.
+    /// Exclusive CPUs of pods.
     exclusive: usize,
     /// True if they are of another machine.
     are_lies: bool,
 }
 
 impl Quiet {
-    /// Nobody gets a report.
     const UNHEARD: Self = Self {
         streams: 0,
         cents: 0,
         exclusive: 0,
         are_lies: false,
     };
-    /// One replica gets them.
     const HEARD_BY_ONE: Self = Self {
         streams: 1,
         ..Self::UNHEARD
@@ -258,7 +252,7 @@ fn run() -> impl Strategy<Value = ModelRun> {
 }
 
 impl ModelRun {
-    /// What went wrong, if anything did.
+    /// Runs the steps; an error describes the first violation.
     fn check(&self) -> Result<(), String> {
         let mut world = ModelWorld::new();
         for step in &self.steps {
@@ -279,7 +273,7 @@ pub(crate) fn setting(name: &str) -> Option<u64> {
     )
 }
 
-/// Runs so many runs of a series; the shortest that fails, and why.
+/// Runs a series; an error contains the shortest failing run and its violation.
 fn series(seed: u64, runs: u32) -> Result<(), (String, ModelRun)> {
     let config = Config {
         cases: runs,

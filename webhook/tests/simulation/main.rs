@@ -13,12 +13,8 @@ mod days;
 mod interleavings;
 mod quotas;
 
-use headroom_domain::installation::Installation;
-use headroom_webhook::{
-    args::HEARTBEAT_INTERVAL,
-    control::floor::Without,
-    store::{cluster::Settings, configuration::Amplification},
-};
+use headroom_domain::{capacity::floor::HEARTBEAT_INTERVAL, installation::Installation};
+use headroom_webhook::store::{cluster::Settings, configuration::Amplification, floor::MissingFloor};
 use json_patch::Patch;
 use k8s_openapi::ByteString;
 use serde_json::Value;
@@ -27,7 +23,7 @@ use serde_json::Value;
 fn settings(file: Amplification) -> Settings {
     Settings {
         file,
-        without_floor: Without::IsAccepted,
+        missing_floor: MissingFloor::Accepted,
         amplifies: true,
         heartbeat_interval: HEARTBEAT_INTERVAL,
         denies_above_hint: false,

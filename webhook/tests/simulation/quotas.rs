@@ -23,7 +23,7 @@ use crate::interleavings::setting;
 
 /// Runs, unless the environment says otherwise.
 const RUNS: u32 = 10_000;
-/// Where the series begins, unless the environment says otherwise.
+/// Seed of the series, unless the environment sets one.
 const SEED: u64 = 31;
 /// The most steps of a run.
 const LONGEST: usize = 40;
@@ -33,7 +33,6 @@ const THREADS: u32 = 2;
 /// One thing that happens. Numbers name quotas, namespaces and amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TreeStep {
-    /// A quota is created.
     Create {
         name: u8,
         namespace: u8,
@@ -43,7 +42,6 @@ enum TreeStep {
         listed: Option<u8>,
         fate: RequestFate,
     },
-    /// A stored quota changes.
     Update {
         at: usize,
         change: SpecChange,
@@ -59,11 +57,11 @@ enum TreeStep {
     Finalize(usize),
     /// A scheduler writes a status.
     Status(usize),
-    /// The watch brings so many events.
+    /// The watch delivers this number of events.
     Deliver(usize),
-    /// The watch lists everything anew.
+    /// The watch lists all objects again.
     Relist,
-    /// So many seconds go by.
+    /// This number of seconds passes.
     Wait(u8),
 }
 
@@ -111,7 +109,7 @@ fn step() -> impl Strategy<Value = TreeStep> {
     ]
 }
 
-/// What went wrong in a run, if anything did.
+/// Runs the steps; an error describes the first violation.
 fn check(steps: &[TreeStep]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -133,7 +131,7 @@ fn check(steps: &[TreeStep]) -> Result<(), String> {
     })
 }
 
-/// Runs so many runs of a series; the shortest that fails, and why.
+/// Runs a series; an error contains the shortest failing run and its violation.
 fn series(seed: u64, runs: u32) -> Result<(), (String, Vec<TreeStep>)> {
     let config = Config {
         cases: runs,

@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use headroom_domain::{
+    capacity::floor::HEARTBEAT_INTERVAL,
     estimate::Profile,
     installation::{ConfigMapName, Installation},
 };
@@ -31,7 +32,6 @@ use headroom_webhook::{
     args,
     control::{
         entry_conflicts,
-        floor::Without,
         nudge::{self, Nudger},
         rates::Rates,
         sweep::Sweeper,
@@ -48,6 +48,7 @@ use headroom_webhook::{
         clock::Clock,
         cluster::{Cluster, Settings},
         configuration::Amplification,
+        floor::MissingFloor,
         known::KnownSources,
         quota_view::QuotaView,
         sources::{Opened, Opening, SourceStores},
@@ -218,9 +219,9 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     let settings = Settings {
         file: Amplification::default(),
         // The stand-in keeps what is stored while no replica answers.
-        without_floor: Without::IsAccepted,
+        missing_floor: MissingFloor::Accepted,
         amplifies: true,
-        heartbeat_interval: args::HEARTBEAT_INTERVAL,
+        heartbeat_interval: HEARTBEAT_INTERVAL,
         denies_above_hint: false,
         installation: Installation::default(),
     };

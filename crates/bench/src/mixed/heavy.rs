@@ -59,7 +59,7 @@ pub(super) static ENDPOINT: Endpoint<Colocation> = Endpoint {
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
         skips_deleting: false,
-        work: Work::Apart,
+        work: Work::Offloaded,
         limits: RequestLimits::DEFAULT,
     },
     awaits: None,

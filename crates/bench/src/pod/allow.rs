@@ -43,7 +43,7 @@ pub(super) static ENDPOINT: Endpoint<Colocation> = Endpoint {
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
         skips_deleting: false,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
     awaits: None,

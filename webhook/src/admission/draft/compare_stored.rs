@@ -12,11 +12,9 @@ use super::{
 #[derive(Debug, thiserror::Error)]
 pub enum PutBackError {
     /// The stored value is none that can be written.
-    #[error("{path} is stored as a value that cannot be read")]
+    #[error("the stored value of {path} is unreadable")]
     Read {
-        /// Where.
         path: String,
-        /// What the parser found.
         source: serde_json::Error,
     },
     /// The object has no place for it.

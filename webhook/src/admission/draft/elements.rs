@@ -1,5 +1,5 @@
-//! Elements of an array of objects in a draft: read member by member, and changed one by one. What nobody asks for of an
-//! element is not parsed.
+//! Elements of an array of objects in a draft: read member by member, and changed one by one. Members that no step
+//! reads are not parsed.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -124,7 +124,6 @@ mod tests {
         patch,
     };
 
-    /// What members may be.
     fn resources() -> impl Strategy<Value = Value> {
         let amounts = prop_oneof![
             1 => Just(Value::Null),

@@ -76,7 +76,7 @@ impl<'de> Visitor<'de> for Same<'_> {
             while elements.next_element::<IgnoredAny>()?.is_some() {}
             return Ok(false);
         };
-        // Nothing that comes behind makes up for an element that differs, and nobody reads it.
+        // The elements after a different one cannot change the result, so they are skipped.
         for value in all {
             if elements.next_element_seed(Same(value))? != Some(true) {
                 return Ok(false);

@@ -20,9 +20,8 @@ pub(super) struct Overlay<'d, 'a> {
     edits: &'d Edits,
 }
 
-/// What a member is.
 enum Part<'d, 'a> {
-    /// As it came: valid JSON.
+    /// Text as sent: valid JSON.
     Stored(&'d str),
     Written(&'d Value),
     Edited(Overlay<'d, 'a>),
@@ -142,7 +141,7 @@ impl<'de, 'a: 'de> Deserializer<'de> for Part<'de, 'a> {
         }
     }
 
-    /// What nobody asks for is not looked at.
+    /// Unread values are skipped.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_unit()
     }

@@ -9,7 +9,7 @@ use super::{
     overlay::Overlay,
 };
 
-/// What is found at a path.
+/// Value found at a path.
 pub(super) enum PathValue<'d, 'a> {
     Nothing,
     /// A value that was written, or a part of one.
@@ -22,7 +22,7 @@ pub(super) enum PathValue<'d, 'a> {
 }
 
 impl<'d, 'a> PathValue<'d, 'a> {
-    /// What is at `path` of that object with these writes.
+    /// Finds the value at `path` of the object with these writes.
     pub(super) fn find(tree: &'d Tree<'a>, edits: &'d Edits, path: &[&str]) -> Self {
         let (mut tree, mut edits, mut path) = (tree, edits, path);
         while let Some((name, rest)) = path.split_first() {

@@ -13,7 +13,6 @@ use super::{
 pub(super) struct Recorder<'r, 'a> {
     pub(super) tree: &'r Tree<'a>,
     pub(super) edits: &'r mut Edits,
-    /// Writes so far.
     pub(super) changes: &'r mut usize,
 }
 

@@ -19,35 +19,34 @@ const MOST_VALUES: usize = MAX_OPENED / 2;
 /// A part of an object could not be rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum RewriteError {
-    /// What is there cannot be read, or holds more than [`MAX_OPENED`] values.
-    #[error("{path} cannot be read")]
+    /// The present value is unreadable, or has more than [`MAX_OPENED`] values.
+    #[error("{path} is unreadable")]
     Read {
-        /// Where, from the outside in.
+        /// Path, outermost member first.
         path: String,
-        /// What the parser found.
         source: serde_json::Error,
     },
     /// The value, or the new one, is wider than anything that people or controllers write.
     #[error("{path} cannot be changed, with more than {MOST_VALUES} values")]
     TooWide {
-        /// Where, from the outside in.
+        /// Path, outermost member first.
         path: String,
     },
     /// The new value could not be read again.
     #[error("{path} would be nested deeper than {MAX_DEPTH} levels")]
     TooDeep {
-        /// Where, from the outside in.
+        /// Path, outermost member first.
         path: String,
     },
     /// The whole object would be something else than an object.
-    #[error("the object would be no object")]
+    #[error("the result would not be an object")]
     NoObject,
     /// An array has no such element.
     #[error("{path} has no element {at} that can be changed")]
     NoElement {
         /// The array, from the outside in.
         path: String,
-        /// Where the element would be.
+        /// Index of the element.
         at: usize,
     },
     /// The object has no place for the new value.
@@ -55,13 +54,13 @@ pub enum RewriteError {
     Write(#[from] WriteError),
 }
 
-/// What a value has too much of.
+/// Limit that a value exceeds.
 enum Excess {
     Values,
     Levels,
 }
 
-/// How a rewrite is recorded. The patch does the same.
+/// Form in which a rewrite is recorded. The patch uses the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// By the members that differ.
@@ -110,7 +109,7 @@ impl Draft<'_> {
 }
 
 impl RewriteError {
-    /// What is at `path` cannot be read.
+    /// Error for an unreadable value at `path`.
     pub(super) fn read(path: &[&str], source: serde_json::Error) -> Self {
         let path = field(path);
         Self::Read { path, source }
@@ -118,7 +117,7 @@ impl RewriteError {
 }
 
 impl Detail {
-    /// How the difference between two values is recorded.
+    /// Form for the difference between two values.
     pub(super) fn new(before: &Value, after: &Value) -> Self {
         if differences(before, after) > MOST_MEMBERS {
             Self::Whole
@@ -159,7 +158,6 @@ pub(crate) fn is_deep(way: &[impl AsRef<str>]) -> bool {
     way.iter().map(|name| name.as_ref().len() + 1).sum::<usize>() > LONGEST_WAY
 }
 
-/// The path for people.
 fn field(path: &[&str]) -> String {
     if path.is_empty() {
         "the object".to_owned()
@@ -168,7 +166,7 @@ fn field(path: &[&str]) -> String {
     }
 }
 
-/// What is rewritten at `path` must be smaller than what is read.
+/// Checks that the value at `path` is small enough to be read again.
 pub(super) fn check_size(value: &Value, path: &[&str]) -> Result<(), RewriteError> {
     let around = u32::try_from(path.len()).unwrap_or(u32::MAX);
     let (levels, mut room) = (MAX_DEPTH.saturating_sub(around), MOST_VALUES);

@@ -79,7 +79,7 @@ impl Draft<'_> {
         Ok(results)
     }
 
-    /// The object with nothing but some parts of it.
+    /// Object reduced to some parts.
     fn view(&self, Parts(parts): &Parts<'_>) -> Result<Value, RewriteError> {
         let mut view = Value::Object(Map::new());
         let mut way = Vec::new();
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// What sets a member of metadata or of the specification, where there is room for it.
+    /// Sets a member of metadata or of the specification, if the parent has the right type.
     fn set(object: &mut Value, [outer, inner]: [&str; 2], value: &Value) -> Result<(), RewriteError> {
         let members = object.as_object_mut().ok_or(RewriteError::NoObject)?;
         let outer = members.entry(outer).or_insert(Value::Null);

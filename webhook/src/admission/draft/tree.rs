@@ -17,25 +17,23 @@ use crate::admission::draft::tree::scan::{MAX_OPENED, ScanError};
 pub struct Tree<'a> {
     /// The value as it came: valid JSON without space around it.
     pub(super) text: &'a str,
-    /// What is inside, once somebody looked; stays empty where nothing can be. In a box, because most values are never
-    /// looked into.
+    /// Parsed content, after the first access; empty for values without content. It is boxed, because most values are
+    /// never opened.
     pub(super) inside: OnceCell<Box<Inside<'a>>>,
 }
 
-/// What is inside of an object or an array.
+/// Content of an object or an array.
 pub(super) enum Inside<'a> {
-    /// Of an object.
     Members(Members<'a>),
-    /// Of an array.
     Elements(Vec<Tree<'a>>),
     /// Of an object with more than [`MAX_OPENED`].
     Guarded(GuardedMembers<'a>),
-    /// More than [`MAX_OPENED`]. Whoever looks sees nothing, so what is made of that must not count:
+    /// More than [`MAX_OPENED`] values. Readers see an empty value, so their result must not count:
     /// [`Tree::too_wide`] finds it.
     TooWide,
 }
 
-/// Up to so many members are looked through for a name; it costs less than putting them in order.
+/// Up to this many members are searched for a name one by one; sorting them would cost more.
 const FEW: usize = 32;
 
 /// Room for the members that many objects have, so that their list seldom moves; made with the first.
@@ -57,8 +55,8 @@ pub(super) struct Members<'a> {
 pub(super) type Member<'a> = (Cow<'a, str>, Tree<'a>);
 
 impl<'a> Tree<'a> {
-    /// Reads a text with that many levels of objects opened at once. Deeper ones open when somebody looks, at the
-    /// price of a second pass over them.
+    /// Parses a text with this number of levels of objects opened at once. Deeper levels are opened at the first
+    /// access, at the price of a second pass over them.
     ///
     /// # Errors
     /// If the text is not one JSON value, or nested too deep.
@@ -74,8 +72,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Where somebody looked into a value, or tried to read one, that is too wide to be opened or read at once: the
-    /// path, shortened. There, everything seemed to be absent.
+    /// Shortened path of a value that was accessed although it is too wide to be opened or read at once. The reader
+    /// saw an empty value there.
     pub fn too_wide(&self) -> Option<String> {
         // A text has more bytes than values: what is that short is never too wide, nor is anything in it.
         if self.text.len() <= MAX_OPENED {
@@ -122,12 +120,10 @@ impl<'a> Tree<'a> {
         self.text == "null"
     }
 
-    /// True for an object.
     pub fn is_object(&self) -> bool {
         self.text.starts_with('{')
     }
 
-    /// True for an array.
     pub(super) fn is_array(&self) -> bool {
         self.text.starts_with('[')
     }
@@ -170,7 +166,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The members, opened if nobody looked before; nothing for other values than objects.
+    /// The members, opened at the first access; none for values other than objects.
     fn members(&self) -> Option<&Members<'a>> {
         match self.inside()? {
             Inside::Members(members) => Some(members),
@@ -221,7 +217,7 @@ impl<'a> Tree<'a> {
     /// Told of each reading of all of it.
     pub(super) fn readable(&self) -> Result<(), serde_json::Error> {
         if scan::is_wide(self.text) {
-            // Whoever goes on without the value is found out by this; who opened it before has seen it.
+            // [`Tree::too_wide`] finds a reader that continues without the value; an earlier reader has seen it.
             let inside = self.inside.get_or_init(|| Box::new(Inside::TooWide));
             if let Inside::Guarded(members) = inside.as_ref() {
                 members.miss();

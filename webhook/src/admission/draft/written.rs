@@ -1,10 +1,10 @@
-//! [`Written`]: a value that a step wrote, and its text once somebody looked at its elements.
+//! [`Written`]: a value that a step wrote, and its text after the first access to its elements.
 
 use std::{borrow::Cow, cell::OnceCell, ptr};
 
 use serde_json::Value;
 
-/// Which call of a draft wrote a value.
+/// Draft method that wrote a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     /// [`Draft::set`](super::Draft::set) or [`Draft::put_back`](super::Draft::put_back). An array whose elements have no

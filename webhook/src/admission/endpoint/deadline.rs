@@ -12,7 +12,6 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// `limit` after `start`.
     pub fn after(start: Instant, limit: Duration) -> Self {
         Self {
             at: start + limit,
@@ -41,7 +40,6 @@ impl Deadline {
         self.limit
     }
 
-    /// The point in time.
     pub fn at(&self) -> Instant {
         self.at
     }

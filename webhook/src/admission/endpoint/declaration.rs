@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headroom_domain::names;
+use headroom_domain::{installation::Family, names};
 use headroom_kit::gate::{Gate, GateSet};
 use headroom_rules::switch::{Switch, Switches};
 
@@ -11,14 +11,13 @@ use crate::admission::{
     review::{Operation, Request},
 };
 
-/// What an endpoint is, for the API server and for people.
+/// Properties of an endpoint for the API server and for users.
 #[derive(Debug)]
 pub struct Declaration {
-    /// URL path.
     pub path: &'static str,
-    /// What it is for, in one sentence.
+    /// Purpose of the endpoint, in one sentence.
     pub about: &'static str,
-    /// Whether it may change objects.
+    /// Mutating or validating.
     pub kind: Kind,
     /// The webhook configuration object that has its entries; the family that it is served with follows from it.
     pub configuration: ConfigurationObject,
@@ -26,19 +25,18 @@ pub struct Declaration {
     pub gate: Option<&'static Gate>,
     /// Gates that change a rule and switch no step.
     pub modifiers: &'static [&'static Gate],
-    /// What the API server calls it for. Anything else that reaches it is allowed unchanged.
+    /// Requests that the API server sends to it. All others are allowed unchanged.
     pub entries: &'static [Entry],
-    /// What a step that cannot do its work means for the answer.
+    /// Consequence of a step that fails.
     pub broken_step: BrokenStep,
-    /// How a refusal is worded on the wire, where the refusal itself does not say.
+    /// Wording of a refusal on the wire, unless the refusal sets its own.
     pub denial_style: DenialStyle,
-    /// How many refusals one answer tells.
+    /// Number of refusals in one answer.
     pub denials: Denials,
     /// True if writes to objects that are being deleted pass unseen.
     pub skips_deleting: bool,
-    /// Where reviews are answered.
     pub work: Work,
-    /// What one of its requests, and all of them together, may take.
+    /// Limits of one request, and of all its requests together.
     pub limits: RequestLimits,
 }
 
@@ -47,23 +45,23 @@ pub struct Declaration {
 pub struct Entry {
     /// Its name; clients see it in messages.
     pub name: &'static str,
-    /// What it is called for.
+    /// Operations and resources that it is called for.
     pub rules: &'static [Rule],
-    /// Whose objects it is called for.
+    /// Namespaces that it is called for.
     pub namespaces: Namespaces,
-    /// Which objects it is called for.
+    /// Objects that it is called for.
     pub objects: Objects,
     /// CEL expressions that must all be true for a call.
     pub conditions: &'static [Condition],
-    /// Whether an admitted request leaves a trace here.
+    /// Trace of an admitted request in this replica.
     pub side_effects: SideEffects,
-    /// What the API server does when a call fails.
+    /// Consequence of a failed call in the API server.
     pub failure_policy: FailurePolicy,
-    /// How long the API server waits, in whole seconds, at most 10.
+    /// Timeout in the API server, in whole seconds, at most 10.
     pub timeout: Duration,
 }
 
-/// Whether an endpoint may change objects.
+/// Mutating or validating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It may, and is called once or again after later changes.
@@ -72,25 +70,20 @@ pub enum Kind {
     Validating,
 }
 
-/// Whether a mutating entry is called again when a later one changed the object.
+/// Second call of a mutating entry after a later plugin changed the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reinvocation {
-    /// Once per request.
     Never,
-    /// Again after others' changes.
     IfNeeded,
 }
 
 /// Requests that an endpoint is called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// What is done.
     pub operations: &'static [Operation],
     /// API group, empty for the core group.
     pub group: &'static str,
-    /// API version.
     pub version: &'static str,
-    /// Resource in plural.
     pub resource: &'static str,
     /// Subresource, empty for the resource itself.
     pub sub_resource: &'static str,
@@ -101,50 +94,44 @@ pub struct Rule {
 pub struct Condition {
     /// Its name, unique within the entry.
     pub name: &'static str,
-    /// The expression, in CEL.
+    /// CEL expression.
     pub expression: &'static str,
 }
 
-/// What the API server does when a call fails.
+/// Consequence of a failed call in the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// The request is refused.
     Fail,
     /// The request goes on as if the endpoint were not there.
     Ignore,
 }
 
-/// Whose objects an endpoint is called for.
+/// Namespaces that an endpoint is called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Namespaces {
-    /// Everybody's.
+    /// All namespaces.
     All,
-    /// Everybody's but our own, so that we can start without ourselves.
+    /// All namespaces except ours, so that the webhook can start without itself.
     ExceptOurs,
-    /// As Koordinator's: everybody's but our own, `kube-system`, and those with a label `control-plane`.
+    /// Koordinator's selection: all namespaces except ours, `kube-system`, and those with a label `control-plane`.
     ExceptSystem,
 }
 
-/// Which objects an entry is called for.
+/// Objects that an entry is called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objects {
-    /// All of them.
     All,
-    /// Those with this label.
     Labelled {
-        /// The label's key.
         key: &'static str,
-        /// The label's value.
         value: &'static str,
     },
     /// Koordinator's ConfigMap alone, by the namespace and the name that an installation has for it.
     SloConfig,
 }
 
-/// Whether an admitted request leaves a trace in this replica.
+/// Trace of an admitted request in this replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SideEffects {
-    /// It leaves none.
     None,
     /// One that is no dry run may.
     NoneOnDryRun,
@@ -153,61 +140,44 @@ pub enum SideEffects {
 /// A webhook configuration object; both kinds have one of each name. Deleting one switches off its endpoints alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConfigurationObject {
-    /// `headroom-webhook`: nodes.
     Nodes,
-    /// `headroom-pods`: pods and reservations.
     Pods,
-    /// `headroom-quotas`: quotas.
     Quotas,
-    /// `headroom-configuration`: Koordinator's ConfigMap.
     SloConfiguration,
     /// `headroom-integrations`: objects of other projects.
     Integrations,
 }
 
-/// Endpoints that are served together, by `--serve`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
-    /// Node amplification.
-    Nodes,
-    /// Admission of pods, reservations, quotas and configuration as Koordinator's webhook does it.
-    Koordinator,
-    /// Admission of objects of other projects.
-    Integrations,
-}
-
-/// What a step that cannot do its work means for the answer.
+/// Consequence of a step that fails, for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BrokenStep {
     /// The call fails and `failurePolicy` decides.
     FailsTheCall,
-    /// The step's own writes are dropped, the other steps go on and the answer is "allowed". It counts and is
-    /// logged as failed all the same. For requests that must never be refused because of us, whatever
-    /// `failurePolicy` somebody sets.
+    /// The step's own writes are dropped, the other steps continue, and the answer is "allowed". It still counts and
+    /// is logged as failed. For requests that must never be refused because of us, whatever `failurePolicy` a user
+    /// sets.
     IsSkipped,
 }
 
-/// How many refusals one answer tells.
+/// Number of refusals in one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denials {
     /// That of the first step that says no; the later ones do not run.
     First,
-    /// Those of all steps.
     All,
-    /// Those of all steps while the switch is on, else that of the first.
+    /// Refusals of all steps while the switch is on, else that of the first.
     AllIf(&'static Switch),
 }
 
-/// Where reviews are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// On the thread that received it: it takes a fraction of a millisecond.
-    InPassing,
-    /// On a thread of its own, one at a time: it may take milliseconds, and nobody else waits for it.
-    Apart,
+    Inline,
+    /// On a thread of its own, one at a time: it may take milliseconds, and no other endpoint waits for it.
+    Offloaded,
 }
 
-/// What requests of one endpoint may take.
+/// Limits on requests of one endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Longest body, in bytes; the limit of all endpoints may be lower.
@@ -216,7 +186,6 @@ pub struct RequestLimits {
     pub working: usize,
 }
 
-/// What switches a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// Nothing: it is on while its endpoint is.
@@ -227,14 +196,14 @@ pub enum When {
     Off(&'static Gate),
 }
 
-/// What it means for a step that a source of it is not known.
+/// Consequence of an unknown source for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownSource {
     /// The step has an answer for that itself.
     IsHandled,
     /// The call fails, and `failurePolicy` decides; never a denial.
     FailsTheCall,
-    /// As [`Self::FailsTheCall`] where an object is created. The step does without its sources in any other request.
+    /// Like [`Self::FailsTheCall`] for the creation of an object. The step ignores its sources in any other request.
     FailsCreation,
 }
 
@@ -267,7 +236,6 @@ impl Declaration {
 }
 
 impl ConfigurationObject {
-    /// Each of them.
     pub const ALL: [Self; 5] = [
         Self::Nodes,
         Self::Pods,
@@ -299,20 +267,6 @@ impl ConfigurationObject {
             Self::Nodes => Family::Nodes,
             Self::Pods | Self::Quotas | Self::SloConfiguration => Family::Koordinator,
             Self::Integrations => Family::Integrations,
-        }
-    }
-}
-
-impl Family {
-    /// Each of them.
-    pub const ALL: [Self; 3] = [Self::Nodes, Self::Koordinator, Self::Integrations];
-
-    /// Its name, as in `--serve`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nodes => "nodes",
-            Self::Koordinator => "koordinator",
-            Self::Integrations => "integrations",
         }
     }
 }

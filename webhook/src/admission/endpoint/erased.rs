@@ -9,33 +9,31 @@ use super::{
 };
 use crate::{
     admission::{draft::Draft, error::AdmissionError, review::Request},
-    store::{claims::ClaimList, sources::Source},
+    store::{pending_admissions::PendingAdmissions, sources::Source},
 };
 
-/// What is declared of a step, whatever store it sees.
+/// Declaration of a step, without the type of its store.
 #[derive(Debug, Clone, Copy)]
 pub struct StepInfo {
     /// Metric label, log field and anchor in the documentation.
     pub name: &'static str,
-    /// Switches it.
     pub when: When,
-    /// What it does, in one sentence.
+    /// Effect of the step, in one sentence.
     pub about: &'static str,
-    /// What the stores follow for it.
+    /// Sources that the stores follow for it.
     pub reads: &'static [&'static Source],
-    /// What it means that a source of it is not known.
+    /// Consequence of an unknown source.
     pub unknown: UnknownSource,
 }
 
 /// An endpoint over some store.
 pub trait AnyEndpoint: Debug + Sync {
-    /// What it is.
     fn declaration(&self) -> &Declaration;
 
-    /// What is declared of its steps, in order.
+    /// Declarations of its steps, in order.
     fn steps(&self) -> Vec<StepInfo>;
 
-    /// How long a request waits at most for what it names.
+    /// Maximum time that a request waits for the object it names.
     fn longest_wait(&self) -> Duration;
 
     /// True while the request names an object that is not known yet and probably on its way.
@@ -74,7 +72,7 @@ impl dyn AnyEndpoint + '_ {
         declaration.gate.into_iter().chain(of_steps).chain(modifiers)
     }
 
-    /// What the stores follow for its steps.
+    /// Sources that the stores follow for its steps.
     pub fn sources(&self) -> impl Iterator<Item = &'static Source> + use<> {
         self.steps().into_iter().flat_map(|step| step.reads).copied()
     }
@@ -119,16 +117,16 @@ where
         draft: &mut Draft<'_>,
         deadline: Deadline,
     ) -> Result<Admitted, AdmissionError> {
-        let claims = ClaimList::default();
+        let pending = PendingAdmissions::default();
         let ctx = Ctx {
             request,
             store: context.stores.provide(),
             gates: context.gates,
             switches: context.switches,
-            claims: &claims,
+            pending: &pending,
             now: context.now,
         };
         let admitted = self.run(context, &ctx, draft, deadline)?;
-        Ok(Admitted { claims, ..admitted })
+        Ok(Admitted { pending, ..admitted })
     }
 }

@@ -19,36 +19,34 @@ use crate::{
         review::Operation,
         shadow::Shadow,
     },
-    store::claims::ClaimList,
+    store::pending_admissions::PendingAdmissions,
 };
 
-/// What the steps of every endpoint run with.
+/// Inputs of the steps of every endpoint.
 #[derive(Clone, Copy)]
 pub struct StepContext<'a> {
     /// The stores of this replica.
     pub stores: &'a Stores,
-    /// The gates in force.
     pub gates: &'a GateSet,
-    /// Where rules differ from Koordinator's.
+    /// Differences from Koordinator's rules that are in force.
     pub switches: &'a Switches,
     /// The steps whose refusals are warnings.
     pub shadow: &'a Shadow,
-    /// The time of day.
     pub now: Timestamp,
 }
 
-/// What the steps of an endpoint came to, if no rule said no.
+/// Result of the steps of an endpoint, if no rule refused.
 #[derive(Debug, Default)]
 pub struct Admitted {
     /// Names of the steps that wrote or warned.
     pub acted: Vec<&'static str>,
     /// Steps that could not do their work and were passed over.
     pub skipped: Vec<AdmissionError>,
-    /// What the steps left in the stores.
-    pub claims: ClaimList,
+    /// Records of the steps in the stores.
+    pub pending: PendingAdmissions,
 }
 
-/// What one step came to.
+/// Result of one step.
 enum StepVerdict {
     Passed,
     Denied(Denial),
@@ -140,7 +138,7 @@ impl<S: ?Sized> Step<S> {
                 return StepVerdict::Broken(AdmissionError::UnknownSource { step, resource });
             }
         }
-        // The draft of a step that panicked is rolled back or dropped, so nobody sees it half written.
+        // The draft of a step that panicked is rolled back or dropped, so no half-written draft is used.
         let result = catch_unwind(AssertUnwindSafe(|| (self.run)(ctx, draft)));
         // Neither a yes nor a no counts that was made of what seemed to be absent.
         if let (Ok(_), Some(field)) = (&result, draft.too_wide()) {

@@ -27,17 +27,17 @@ use headroom_rules::{
 
 use crate::store::{
     by_name::Listing,
-    claim_limit::ClaimLimit,
-    claims::Claim,
     colocation::profiles::KnownProfile,
     known::KnownSources,
     lookup::{
-        Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup, RoomLookup,
-        TreeNodesLookup,
+        Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup,
+        QuotaUsageLookup, TreeNodesLookup,
     },
     node::{Labels, Node},
+    pending_admissions::PendingAdmission,
+    pending_limit::PendingLimit,
     pod_decisions::PodDecisions,
-    room::RoomRequest,
+    quota_request::QuotaRequest,
 };
 
 /// The stores of a replica, as steps see them.
@@ -51,46 +51,40 @@ pub struct Stores {
     pub slo: SloConfiguration,
     /// The quotas, and the pods that belong to them.
     pub quotas: Arc<dyn QuotaLookup>,
-    /// Which sources are known.
     pub known: KnownSources,
     /// The last reviews of pods, for people; no step reads them.
     pub decisions: Arc<PodDecisions>,
 }
 
-/// What the steps of pods read.
+/// Stores that the steps of pods read.
 #[derive(Clone)]
 pub struct Colocation {
     /// The pods that are stored.
     pub pods: Arc<dyn PodLookup>,
-    /// The colocation profiles.
     pub profiles: Arc<dyn ProfileLookup>,
     /// The labels that pods must have.
     pub label_rules: Arc<dyn LabelRuleLookup>,
     /// The quotas that pods belong to.
     pub quotas: PodQuotas,
-    /// Who may bind pods.
     pub binding: binding::Settings,
 }
 
-/// What the steps of pods read of quotas.
+/// Stores of quotas that the steps of pods read.
 #[derive(Clone)]
 pub struct PodQuotas {
-    /// The quotas.
     pub tree: Arc<dyn QuotaLookup>,
     /// The nodes of their trees.
     pub nodes: Arc<dyn TreeNodesLookup>,
-    /// What they have given out.
-    pub room: Arc<dyn RoomLookup>,
-    /// Which sources are known.
+    /// Use of quotas by their pods.
+    pub pod_usage: Arc<dyn QuotaUsageLookup>,
     pub known: KnownSources,
 }
 
-/// What the steps of Koordinator's ConfigMap read.
+/// Stores that the steps of Koordinator's ConfigMap read.
 #[derive(Clone)]
 pub struct SloConfiguration {
-    /// The ConfigMap.
     pub config_map: ConfigMapName,
-    /// What is asked of its versions.
+    /// Requirements for its versions.
     pub settings: slo::Settings,
     /// The nodes that its entries may select.
     pub nodes: Arc<dyn slo::Nodes + Send + Sync>,
@@ -108,7 +102,6 @@ impl Stores {
 
 /// Has the store of type `S`.
 pub trait Provides<S: ?Sized> {
-    /// The store.
     fn provide(&self) -> &S;
 }
 
@@ -128,7 +121,7 @@ impl Default for Stores {
                 quotas: PodQuotas {
                     tree: Arc::new(NoStore),
                     nodes: Arc::new(NoStore),
-                    room: Arc::new(NoStore),
+                    pod_usage: Arc::new(NoStore),
                     known: KnownSources::default(),
                 },
                 binding: binding::Settings::default(),
@@ -202,7 +195,7 @@ impl QuotaLookup for NoStore {
         visit(self);
     }
 
-    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {
+    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn PendingAdmission>> {
         decide(self);
         None
     }
@@ -218,17 +211,17 @@ impl TreeNodesLookup for NoStore {
     }
 }
 
-impl RoomLookup for NoStore {
-    fn usage(&self, _request: &RoomRequest, _now: Instant) -> Option<Vec<Usage>> {
+impl QuotaUsageLookup for NoStore {
+    fn usage(&self, _request: &QuotaRequest, _now: Instant) -> Option<Vec<Usage>> {
         None
     }
 
-    fn claim(
+    fn admit(
         &self,
-        _request: RoomRequest,
+        _request: QuotaRequest,
         _now: Instant,
         _fits: &mut dyn FnMut(&[Usage]) -> bool,
-    ) -> Result<Option<Box<dyn Claim>>, ClaimLimit> {
+    ) -> Result<Option<Box<dyn PendingAdmission>>, PendingLimit> {
         Ok(None)
     }
 }

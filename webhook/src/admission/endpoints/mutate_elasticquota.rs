@@ -55,7 +55,7 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
         skips_deleting: false,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
     // Parents and their parts come in one file.

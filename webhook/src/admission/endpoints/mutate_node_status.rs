@@ -63,7 +63,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
         denial_style: DenialStyle::FORBIDDEN,
         denials: Denials::First,
         skips_deleting: false,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
     awaits: None,

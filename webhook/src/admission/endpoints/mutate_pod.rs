@@ -27,11 +27,11 @@ use crate::admission::{
     review::Operation,
 };
 
-static GATE: Gate = Gate::beta("PodMutatingWebhook", "Completes what pods ask for.");
+static GATE: Gate = Gate::beta("PodMutatingWebhook", "Completes the resources of pods.");
 
 static STEPS: &[&PodStep] = &[&profile::STEP, &extended::STEP, &affinity::STEP, &device::STEP];
 
-/// The API server waits so long: a pod is worth more than a moment, and less than its client's patience.
+/// Timeout in the API server: long enough for a busy replica, shorter than the client's own timeout.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 const fn pods(operations: &'static [Operation]) -> Rule {
@@ -81,7 +81,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
         skips_deleting: true,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
     // A class and a pod of it, or a namespace and a pod in it, often come in one file.

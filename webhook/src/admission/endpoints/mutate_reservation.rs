@@ -29,7 +29,7 @@ static STEPS: &[&PodStep] = &[&spec::STEP, &profile::STEP];
 pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
     declaration: Declaration {
         path: "/mutate-reservation",
-        about: "Applies colocation profiles to new Reservations, and refuses those that cannot be read.",
+        about: "Applies colocation profiles to new Reservations, and refuses unreadable ones.",
         kind: Kind::Mutating(Reinvocation::Never),
         configuration: ConfigurationObject::Pods,
         gate: Some(&GATE),
@@ -55,7 +55,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
         skips_deleting: false,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
     // A class and a Reservation of it often come in one file.

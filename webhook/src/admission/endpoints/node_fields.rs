@@ -25,14 +25,13 @@ use crate::{
 
 /// An endpoint whose steps read what is known about nodes.
 pub(super) type NodeEndpoint = Endpoint<dyn NodeLookup>;
-/// A step of one.
 pub(super) type NodeStep = Step<dyn NodeLookup>;
-/// What it may look at.
+/// Inputs of a step of nodes.
 pub(super) type NodeCtx<'a> = Ctx<'a, dyn NodeLookup + 'static>;
 
 /// The path of the conditions.
 pub(super) const CONDITIONS: [&str; 2] = ["status", "conditions"];
-/// The member of a condition that says when its reporter was last heard of.
+/// Member of a condition with the time of its reporter's last update.
 pub(super) const HEARTBEAT: &str = names::LAST_HEARTBEAT_TIME;
 
 /// The path of an annotation.
@@ -72,7 +71,7 @@ pub(super) fn version(fields: &impl Fields) -> u64 {
         .unwrap_or_default()
 }
 
-/// Keys of annotations that not everybody may write, known or not.
+/// Keys of guarded annotations, known or not.
 pub(super) fn guarded_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
     fields.guarded_names(&["metadata", "annotations"]).into_iter()
 }
@@ -83,14 +82,14 @@ pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
     object::tells_allocated(&version.unwrap_or_default())
 }
 
-/// What the capacity rules read. What cannot be read counts as missing, never as an error. Annotations that `known` has
-/// with the same text are not parsed again.
+/// Fields that the capacity rules read. An unreadable field counts as missing, never as an error. Annotations that
+/// `known` has with the same text are not parsed again.
 pub(super) fn state(fields: &impl Fields, known: &Annotations) -> NodeState {
     let annotations = Annotations::read(|key| annotation(fields, key), known);
     state_with(fields, annotations)
 }
 
-/// The same of the stored object and of a draft that replaces it. Annotations that are the stored ones are read once.
+/// States of the stored object and of a draft that replaces it. Annotations with the stored text are parsed once.
 pub(super) fn states(old: &Tree<'_>, draft: &Draft<'_>, known: &Annotations) -> (NodeState, NodeState) {
     let new = state(draft, known);
     let old = if draft.is_as_stored(&["metadata", "annotations"]) {
@@ -112,7 +111,7 @@ fn state_with(fields: &impl Fields, annotations: Annotations) -> NodeState {
     }
 }
 
-/// What an object in that state says of its machine.
+/// Machine that an object in this state describes.
 pub(super) fn machine(fields: &impl Fields, state: &NodeState) -> Machine {
     let is_pressed = |condition: &Tree<'_>| {
         let has_text = |name, text| condition.read_text(&[name]).is_some_and(|own| own == text);
@@ -153,7 +152,7 @@ pub(super) fn policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<(Policy,
     )
 }
 
-/// A quantity: text, or a number as people write it.
+/// A quantity: text, or a number as users write it.
 pub(super) fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> Option<Quantity> {
     let path = ["status", list, resource.name()];
     if let Some(text) = fields.read_text(&path) {

@@ -1,4 +1,5 @@
-//! What the endpoints of pods share about quotas: by which gates a Pod belongs to one, and what is read of it for that.
+//! Quota rules that the endpoints of pods share: gates that assign a Pod to a quota, and the fields that are read for
+//! it.
 
 use headroom_domain::selector::Labels;
 use headroom_kit::gate::Gate;
@@ -10,7 +11,7 @@ use crate::admission::{draft::Fields, error::StepError};
 /// Pods without a label belong to no quota.
 pub(super) static NO_DEFAULT: Gate = Gate::negative(
     "DisableDefaultQuota",
-    "Leaves pods whose label names no quota without one, whatever quota there is for their namespace.",
+    "Assigns no quota to pods whose label names none, even if their namespace has a quota.",
 );
 
 /// The labels of a Pod, and whether they alone say to which quota it belongs.
@@ -33,7 +34,7 @@ impl PodLabels {
         })
     }
 
-    /// What says to which quota the Pod belongs.
+    /// Fields that assign the Pod to a quota.
     pub(super) fn membership<'p>(&'p self, namespace: &'p str) -> Membership<'p> {
         let Self { labels, has_default } = self;
         Membership {

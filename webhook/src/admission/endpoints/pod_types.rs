@@ -4,7 +4,6 @@ use crate::admission::endpoint::{Colocation, Ctx, Endpoint, Step};
 
 /// An endpoint of pods or Reservations.
 pub(super) type PodEndpoint = Endpoint<Colocation>;
-/// A step of one.
 pub(super) type PodStep = Step<Colocation>;
-/// What it may look at.
+/// Inputs of a step of pods.
 pub(super) type PodCtx<'a> = Ctx<'a, Colocation>;

@@ -76,7 +76,7 @@ pub(super) fn is_unknown(
     let Ok(newcomer) = newcomer(request, target, draft, store) else {
         return false;
     };
-    // Waiting for what nobody needs costs a moment; the switches in force decide what is applied.
+    // An unnecessary wait takes a moment; the switches in force decide which profile is applied.
     let switches = Switches::default();
     unknown.any(
         |(profile, is_class_unknown)| match newcomer.matches(profile, &switches) {

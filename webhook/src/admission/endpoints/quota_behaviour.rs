@@ -1,4 +1,4 @@
-//! How quotas and their pods are judged with given features, for those who are to say what admission would.
+//! Evaluation of quotas and their pods under given features, for debug queries.
 
 use super::{
     pod_membership::NO_DEFAULT,
@@ -10,7 +10,7 @@ use crate::{
     store::quota_view::{Evaluation, QuotaBehaviour},
 };
 
-/// What the steps go by.
+/// Settings that the steps use.
 pub fn quota_behaviour(features: &Features) -> QuotaBehaviour {
     let Features {
         gates,

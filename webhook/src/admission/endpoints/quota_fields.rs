@@ -1,4 +1,4 @@
-//! What the endpoints of ElasticQuotas read of a request, and how they refuse.
+//! Fields of a request that the endpoints of ElasticQuotas read, and the form of their refusals.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -28,15 +28,14 @@ use crate::{
     },
 };
 
-/// An endpoint of quotas.
 pub(super) type QuotaEndpoint = Endpoint<dyn QuotaLookup>;
-/// A step of one.
 pub(super) type QuotaStep = Step<dyn QuotaLookup>;
-/// What it may look at.
+/// Inputs of a step of quotas.
 pub(super) type QuotaCtx<'a> = Ctx<'a, dyn QuotaLookup>;
 
-/// How long a quota waits for the parent that it names, or its removal for the parts that go: they stand in one file, and
-/// other replicas may have answered for them. The API server gives either of the two calls for a quota five seconds.
+/// Maximum time that a quota waits for the parent that it names, or a removal for the removal of its children: they
+/// are often in one file, and other replicas may have admitted them. The API server allows either of the two calls
+/// for a quota five seconds.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The most bytes of all annotations of an object together. Kubernetes stores no more
@@ -52,13 +51,11 @@ pub(super) static FEWER_KEYS: Gate = Gate::alpha(
     "Lets an ElasticQuota name fewer resources in max than its parent, instead of the same ones.",
 );
 
-/// Guarantees are checked.
 pub(super) static GUARANTEE: Gate = Gate::alpha(
     "ElasticQuotaGuaranteeUsage",
-    "Refuses an ElasticQuota whose min is not covered by what is guaranteed above it.",
+    "Refuses an ElasticQuota whose min exceeds the guarantee of its ancestors.",
 );
 
-/// Requests for quotas.
 pub(super) const fn quotas(operations: &'static [Operation]) -> Rule {
     Rule {
         operations,
@@ -69,7 +66,6 @@ pub(super) const fn quotas(operations: &'static [Operation]) -> Rule {
     }
 }
 
-/// The rules in force.
 pub(super) fn rules(ctx: &QuotaCtx<'_>) -> QuotaRules {
     rules_by(ctx.gates, ctx.switches)
 }
@@ -92,7 +88,7 @@ pub(super) fn change(request: &Request, draft: &Draft<'_>) -> Result<QuotaChange
     Ok(QuotaChange::new(parts(request, draft)?, old))
 }
 
-/// What rules read of a quota.
+/// Fields of a quota that the rules read.
 pub(super) fn parts(request: &Request, object: &impl Fields) -> Result<QuotaParts, Stop> {
     let metadata = |name| read(object, &["metadata", name]);
     let name: Option<String> = read(object, &["metadata", "name"])?;

@@ -174,7 +174,7 @@ struct Case {
     output: PathBuf,
 }
 
-/// What is known about the node of a fixture.
+/// State of the node of a fixture.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FixtureCluster {
@@ -184,7 +184,7 @@ struct FixtureCluster {
     memory_max_cents: Option<u32>,
     /// A hint annotation's content, taken for a fresh report.
     hint: Option<Value>,
-    /// What admitted pods hold of CPU, in milli-cores.
+    /// CPU of admitted pods, in milli-cores.
     admitted_milli: u64,
     /// True while it is not known what pods hold.
     is_held_unknown: bool,
@@ -284,7 +284,7 @@ impl Case {
         }
     }
 
-    /// What the endpoint makes of a review, with the patch in clear.
+    /// Answer of the endpoint to a review, with the decoded patch.
     fn run(&self, review: &Value) -> (Value, Patch) {
         let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
         let answer =

@@ -30,7 +30,8 @@ static GATE: Gate = Gate::alpha("ConfigMapValidatingWebhook", "Checks Koordinato
 static STEP: Step<SloConfiguration> = Step {
     name: "content",
     when: When::Always,
-    about: "Refuses documents that cannot be read, values out of range, and entries that select the same nodes; warns of unknown members and of what falls back to defaults.",
+    about: "Refuses unreadable documents, values out of range, and entries that select the same nodes; warns \
+     of unknown members and of members that fall back to defaults.",
     reads: &[&sources::NODES],
     unknown: UnknownSource::FailsTheCall,
     run: check,
@@ -39,7 +40,7 @@ static STEP: Step<SloConfiguration> = Step {
 pub(super) static ENDPOINT: Endpoint<SloConfiguration> = Endpoint {
     declaration: Declaration {
         path: "/validate-configmap",
-        about: "Checks Koordinator's ConfigMap, which steers all nodes.",
+        about: "Checks Koordinator's ConfigMap, which configures all nodes.",
         kind: Kind::Validating,
         configuration: ConfigurationObject::SloConfiguration,
         gate: Some(&GATE),
@@ -66,7 +67,7 @@ pub(super) static ENDPOINT: Endpoint<SloConfiguration> = Endpoint {
         denials: Denials::First,
         skips_deleting: false,
         // All entries and the nodes that they select are compared.
-        work: Work::Apart,
+        work: Work::Offloaded,
         limits: RequestLimits::DEFAULT,
     },
     awaits: None,
@@ -132,12 +133,11 @@ fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
     }
 }
 
-/// What a removal means.
 fn removal(config_map: &ConfigMapName) -> String {
     format!("ConfigMap {config_map} is removed: all nodes fall back to defaults")
 }
 
-/// What is under `data`; nothing if there is none. A text that `known` has is not read.
+/// Content of `data`; empty if there is none. Texts that `known` has are not read.
 fn data<'k>(object: &impl Fields, known: impl Fn(&str) -> Option<&'k String>) -> Result<Data, StepError> {
     let names = object.names(&["data"]);
     if names.is_empty() {

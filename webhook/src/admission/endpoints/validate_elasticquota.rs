@@ -1,5 +1,5 @@
-//! Endpoint `/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota`: refuses ElasticQuotas that contradict themselves or
-//! their tree, and removals of those that others need. All that is wrong with one is told at once.
+//! Endpoint `/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota`: refuses ElasticQuotas that contradict
+//! themselves or their tree, and removals of those that others need. One answer contains all faults.
 //!
 //! What it lets through counts for the next request, before the watch shows it: see `store::quota`.
 
@@ -40,7 +40,7 @@ const CHANGES: Condition = Condition {
 pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
     declaration: Declaration {
         path: "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
-        about: "Checks ElasticQuotas, each by itself and in its tree.",
+        about: "Checks ElasticQuotas, each alone and in its tree.",
         kind: Kind::Validating,
         configuration: ConfigurationObject::Quotas,
         gate: Some(&GATE),
@@ -61,7 +61,7 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         denials: Denials::AllIf(&switches::ALL_VIOLATIONS),
         skips_deleting: false,
         // One at a time: the names of a request are checked before its place is taken.
-        work: Work::Apart,
+        work: Work::Offloaded,
         limits: RequestLimits::DEFAULT,
     },
     // Parents and their parts come, and go, in one file.

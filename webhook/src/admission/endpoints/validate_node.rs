@@ -36,7 +36,7 @@ static STEPS: &[&NodeStep] = &[&writer::STEP, &ratio::STEP, &mode::STEP, &confli
 pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
     declaration: Declaration {
         path: "/validate-node",
-        about: "Checks the annotations that steer amplification, and labels that select policies.",
+        about: "Checks the annotations that control amplification, and labels that select policies.",
         kind: Kind::Validating,
         configuration: ConfigurationObject::Nodes,
         gate: None,
@@ -61,7 +61,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
         denial_style: DenialStyle::FORBIDDEN,
         denials: Denials::First,
         skips_deleting: false,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
     awaits: None,

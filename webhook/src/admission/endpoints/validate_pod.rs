@@ -33,7 +33,7 @@ use crate::admission::{
 };
 
 /// Switches the checks of pods, and of who binds them.
-pub(super) static GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods, and who binds them.");
+pub(super) static GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods and their bindings.");
 
 /// The quota comes last: what every other step lets through takes room.
 static STEPS: &[&PodStep] = &[
@@ -61,7 +61,8 @@ const fn pods(operations: &'static [Operation], sub_resource: &'static str) -> R
 pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
     declaration: Declaration {
         path: "/validate-pod",
-        about: "Refuses pods whose QoS class, priority, devices or labels break a rule, and those that their quota has no room for.",
+        about: "Refuses pods whose QoS class, priority, devices or labels break a rule, and pods that exceed \
+         their quota.",
         kind: Kind::Validating,
         configuration: ConfigurationObject::Pods,
         gate: Some(&GATE),
@@ -91,7 +92,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::AllIf(&ALL_STEPS),
         skips_deleting: true,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
     // A quota and its pods often come in one file.

@@ -33,7 +33,7 @@ static STEP: PodStep = PodStep {
     when: When::On(&GATE),
     about: "Refuses bindings of pods by users that are not listed.",
     reads: &[&sources::PODS_BY_NAME],
-    // A pod that is not known is let through: nobody can tell whether it has a bypass.
+    // An unknown pod is allowed: it may have a bypass.
     unknown: UnknownSource::IsHandled,
     run: check,
 };
@@ -70,10 +70,10 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         denial_style: DenialStyle::FORBIDDEN,
         denials: Denials::First,
         skips_deleting: false,
-        work: Work::InPassing,
+        work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
-    // A scheduler binds a pod as soon as it has heard of it, which may be before this replica has.
+    // A scheduler binds a pod as soon as its watch delivers it, which may be before this replica's watch does.
     awaits: Some(Awaited {
         is_missing: is_unknown,
         longest: Duration::from_millis(250),

@@ -1,4 +1,5 @@
-//! How an array differs from the one before: inside of elements that both have, and in elements that come, go or move.
+//! Difference between two arrays: changes inside elements that both have, and elements that were added, removed or
+//! moved.
 //!
 //! Elements at the start and at the end that are the same in both are left alone. The others are the same element if
 //! they have the same `name`, where all have one of their own, as containers do; else if they have the same position.
@@ -12,20 +13,19 @@ use serde_json::Value;
 use super::Operations;
 use crate::admission::draft::WriteKind;
 
-/// The member by which elements are told apart.
+/// Member that identifies elements.
 const NAME: &str = "name";
 
 /// Most elements that are moved one by one; an array of which more would have to move is replaced whole. Where people
 /// sort arrays, they have a few elements.
 const MOST_MOVES: usize = 256;
 
-/// How elements with names follow from those before, both between the same starts and ends.
+/// Relation of named elements to those before, both without the common starts and ends.
 struct Alignment {
-    /// The elements before.
     length: usize,
-    /// Where each element was before, if it was there.
+    /// Earlier index of each element, if it existed.
     came_from: Vec<Option<usize>>,
-    /// Where the elements that keep their order were, and where they are; both are in order.
+    /// Earlier and new indices of the elements that keep their order; both are ascending.
     fixed: Vec<(usize, usize)>,
 }
 
@@ -161,7 +161,7 @@ impl Alignment {
         self.came_from.iter().flatten().count() - self.fixed.len()
     }
 
-    /// Where the elements were that are there no more.
+    /// Earlier indices of removed elements.
     fn gone(&self) -> Vec<usize> {
         let mut is_gone = vec![true; self.length];
         for from in self.came_from.iter().flatten() {
@@ -173,7 +173,7 @@ impl Alignment {
         places.filter_map(|(at, is_gone)| is_gone.then_some(at)).collect()
     }
 
-    /// Where the elements were that have to move.
+    /// Earlier indices of the elements that have to move.
     fn pending(&self) -> Vec<usize> {
         let kept = self.came_from.iter().flatten().copied();
         kept.filter(|from| !self.is_fixed(*from)).collect()
@@ -184,8 +184,9 @@ impl Alignment {
         self.fixed.binary_search_by_key(&from, |(from, _)| *from).is_ok()
     }
 
-    /// Where an element that was at `from` and has yet to move is now, once all up to the one for `at` are in their
-    /// order. Those in order stand together behind the one before them, so others that have yet to move may be between.
+    /// Current index of an element that was at `from` and still has to move, after all up to the one for `at` are in
+    /// order. Ordered elements are consecutive behind their predecessor, so others that still have to move may be
+    /// between.
     fn place_of(&self, from: usize, at: usize, pending: &[usize]) -> usize {
         let before = self.fixed.partition_point(|(other, _)| *other < from);
         let in_order = match self.fixed.get(before) {
@@ -195,7 +196,7 @@ impl Alignment {
         in_order + pending.iter().filter(|other| **other < from).count()
     }
 
-    /// Where an element has to go that comes to be at `at` in the end, once all before it are in their order.
+    /// Current target index for the element whose final index is `at`, after all before it are in order.
     fn place_for(&self, at: usize, pending: &[usize]) -> usize {
         let last = self.fixed_until(at).checked_sub(1);
         let last = last.and_then(|last| self.fixed.get(last));
@@ -215,7 +216,7 @@ fn common<'v>(pairs: impl Iterator<Item = (&'v Value, &'v Value)>) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Where each name is; `None` if an element has none of its own.
+/// Index of each name; `None` if an element has no name of its own.
 fn places(elements: &[Value]) -> Option<HashMap<&str, usize>> {
     // Not with room for all: most arrays end at the first element.
     let mut places = HashMap::new();
@@ -228,7 +229,7 @@ fn places(elements: &[Value]) -> Option<HashMap<&str, usize>> {
     Some(places)
 }
 
-/// As many of the pairs, which rise in the second place, as also rise in the first.
+/// Longest subsequence of the pairs, which ascend in the second number, that also ascends in the first.
 fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     // For each length, the pair with the lowest end of a run of that length; and for each pair the one before it.
     let mut ends: Vec<(usize, usize)> = Vec::new();

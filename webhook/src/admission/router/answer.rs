@@ -10,7 +10,7 @@ use crate::{
         error::{AdmissionError, ReviewOutcome},
         review,
     },
-    store::claims::ClaimList,
+    store::pending_admissions::PendingAdmissions,
 };
 
 /// The answer to a request.
@@ -20,20 +20,18 @@ pub struct HttpAnswer {
     pub status: StatusCode,
     /// An AdmissionReview for a verdict, else the reason as text.
     pub body: Bytes,
-    /// What was decided, for metrics and the audit line.
+    /// Decision, for metrics and the audit line.
     pub decision: ReviewDecision,
-    /// What the request left in the stores. It ends with the answer unless it is kept.
-    pub claims: ClaimList,
+    /// Records in the stores. They end with the answer unless they are kept.
+    pub pending: PendingAdmissions,
 }
 
-/// What was decided about a request.
+/// Decision about a request.
 #[derive(Debug)]
 pub struct ReviewDecision {
     /// The request, if it could be read.
     pub request: Option<review::Request>,
-    /// How it ended.
     pub outcome: ReviewOutcome,
-    /// Number of patch operations.
     pub operations: usize,
     /// True if the operations make what is stored differ in more than heartbeats.
     pub changes: bool,
@@ -43,11 +41,11 @@ pub struct ReviewDecision {
     pub errors: Vec<AdmissionError>,
 }
 
-/// What the steps said, ready to be encoded.
+/// Results of the steps, ready to be encoded.
 pub(super) struct StepResults {
     pub(super) patch: Patch,
     pub(super) admitted: Admitted,
-    /// True if what would be stored differs in nothing but heartbeats.
+    /// True if the result differs from the stored object only in heartbeats.
     pub(super) is_renewal: bool,
 }
 
@@ -69,7 +67,7 @@ impl HttpAnswer {
                 Admitted {
                     acted,
                     skipped,
-                    claims,
+                    pending,
                 },
             is_renewal,
         } = results;
@@ -90,7 +88,7 @@ impl HttpAnswer {
             status: StatusCode::OK,
             body: body.into(),
             decision,
-            claims,
+            pending,
         }
     }
 
@@ -114,7 +112,7 @@ impl HttpAnswer {
             status,
             body,
             decision,
-            claims: ClaimList::default(),
+            pending: PendingAdmissions::default(),
         }
     }
 }

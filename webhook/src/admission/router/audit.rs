@@ -1,5 +1,5 @@
-//! Counts decisions, and writes an audit line for those that change something or are not allowed. Of all others, one
-//! in so many gets a line, or none if the sample is 0.
+//! Counts decisions, and writes an audit line for those that change or refuse something. Of all others, one in N gets
+//! a line, or none if the sample is 0.
 
 use std::{
     num::NonZeroU32,
@@ -16,9 +16,8 @@ const LONGEST: usize = 512;
 /// Counts decisions and writes their lines.
 #[derive(Debug)]
 pub(super) struct Audit {
-    /// Of the decisions that change nothing, one in so many has a line; none has where it is absent.
+    /// One in this many unchanged decisions has a line; `None` for no lines.
     sample: Option<NonZeroU32>,
-    /// Such decisions; wraps.
     unchanged: AtomicU32,
 }
 

@@ -12,9 +12,8 @@ pub(super) enum Buffer {
     /// In pages of its own, which are the system's again the moment that they are not needed: allocators keep large
     /// pieces for each thread. Pages that nothing was written to take no memory.
     Large {
-        /// As many pages as a body can have.
+        /// Pages for the largest body.
         pages: MmapMut,
-        /// Bytes that have come.
         length: usize,
     },
 }
@@ -27,7 +26,7 @@ impl Buffer {
         }
     }
 
-    /// The same bytes in pages, with room for as many as a body can have.
+    /// The bytes, moved to pages with capacity for the largest body.
     ///
     /// # Errors
     /// If the system has no pages.
@@ -55,7 +54,6 @@ impl Buffer {
         }
     }
 
-    /// What has come.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Small(bytes) => bytes,

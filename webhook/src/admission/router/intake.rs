@@ -38,9 +38,7 @@ pub(super) const SMALL_BYTES: usize = 1 << 20;
 /// The least that a body takes of the budget once its first byte is there.
 const FIRST_BYTES: usize = 4 << 10;
 
-/// Where bodies are received.
 pub(super) struct Intake {
-    /// Longest body, in bytes.
     limit: usize,
     nodes: Budgets,
     others: Budgets,
@@ -50,7 +48,6 @@ pub(super) struct Intake {
 struct Budgets {
     /// For those up to [`SMALL_BYTES`].
     small: Budget,
-    /// For longer ones.
     large: Budget,
 }
 
@@ -60,21 +57,19 @@ pub(super) struct Received {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// Memory for bodies.
 struct Budget {
     /// A permit for each KiB.
     kib: Arc<Semaphore>,
-    /// How many there are.
     size: u32,
     /// Bodies that are still coming, oldest first.
-    coming: Mutex<BTreeMap<u64, Coming>>,
+    incoming: Mutex<BTreeMap<u64, IncomingBody>>,
     /// Number of the next body.
     next: AtomicU64,
 }
 
 /// A body that is still coming.
-struct Coming {
-    /// What it holds, in KiB.
+struct IncomingBody {
+    /// Reserved memory, in KiB.
     held: u32,
     give_up: Arc<Notify>,
 }
@@ -88,14 +83,12 @@ struct BodyPlace<'i> {
 }
 
 impl Received {
-    /// The body.
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.bytes()
     }
 }
 
 impl Intake {
-    /// With these limits.
     pub(super) fn new(limits: &Limits) -> Self {
         let Limits {
             body_bytes,
@@ -222,7 +215,7 @@ impl Budget {
         Self {
             kib: Arc::new(Semaphore::new(size as usize)),
             size,
-            coming: Mutex::default(),
+            incoming: Mutex::default(),
             next: AtomicU64::new(0),
         }
     }
@@ -231,11 +224,11 @@ impl Budget {
     fn enter(&self) -> BodyPlace<'_> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let given_up = Arc::new(Notify::new());
-        let coming = Coming {
+        let incoming = IncomingBody {
             held: 0,
             give_up: Arc::clone(&given_up),
         };
-        self.coming().insert(number, coming);
+        self.incoming().insert(number, incoming);
         BodyPlace {
             budget: self,
             number,
@@ -244,15 +237,15 @@ impl Budget {
         }
     }
 
-    fn coming(&self) -> MutexGuard<'_, BTreeMap<u64, Coming>> {
-        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    fn incoming(&self) -> MutexGuard<'_, BTreeMap<u64, IncomingBody>> {
+        self.incoming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up the oldest bodies that are still coming, so many that they hold `kib`, but not the one of that number.
+    /// Drops the oldest bodies that are still arriving until they free `kib`, except the body with that number.
     fn drop_oldest(&self, kib: u32, but: u64) {
-        let mut coming = self.coming();
+        let mut incoming = self.incoming();
         let mut freed = 0;
-        let older: Vec<u64> = coming
+        let older: Vec<u64> = incoming
             .iter()
             .filter(|(number, body)| **number != but && body.held > 0)
             .take_while(|(_, body)| {
@@ -263,7 +256,7 @@ impl Budget {
             .map(|(number, _)| *number)
             .collect();
         for number in older {
-            if let Some(body) = coming.remove(&number) {
+            if let Some(body) = incoming.remove(&number) {
                 body.give_up.notify_one();
             }
         }
@@ -271,7 +264,7 @@ impl Budget {
 }
 
 impl BodyPlace<'_> {
-    /// What comes of `waiting`, unless the body is given up meanwhile.
+    /// Result of `waiting`, unless the body is dropped meanwhile.
     async fn or_give_up<T>(&self, waiting: impl Future<Output = T>) -> Result<T, AdmissionError> {
         select! {
             biased;
@@ -299,7 +292,7 @@ impl BodyPlace<'_> {
             Some(own) => own.merge(permit),
             none => *none = Some(permit),
         }
-        if let Some(body) = self.budget.coming().get_mut(&self.number) {
+        if let Some(body) = self.budget.incoming().get_mut(&self.number) {
             body.held = kib;
         }
         Ok(())
@@ -308,7 +301,7 @@ impl BodyPlace<'_> {
 
 impl Drop for BodyPlace<'_> {
     fn drop(&mut self) {
-        self.budget.coming().remove(&self.number);
+        self.budget.incoming().remove(&self.number);
     }
 }
 

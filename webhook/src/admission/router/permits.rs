@@ -18,7 +18,7 @@ use crate::admission::{
 
 /// The permits of all endpoints.
 pub(super) struct Lanes {
-    /// Those of each, by path.
+    /// Lane of each endpoint, by path.
     endpoints: BTreeMap<&'static str, Lane>,
     /// For reviews of node endpoints that are long.
     large_of_nodes: Arc<SerialQueue>,
@@ -32,34 +32,31 @@ pub(super) struct Lanes {
 struct Lane {
     /// To be here at all.
     present: Arc<Semaphore>,
-    /// To work.
-    working: Working,
+    working: LaneWork,
 }
 
-/// How an endpoint works.
-enum Working {
+enum LaneWork {
     /// On the thread that received the review, with a permit.
-    InPassing(Arc<Semaphore>),
+    Inline(Arc<Semaphore>),
     /// One review after the other.
-    Apart(Arc<SerialQueue>),
+    Offloaded(Arc<SerialQueue>),
 }
 
 /// Leave to answer one review.
 pub(super) struct LanePermit {
-    /// Where to answer if that takes so long that it must not be done in passing.
-    pub(super) apart: Option<Arc<SerialQueue>>,
+    /// Queue for answers that take too long to run on the request's own thread.
+    pub(super) offload_queue: Option<Arc<SerialQueue>>,
     _present: OwnedSemaphorePermit,
     _working: Option<OwnedSemaphorePermit>,
 }
 
 impl Lanes {
-    /// Permits for these endpoints.
     pub(super) fn new(endpoints: &[&'static dyn AnyEndpoint], limits: &Limits) -> Self {
         let lane = |endpoint: &&'static dyn AnyEndpoint| {
             let declaration = endpoint.declaration();
             let working = match declaration.work {
-                Work::InPassing => Working::InPassing(Arc::new(Semaphore::new(declaration.limits.working))),
-                Work::Apart => Working::Apart(Arc::default()),
+                Work::Inline => LaneWork::Inline(Arc::new(Semaphore::new(declaration.limits.working))),
+                Work::Offloaded => LaneWork::Offloaded(Arc::default()),
             };
             let lane = Lane {
                 present: Arc::new(Semaphore::new(limits.concurrent)),
@@ -79,7 +76,7 @@ impl Lanes {
     ///
     /// # Errors
     /// If too many wait already, or the deadline passes.
-    pub(super) async fn turn(
+    pub(super) async fn acquire(
         &self,
         endpoint: &dyn AnyEndpoint,
         bytes: usize,
@@ -92,8 +89,8 @@ impl Lanes {
             .ok_or_else(too_many)?;
         let present = Arc::clone(&lane.present);
         let present = present.try_acquire_owned().map_err(|_full| too_many())?;
-        let apart = |queue: &Arc<SerialQueue>, present| LanePermit {
-            apart: Some(Arc::clone(queue)),
+        let offloaded = |queue: &Arc<SerialQueue>, present| LanePermit {
+            offload_queue: Some(Arc::clone(queue)),
             _present: present,
             _working: None,
         };
@@ -102,9 +99,9 @@ impl Lanes {
             Family::Koordinator | Family::Integrations => &self.large_of_others,
         };
         let permits = match &lane.working {
-            _ if bytes > SMALL_BYTES => return Ok(apart(large, present)),
-            Working::Apart(queue) => return Ok(apart(queue, present)),
-            Working::InPassing(permits) => permits,
+            _ if bytes > SMALL_BYTES => return Ok(offloaded(large, present)),
+            LaneWork::Offloaded(queue) => return Ok(offloaded(queue, present)),
+            LaneWork::Inline(permits) => permits,
         };
         let working = timeout_at(deadline.at().into(), Arc::clone(permits).acquire_owned()).await;
         // The semaphores are never closed.
@@ -112,7 +109,7 @@ impl Lanes {
             .map_err(|_elapsed| deadline.error())?
             .map_err(|_closed| too_many())?;
         Ok(LanePermit {
-            apart: None,
+            offload_queue: None,
             _present: present,
             _working: Some(working),
         })
@@ -121,8 +118,8 @@ impl Lanes {
     /// All permits to answer reviews of an endpoint in passing.
     #[cfg(test)]
     pub(super) fn acquire_all(&self, path: &str) -> OwnedSemaphorePermit {
-        let Working::InPassing(working) = &self.endpoints[path].working else {
-            panic!("{path} does not work in passing")
+        let LaneWork::Inline(working) = &self.endpoints[path].working else {
+            panic!("{path} does not run inline")
         };
         Arc::clone(working)
             .try_acquire_many_owned(

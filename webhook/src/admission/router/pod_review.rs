@@ -52,7 +52,6 @@ impl PodReview {
         })
     }
 
-    /// What was decided.
     pub(super) fn decision(
         self,
         request: &Request,

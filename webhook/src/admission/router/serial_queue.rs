@@ -12,7 +12,7 @@ use std::{
 use tokio::task::spawn_blocking;
 use tracing::error;
 
-/// What is to be done.
+/// Work of one request.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Jobs in the order in which they came.
@@ -44,7 +44,7 @@ impl SerialQueue {
 
     fn run(&self) {
         while let Some(job) = self.next() {
-            // Whoever waits for it notices; the others have their turn.
+            // The waiting request notices; the other jobs continue.
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 error!("a job of a queue panicked");
             }

@@ -114,7 +114,7 @@ const fn thing(path: &'static str, kind: Kind, broken_step: BrokenStep) -> Thing
             denial_style: DenialStyle::FORBIDDEN,
             denials: Denials::First,
             skips_deleting: false,
-            work: Work::InPassing,
+            work: Work::Inline,
             limits: RequestLimits::DEFAULT,
         },
         awaits: None,
@@ -420,14 +420,14 @@ async fn a_connection_that_breaks_is_a_client_error() {
         .unwrap();
     assert_eq!(
         ask(router(Limits::default()), request).await,
-        (400, "the body cannot be read: reset\n".to_owned())
+        (400, "the body could not be read: reset\n".to_owned())
     );
 }
 
 #[tokio::test]
 async fn a_body_that_does_not_come_in_time_is_not_waited_for() {
     let answer = ask(router(Limits::default()), withheld("/strict?timeout=30ms")).await;
-    assert_eq!(answer, (408, "the body did not come within 18ms\n".to_owned()));
+    assert_eq!(answer, (408, "the body did not arrive within 18ms\n".to_owned()));
 }
 
 #[test]

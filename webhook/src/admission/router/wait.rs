@@ -12,13 +12,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest time between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 
-/// Whether a review whose object names something unknown may still wait for it.
+/// Wait limit of a review whose object names something unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// It may.
-    Waits,
+pub(super) enum WaitLimit {
+    NotReached,
     /// It has waited long enough.
-    IsOver,
+    Reached,
 }
 
 /// The wait of one review. In a busy cluster objects come all the time, and most are not what it waits for: pauses bound how
@@ -40,20 +39,20 @@ impl Wait {
     }
 
     /// Returns when something came since the attempt before, or the time is over.
-    pub(super) async fn for_arrivals(&mut self) -> Patience {
+    pub(super) async fn for_arrivals(&mut self) -> WaitLimit {
         let pause_end = TokioInstant::now() + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         let arrived = timeout_at(self.give_up, self.arrivals.changed()).await;
         if !matches!(arrived, Ok(Ok(()))) {
-            return Patience::IsOver;
+            return WaitLimit::Reached;
         }
         sleep_until(pause_end.min(self.give_up)).await;
         // The next attempt sees what came during the pause.
         self.arrivals.mark_unchanged();
         if pause_end < self.give_up {
-            Patience::Waits
+            WaitLimit::NotReached
         } else {
-            Patience::IsOver
+            WaitLimit::Reached
         }
     }
 }
@@ -79,7 +78,7 @@ mod tests {
             }
         });
         let mut attempts = 1;
-        while wait.for_arrivals().await == Patience::Waits {
+        while wait.for_arrivals().await == WaitLimit::NotReached {
             attempts += 1;
         }
         storm.abort();
@@ -97,14 +96,14 @@ mod tests {
         for _ in 0..3 {
             arrivals.notify();
             let before = TokioInstant::now();
-            assert_eq!(wait.for_arrivals().await, Patience::Waits);
+            assert_eq!(wait.for_arrivals().await, WaitLimit::NotReached);
             waited.push(before.elapsed().as_millis());
         }
         assert_eq!(waited, [1, 2, 4]);
         advance(Duration::from_millis(300)).await;
         arrivals.notify();
         let before = TokioInstant::now();
-        assert_eq!(wait.for_arrivals().await, Patience::Waits);
+        assert_eq!(wait.for_arrivals().await, WaitLimit::NotReached);
         assert!(before.elapsed() <= Duration::from_millis(8));
     }
 }

@@ -12,7 +12,7 @@ pub(super) static ROW: EventRow = EventRow {
     reason: "ProfileInvalid",
     action: "Skip",
     event_type: EventType::Warning,
-    about: "A ClusterColocationProfile has a fault, so it is applied to no pod.",
+    about: "A ClusterColocationProfile is invalid, so it is applied to no pod.",
     every: Duration::ZERO,
     list,
 };

@@ -21,7 +21,8 @@ pub(super) static ROW: EventRow = EventRow {
     reason: "ModeChanged",
     action: "ApplyMode",
     event_type: EventType::Normal,
-    about: "The mode of a node has changed by its annotation, its labels or Koordinator's ConfigMap, for ten minutes after that.",
+    about: "The mode of a node has changed by its annotation, its labels or Koordinator's ConfigMap, listed \
+     for ten minutes.",
     every: Duration::from_secs(60),
     list,
 };
@@ -110,7 +111,7 @@ fn list(stores: &EventStores, now: Timestamp) -> Vec<EventFact> {
     facts.collect()
 }
 
-/// Who sets a mode, for people.
+/// Source of a mode, as text for users.
 fn source(source: Source) -> String {
     match source {
         Source::Default => "default".to_owned(),

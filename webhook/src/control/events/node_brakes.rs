@@ -17,7 +17,7 @@ pub(super) static BRAKED: EventRow = EventRow {
     reason: "Braked",
     action: "LimitAllocatable",
     event_type: EventType::Warning,
-    about: "A brake holds a resource of a node: hold, shed or stop. Another level is another Event.",
+    about: "A brake limits a resource of a node: hold, shed or stop. Each level has its own Event.",
     every: EVERY,
     list: list_braked,
 };
@@ -26,7 +26,7 @@ pub(super) static RELEASED: EventRow = EventRow {
     reason: "BrakeReleased",
     action: "Amplify",
     event_type: EventType::Normal,
-    about: "No brake and no quarantine holds a node any more, for ten minutes after that.",
+    about: "All brakes and the quarantine of a node have ended, listed for ten minutes.",
     every: EVERY,
     list: list_released,
 };
@@ -43,13 +43,13 @@ fn list_braked(stores: &EventStores, _now: Timestamp) -> Vec<EventFact> {
 fn list_released(stores: &EventStores, now: Timestamp) -> Vec<EventFact> {
     let facts = |_: &Node, condition: &OwnCondition| {
         let is_released = !condition.is_true && condition.since.is_some_and(|since| is_recent(since, now));
-        is_released.then(|| "no brake holds its allocatable any more".to_owned())
+        is_released.then(|| "no brake limits its allocatable any more".to_owned())
     };
     stores.of_conditions(names::BRAKED, facts)
 }
 
 impl EventStores {
-    /// What a condition of each node comes to.
+    /// Events of one condition over all nodes.
     pub(super) fn of_conditions(
         &self,
         kind: &str,

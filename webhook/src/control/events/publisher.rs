@@ -23,7 +23,7 @@ use super::{
 };
 use crate::control::metrics::EVENTS;
 
-/// How often rows are asked.
+/// Interval between two evaluations of the rows.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The time between two Events after the first few, of all rows together.
 const PUBLISH_EVERY: Duration = Duration::from_secs(6);
@@ -32,7 +32,7 @@ const BURST: u32 = 20;
 /// After this time an Event is published again if it is still so: API servers forget Events after an hour.
 const AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
-/// For so long an object's last Event counts when it is asked whose turn it is. At the rate above these are few hundred.
+/// Time for which an object's last Event counts in the order of objects. At the rate above these are a few hundred.
 const TURN_COUNTS_FOR: Duration = AGAIN_AFTER;
 
 /// Of which object an Event is: its reason and the object's UID.
@@ -50,19 +50,18 @@ struct Published {
     every: Duration,
 }
 
-/// Publishes Events.
 pub struct Publisher {
     rows: &'static [&'static EventRow],
     stores: EventStores,
     writer: Arc<dyn EventWriter>,
     pace: Pace,
     started: Instant,
-    /// What was published last of each object, while something is so of it, and for as long as nothing else may be.
+    /// Last Event of each object, kept while its fact holds and while the object may have no other Event.
     published: BTreeMap<EventKey, Published>,
-    /// When the API server refused what is so of an object: others come first then.
+    /// Time of the last refused Event of an object: other objects go first.
     failed: BTreeMap<EventKey, Instant>,
-    /// When an object last had an Event, or a refused one: objects that have waited longer come first, so that one of which
-    /// something else is so all the time keeps no other back.
+    /// Time of the last Event of each object, refused ones included. Objects that have waited longer go first, so an
+    /// object whose facts change all the time cannot delay the others.
     last_turns: BTreeMap<ObjectKey, Instant>,
 }
 
@@ -154,7 +153,7 @@ impl Publisher {
                     reason = row.reason,
                     object = fact.regarding.name,
                     error = %chain(&error),
-                    "an Event cannot be published; it is tried again"
+                    "could not publish an Event; retrying"
                 );
                 "failed"
             }

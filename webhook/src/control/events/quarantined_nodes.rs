@@ -1,4 +1,4 @@
-//! The Event about a node whose agent is not believed, because its reports contradict its kubelet or each other.
+//! Event about a node whose agent is not trusted, because its reports contradict its kubelet or each other.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn list(stores: &EventStores, _now: Timestamp) -> Vec<EventFact> {
         let note = node.note().filter(|note| note.quarantine.is_some())?;
         let why = note
             .contradiction()
-            .map_or("for a reason that a later version knows", Contradiction::about);
+            .map_or("for a reason of a later version", Contradiction::about);
         condition
             .is_true
             .then(|| format!("the node is not amplified: {why}"))

@@ -12,7 +12,7 @@ pub(super) static ROW: EventRow = EventRow {
     reason: "QuotaAboveLimit",
     action: "Measure",
     event_type: EventType::Warning,
-    about: "The pods of an ElasticQuota ask for more than its limit. The Event is in the quota's namespace.",
+    about: "The pods of an ElasticQuota request more than its limit. The Event is in the quota's namespace.",
     every: Duration::ZERO,
     list,
 };

@@ -56,7 +56,7 @@ fn events(stores: &EventStores, now: Timestamp) -> Vec<(&'static str, String, St
 
 #[rstest]
 #[case::braked(names::BRAKED, "True", None, Some(("Braked", "m")))]
-#[case::released(names::BRAKED, "False", None, Some(("BrakeReleased", "no brake holds its allocatable any more")))]
+#[case::released(names::BRAKED, "False", None, Some(("BrakeReleased", "no brake limits its allocatable any more")))]
 #[case::in_quarantine(names::BRAKED, "True", Some(Contradiction::Use),
     Some(("Quarantined", "the node is not amplified: its agent reports far less use than its kubelet")))]
 #[case::contested(names::RATIO_OWNER_CONFLICT, "True", None, Some(("RatioOwnerConflict", "m")))]

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::{EventFact, EventObject, EventRow};
 use crate::store::access::{Access, AccessNamespace, ObjectNames};
 
-/// Where Events about objects without a namespace are.
+/// Namespace of Events about objects without a namespace.
 const NAMESPACE: &str = "default";
 /// Longest note that the API server takes, in bytes.
 const LONGEST_NOTE: usize = 1_024;
@@ -26,9 +26,9 @@ const LONGEST_NOTE: usize = 1_024;
 const LONGEST_NAME: usize = 200;
 /// Longest name of a reporting instance that the API server takes, in bytes.
 const LONGEST_INSTANCE: usize = 128;
-/// What a note ends in that was cut.
+/// Suffix of a shortened note.
 const CUT: &str = "...";
-/// How long the API server may take.
+/// Timeout of a request to the API server.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
 /// API access that publishing needs about quotas, which are in any namespace.
@@ -44,23 +44,19 @@ pub static ACCESS: &[Access] = &[
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
     /// The API server refuses it, or cannot be reached.
-    #[error("the API server did not take the Event")]
+    #[error("the API server did not accept the Event")]
     Api(#[source] Box<kube::Error>),
-    /// It takes too long.
-    #[error("the API server takes longer than {WRITE_LIMIT:?}")]
+    #[error("the API server did not answer within {WRITE_LIMIT:?}")]
     Slow,
 }
 
-/// What came of an Event.
+/// Result of creating an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventResult {
-    /// It was created.
     Created,
-    /// It was there already.
     Present,
 }
 
-/// Creates Events.
 pub trait EventWriter: Send + Sync {
     /// Creates an Event, unless it is there.
     fn create<'a>(
@@ -147,7 +143,7 @@ impl EventWriter for EventClient {
     }
 }
 
-/// Where an Event about an object is: Kubernetes takes none in another namespace.
+/// Namespace for an Event about an object: Kubernetes accepts no other.
 fn namespace_of(regarding: &EventObject) -> &str {
     match regarding.namespace.as_str() {
         "" => NAMESPACE,

@@ -16,7 +16,6 @@ use crate::store::{cluster::Cluster, node::Node};
 /// The nudge that is due for a node, if any.
 #[derive(Debug, Default)]
 pub struct DueNudge {
-    /// The write.
     pub nudge: Option<Nudge>,
     /// Time until another one may be due without any news.
     pub(super) changes_in: Option<Duration>,
@@ -44,7 +43,8 @@ pub(in crate::control) fn due_of(
         return DueNudge::default();
     };
     if found.origin.is_node() {
-        // A nudge is believed for what its writer heard. Whoever may patch nodes may write what only the Node says.
+        // A nudge is trusted for its writer's stream from the agent. Every user with the right to patch nodes can
+        // write the annotations of a Node.
         return DueNudge {
             nudge: None,
             changes_in: found.changes_in,

@@ -9,17 +9,16 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// One line.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Whoever holds it is first; those who wait for it do so in the order in which they came.
+    /// Its holder is first; waiting nodes get it in their order of arrival.
     pace: Mutex<Pace>,
     started: Instant,
 }
 
 /// The first place while a slot is free. The slot stays free if it is not taken.
 #[derive(Debug)]
-pub(super) struct NudgeTurn<'a> {
+pub(super) struct NudgePermit<'a> {
     pace: MutexGuard<'a, Pace>,
     now: Duration,
 }
@@ -33,25 +32,25 @@ impl Queue {
         }
     }
 
-    /// Waits to be first, and then for a slot; `every` tells the time between two. Whoever stops waiting loses its place.
-    pub(super) async fn turn(&self, every: impl Fn() -> Duration) -> NudgeTurn<'_> {
+    /// Waits to be first, and then for a slot; `every` returns the time between two slots. A dropped future loses its
+    /// place.
+    pub(super) async fn acquire(&self, every: impl Fn() -> Duration) -> NudgePermit<'_> {
         let mut pace = self.pace.lock().await;
         loop {
             pace.set_every(every());
             let now = self.started.elapsed();
             let wait = pace.wait(now);
             if wait.is_zero() {
-                return NudgeTurn { pace, now };
+                return NudgePermit { pace, now };
             }
             sleep(wait).await;
         }
     }
 }
 
-impl NudgeTurn<'_> {
-    /// Takes the slot.
-    pub(super) fn claim(mut self) {
-        // It was free when the turn came, and nobody else could take it.
+impl NudgePermit<'_> {
+    pub(super) fn consume(mut self) {
+        // The slot was free when the permit was granted, and no other node can have used it.
         let _is_free = self.pace.try_acquire(self.now).is_ok();
     }
 }
@@ -74,9 +73,9 @@ mod tests {
         for number in 0..6_u32 {
             let (queue, served_tx) = (Arc::clone(&queue), served_tx.clone());
             tokio::spawn(async move {
-                let turn = queue.turn(|| EVERY).await;
+                let permit = queue.acquire(|| EVERY).await;
                 if number % 2 == 0 {
-                    turn.claim();
+                    permit.consume();
                 }
                 served_tx
                     .send((number, began.elapsed()))

@@ -1,4 +1,4 @@
-//! Restores Nodes in place of the admission endpoint while the gate of amplification is off. The API server does not
+//! Restores Nodes instead of the admission endpoint while the gate of amplification is off. The API server does not
 //! call the endpoint then, so the leader's sweep writes the same values and annotations through [`Restorer`].
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Restorer {
 }
 
 impl StatusPatcher for Restorer {
-    fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
+    fn trigger_admission<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
         let (decision, _hint) = self.cluster.preview(node, self.cluster.now());
         let patch = Patch::Merge(patch(node, &decision));
         Box::pin(async move { self.api_server.patch(&node.name, &patch).await.map(drop) })

@@ -15,7 +15,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub(super) const FIRST_REPEAT: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_REPEAT: Duration = Duration::from_secs(60);
 
-/// What happened to the nudges of one node so far.
+/// Outcomes of earlier nudges for one node.
 #[derive(Debug, Default)]
 pub(super) struct RetryState {
     due_since: Option<(Direction, Instant)>,
@@ -32,7 +32,7 @@ impl RetryState {
         self.due_since = None;
     }
 
-    /// How long a nudge has to wait for what happened before; `None` if not at all.
+    /// Time for which a nudge must wait because of earlier outcomes; `None` if it need not wait.
     pub(super) fn wait(&mut self, nudge: &Nudge, now: Instant) -> Option<Duration> {
         if self
             .due_since
@@ -62,7 +62,7 @@ impl RetryState {
         Some(failed.max(risen).max(repeated)).filter(|wait| *wait > Duration::ZERO)
     }
 
-    /// How long the nudge that is due has been so.
+    /// Time for which the current nudge has been due.
     pub(super) fn due_for(&self, now: Instant) -> Duration {
         self.due_since
             .map(|(_, since)| now.saturating_duration_since(since))
@@ -89,7 +89,7 @@ impl RetryState {
     }
 }
 
-/// `first`, doubled so many times, but at most `longest`.
+/// Doubles `first` the given number of times, up to `longest`.
 pub(crate) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(times)).min(longest)
 }

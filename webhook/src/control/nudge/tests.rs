@@ -86,7 +86,7 @@ fn what_a_pod_holds_is_a_reason_and_what_it_asks_for_is_none() {
 #[test]
 fn what_only_the_annotation_says_is_nudged_by_nobody() {
     let mut object = amplified(3, "4800m", 120);
-    // What is stored has risen since, so something is to be written.
+    // The stored value has risen since, so a write is due.
     object["status"]["allocatable"]["cpu"] = json!("4900m");
     let cluster = cluster([object], []);
     let node = cluster.nodes.get("n1").unwrap();
@@ -106,7 +106,7 @@ fn what_only_the_marker_says_is_nudged_by_nobody(#[case] marked: &str) {
     let marker = annotations[names::MARKER].as_str().unwrap();
     let marker = marker.replace(r#""cpu":"4800m""#, &format!(r#""cpu":"{marked}""#));
     annotations.insert(names::MARKER.to_owned(), json!(marker));
-    // What is stored has risen since, so something is to be written.
+    // The stored value has risen since, so a write is due.
     object["status"]["allocatable"]["cpu"] = json!("4900m");
     let cluster = cluster([object], []);
     let node = cluster.nodes.get("n1").unwrap();
@@ -122,8 +122,8 @@ fn a_mode_that_records_no_hint_is_not_nudged_for_a_brake() {
     assert_eq!(direction(&cluster), None);
 }
 
-/// Another replica may know of no such mode yet, and takes the hint for fresh. In `static` what is recorded is 1.18, and nobody
-/// measured that.
+/// Another replica may not know the mode yet, and counts the hint as fresh. In `static` the recorded ratio is 1.18,
+/// which was never measured.
 #[rstest]
 #[case::fresh(60, 130, 120)]
 #[case::fresh_and_less_than_is_applied(60, 105, 105)]
@@ -162,23 +162,22 @@ fn lowering_one_resource_counts_as_lowering() {
 struct FakeWriter {
     cluster: Arc<Cluster>,
     version: AtomicU64,
-    mood: Mutex<Mood>,
+    mood: Mutex<WriterMood>,
     written: Mutex<Vec<(Instant, Nudge)>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Mood {
+enum WriterMood {
     Applies,
     Ignores,
     Fails,
-    /// Does not answer.
     Hangs,
     /// Has a newer version of the Node than was seen so far.
     IsAhead,
 }
 
 impl FakeWriter {
-    fn new(cluster: &Arc<Cluster>, mood: Mood) -> Arc<Self> {
+    fn new(cluster: &Arc<Cluster>, mood: WriterMood) -> Arc<Self> {
         Arc::new(Self {
             cluster: Arc::clone(cluster),
             version: AtomicU64::new(4),
@@ -204,11 +203,11 @@ impl StatusWriter for FakeWriter {
             let entry = (Instant::now(), nudge.clone());
             self.written.lock().unwrap().push(entry);
             match mood {
-                Mood::Hangs => future::pending().await,
-                Mood::Fails => return Err(NudgeError::Slow),
-                Mood::Ignores => return Ok(0),
-                Mood::IsAhead if nudge.version.is_some() => return Err(NudgeError::Overtaken),
-                Mood::Applies | Mood::IsAhead => {}
+                WriterMood::Hangs => future::pending().await,
+                WriterMood::Fails => return Err(NudgeError::Slow),
+                WriterMood::Ignores => return Ok(0),
+                WriterMood::IsAhead if nudge.version.is_some() => return Err(NudgeError::Overtaken),
+                WriterMood::Applies | WriterMood::IsAhead => {}
             }
             let node = self.cluster.nodes.get(name).unwrap();
             let (decision, _) = self.cluster.preview(&node, self.cluster.now());
@@ -226,7 +225,7 @@ struct FollowedNode {
 }
 
 impl FollowedNode {
-    fn new(mood: Mood) -> Self {
+    fn new(mood: WriterMood) -> Self {
         let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], []));
         let writer = FakeWriter::new(&cluster, mood);
         let nudger = Arc::new(Nudger::new(
@@ -246,7 +245,7 @@ impl FollowedNode {
         self.writer.written.lock().unwrap().len()
     }
 
-    /// Lets paused time run until there were so many writes; returns when they came, counted from now.
+    /// Lets paused time run until this number of writes; returns their times, counted from now.
     async fn until(&self, writes: usize) -> Vec<Duration> {
         let start = Instant::now();
         timeout(Duration::from_secs(600), async {
@@ -273,7 +272,7 @@ impl FollowedNode {
 
 #[tokio::test(start_paused = true)]
 async fn lowering_is_written_at_once_and_once() {
-    let followed = FollowedNode::new(Mood::Applies);
+    let followed = FollowedNode::new(WriterMood::Applies);
     FollowedNode::settle().await;
     assert_eq!(followed.writes(), 0);
     offer(&followed.cluster, published(2, 110));
@@ -304,7 +303,7 @@ impl FollowedNode {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_rises_step_by_step_a_frame_apart() {
-    let followed = FollowedNode::new(Mood::Applies);
+    let followed = FollowedNode::new(WriterMood::Applies);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 134));
     let times = followed.until(3).await;
@@ -320,7 +319,7 @@ async fn a_node_rises_step_by_step_a_frame_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fall_does_not_wait_for_a_rise() {
-    let followed = FollowedNode::new(Mood::Applies);
+    let followed = FollowedNode::new(WriterMood::Applies);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 125));
     followed.until(1).await;
@@ -333,7 +332,7 @@ async fn a_fall_does_not_wait_for_a_rise() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_agent_fell_silent_is_lowered_without_anybody_writing() {
-    let followed = FollowedNode::new(Mood::Applies);
+    let followed = FollowedNode::new(WriterMood::Applies);
     offer(&followed.cluster, published(2, 120));
     sleep(Duration::from_secs(299)).await;
     assert_eq!((followed.writes(), followed.cpu().as_str()), (0, "4800m"));
@@ -343,7 +342,7 @@ async fn a_node_whose_agent_fell_silent_is_lowered_without_anybody_writing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_annotation_that_nobody_renews_is_renewed() {
-    let followed = FollowedNode::new(Mood::Applies);
+    let followed = FollowedNode::new(WriterMood::Applies);
     for seq in 2..35 {
         offer(&followed.cluster, published(seq, 120));
         sleep(Duration::from_secs(15)).await;
@@ -355,7 +354,7 @@ async fn an_annotation_that_nobody_renews_is_renewed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_is_tried_again_ever_more_slowly() {
-    let followed = FollowedNode::new(Mood::Fails);
+    let followed = FollowedNode::new(WriterMood::Fails);
     offer(&followed.cluster, published(2, 110));
     let times = followed.until(10).await;
     let gaps: Vec<_> = times
@@ -364,7 +363,7 @@ async fn a_failed_write_is_tried_again_ever_more_slowly() {
         .collect();
     assert!(gaps[0] >= FIRST_PAUSE && gaps[0] < FIRST_PAUSE * 2, "{gaps:?}");
     assert!(gaps.is_sorted() && gaps[8] >= LONGEST_PAUSE, "{gaps:?}");
-    *followed.writer.mood.lock().unwrap() = Mood::Applies;
+    *followed.writer.mood.lock().unwrap() = WriterMood::Applies;
     followed.until(11).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(followed.writes(), 11);
@@ -372,7 +371,7 @@ async fn a_failed_write_is_tried_again_ever_more_slowly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_changes_nothing_is_not_repeated_in_a_hurry() {
-    let followed = FollowedNode::new(Mood::Ignores);
+    let followed = FollowedNode::new(WriterMood::Ignores);
     offer(&followed.cluster, published(2, 110));
     sleep(Duration::from_secs(290)).await;
     let writes = followed.writes();
@@ -384,11 +383,11 @@ async fn a_write_that_changes_nothing_is_not_repeated_in_a_hurry() {
 
 #[tokio::test(start_paused = true)]
 async fn an_echo_that_does_not_come_is_not_waited_for() {
-    let followed = FollowedNode::new(Mood::Ignores);
+    let followed = FollowedNode::new(WriterMood::Ignores);
     followed.writer.version.store(1_000_000, Ordering::Relaxed);
     offer(&followed.cluster, published(2, 110));
     followed.until(1).await;
-    *followed.writer.mood.lock().unwrap() = Mood::Applies;
+    *followed.writer.mood.lock().unwrap() = WriterMood::Applies;
     offer(&followed.cluster, published(3, 100));
     let times = followed.until(2).await;
     assert!(times[1] <= ECHO_LIMIT + Duration::from_millis(10), "{times:?}");
@@ -396,7 +395,7 @@ async fn an_echo_that_does_not_come_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn reports_that_keep_coming_do_not_hurry_a_write_that_changes_nothing() {
-    let followed = FollowedNode::new(Mood::Ignores);
+    let followed = FollowedNode::new(WriterMood::Ignores);
     for seq in 2..42 {
         let mut hint = published(seq, 110);
         hint.resources.cpu.usage = seq;
@@ -422,12 +421,12 @@ async fn reports_that_keep_coming_do_not_hurry_a_write_that_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_brake_does_not_wait_for_a_rise_that_hangs() {
-    let followed = FollowedNode::new(Mood::Hangs);
+    let followed = FollowedNode::new(WriterMood::Hangs);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 125));
     FollowedNode::settle().await;
     assert_eq!(followed.writes(), 1);
-    *followed.writer.mood.lock().unwrap() = Mood::Applies;
+    *followed.writer.mood.lock().unwrap() = WriterMood::Applies;
     offer(&followed.cluster, quick(3, 110));
     FollowedNode::settle().await;
     assert_eq!((followed.writes(), followed.cpu().as_str()), (2, "4400m"));
@@ -435,11 +434,11 @@ async fn a_brake_does_not_wait_for_a_rise_that_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn what_raises_counts_for_the_node_that_was_looked_at_and_what_lowers_for_any() {
-    let followed = FollowedNode::new(Mood::IsAhead);
+    let followed = FollowedNode::new(WriterMood::IsAhead);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 125));
     FollowedNode::settle().await;
-    // Nobody knows yet what has changed, so it is not tried again.
+    // The changed field is not known yet, so the write is not retried.
     assert_eq!((followed.writes(), followed.cpu().as_str()), (1, "4800m"));
     // Another replica's brake.
     let note: Note = Note::from_hint(&quick(3, 105));
@@ -479,7 +478,7 @@ async fn nodes_that_wait_for_their_turn_cost_nothing() {
         node
     });
     let cluster = Arc::new(cluster(nodes, []));
-    let writer = FakeWriter::new(&cluster, Mood::Applies);
+    let writer = FakeWriter::new(&cluster, WriterMood::Applies);
     // 15 nodes a second.
     let rates = Rates {
         rise_percent: 5,
@@ -521,16 +520,16 @@ async fn nodes_that_wait_for_their_turn_cost_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
     let cluster = Arc::new(cluster([], []));
-    let writer = FakeWriter::new(&cluster, Mood::Fails);
+    let writer = FakeWriter::new(&cluster, WriterMood::Fails);
     let nudger = Nudger::new(cluster, writer, Rates::DEFAULT);
     nudger.followed.store(500, Ordering::Relaxed);
     let began = Instant::now();
     for _ in 0..11 {
         nudger
             .rising
-            .turn(|| nudger.every(NudgeLine::Rising))
+            .acquire(|| nudger.every(NudgeLine::Rising))
             .await
-            .claim();
+            .consume();
     }
     let took = began.elapsed();
     assert!(
@@ -540,9 +539,9 @@ async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
     for _ in 0..500 {
         nudger
             .lowering
-            .turn(|| nudger.every(NudgeLine::Lowering))
+            .acquire(|| nudger.every(NudgeLine::Lowering))
             .await
-            .claim();
+            .consume();
     }
     assert_eq!(began.elapsed(), took, "a burst of a second's worth");
 }
@@ -551,7 +550,7 @@ async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
 #[tokio::test]
 async fn a_node_that_is_followed_takes_little_while_nothing_is_written() {
     let cluster = Arc::new(cluster([], []));
-    let writer = FakeWriter::new(&cluster, Mood::Fails);
+    let writer = FakeWriter::new(&cluster, WriterMood::Fails);
     let follow = Arc::new(Nudger::new(cluster, writer, Rates::DEFAULT)).follow("n1".to_owned());
     let size = size_of_val(&follow);
     assert!(size <= 1_024, "{size} bytes");

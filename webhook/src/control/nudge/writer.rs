@@ -20,20 +20,18 @@ use crate::store::{
 /// API access that nudging needs.
 pub static ACCESS: &[Access] = &[Access::to("", "nodes/status", ObjectNames::All, &["patch"])];
 
-/// How long the API server may take.
+/// Timeout of a request to the API server.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NudgeError {
     /// The API server refuses it, or cannot be reached.
-    #[error("the API server did not take the write")]
+    #[error("the API server did not accept the write")]
     Api(#[source] Box<kube::Error>),
     /// The Node has changed since the version that the write was bound to.
     #[error("the Node has changed since")]
     Overtaken,
-    /// It takes too long.
-    #[error("the API server takes longer than {WRITE_LIMIT:?}")]
+    #[error("the API server did not answer within {WRITE_LIMIT:?}")]
     Slow,
 }
 
@@ -47,10 +45,10 @@ impl From<kube::Error> for NudgeError {
     }
 }
 
-/// Sends a write of `nodes/status` without content, by which admission decides a Node anew.
+/// Sends a write of `nodes/status` without content, which makes admission decide a Node again.
 pub trait StatusPatcher: Send + Sync {
     /// Writes it, unless the Node has changed since it was read.
-    fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>>;
+    fn trigger_admission<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>>;
 }
 
 /// Writes the hint annotation of a Node through `nodes/status`.
@@ -83,7 +81,7 @@ impl StatusWriteClient {
 }
 
 impl StatusPatcher for StatusWriteClient {
-    fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
+    fn trigger_admission<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
         let patch = Patch::Merge(json!({"metadata": {"resourceVersion": node.version.to_string()}}));
         Box::pin(async move { self.patch(&node.name, &patch).await.map(drop) })
     }

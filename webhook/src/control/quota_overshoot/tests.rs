@@ -1,4 +1,4 @@
-//! Tests of what is found above its limit, and when it is told.
+//! Tests of quotas above their limit and of the time of the report.
 
 use headroom_rules::pod_quota::LimitSource;
 use rstest::rstest;
@@ -25,8 +25,8 @@ fn view() -> QuotaView {
         }),
         ..QuotaView::default()
     };
-    view.room.replace(Ledger::default());
-    view.room.set_known(true);
+    view.pod_usage.replace(Ledger::default());
+    view.pod_usage.set_known(true);
     view
 }
 
@@ -45,7 +45,7 @@ fn set_pod(view: &QuotaView, name: &str, quota: &str, cpu: u32) {
         "metadata": {"namespace": "a", "name": name, "uid": name, "labels": labels, "resourceVersion": "1"},
         "spec": {"containers": [{"resources": {"requests": {"cpu": cpu}}}]},
     });
-    view.room.apply(serde_json::from_value(pod).unwrap());
+    view.pod_usage.apply(serde_json::from_value(pod).unwrap());
 }
 
 /// Looks that see the same stores.
@@ -56,7 +56,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Looks once; gives namespace, name and UID of what is told.
+    /// Checks once; returns namespace, name and UID of the reported quotas.
     async fn list_after(&mut self, view: &QuotaView) -> Vec<String> {
         find_overshoots(view, &mut self.history, &self.found).await;
         let told = self.found.list().into_iter();
@@ -190,7 +190,7 @@ fn a_note_is_short_and_says_what_follows() {
         "{text}"
     );
     assert!(
-        text.contains("; 12 more resources. New pods are let in all the same."),
+        text.contains("; 12 more resources. New pods are still admitted."),
         "{text}"
     );
     assert!(note(&many, Evaluation::Refuses).contains("are refused until less is used"));

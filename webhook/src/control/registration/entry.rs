@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// What the API server is to have as one entry of an endpoint.
+/// Expected content of one entry of an endpoint.
 #[derive(Debug)]
 pub(super) struct ExpectedEntry {
     /// The endpoint. Its kind decides which kind of configuration has the entry.
@@ -59,7 +59,7 @@ impl ExpectedEntry {
             .collect()
     }
 
-    /// What is wrong with the endpoint's entry among the stored ones; `None` if nothing is.
+    /// Fault of the endpoint's entry among the stored ones; `None` if it is as generated.
     pub(super) fn fault(&self, stored: &[Value], certificates: &CertStore) -> Option<String> {
         let name = self.name.as_str();
         let Some(entry) = self.stored_entry(stored) else {
@@ -109,7 +109,7 @@ impl ExpectedEntry {
         };
         let verified = certificates.verify(&authorities, &self.host, SystemTime::now());
         let error = verified.err()?;
-        Some(format!("is not that of our certificate: {}", chain(&error)))
+        Some(format!("does not verify our certificate: {}", chain(&error)))
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
             .unwrap()
     }
 
-    /// What the API server stores when it is installed as generated.
+    /// Stored form of an entry that was installed as generated.
     fn installed(entry: &ExpectedEntry, bundle: &str) -> Value {
         let mut stored = entry.generated.clone();
         stored["clientConfig"]["caBundle"] = json!(bundle);
@@ -236,11 +236,11 @@ mod tests {
     )]
     #[case::of_another_authority(
         |entry: &mut Value| entry["clientConfig"]["caBundle"] = json!(certificates().2),
-        ".clientConfig.caBundle is not that of our certificate: "
+        ".clientConfig.caBundle does not verify our certificate: "
     )]
     #[case::of_no_certificates(
         |entry: &mut Value| entry["clientConfig"]["caBundle"] = json!(STANDARD.encode("x")),
-        ".clientConfig.caBundle is not that of our certificate: "
+        ".clientConfig.caBundle does not verify our certificate: "
     )]
     #[case::narrowed_by_what_nobody_knows_yet(
         |entry: &mut Value| entry["later"] = json!(true),

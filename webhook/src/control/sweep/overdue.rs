@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use crate::store::node::Node;
 
-/// How long a lowering may be due before the leader writes it. A primary writes within milliseconds, unless a whole fleet is
-/// lowered at once.
+/// Time for which a lowering must have been due before the leader writes it. A primary writes within milliseconds,
+/// except when a whole fleet is lowered at once.
 const LATE: Duration = Duration::from_secs(5);
 
 /// Since when a lowering has been due, and what was stored then.
@@ -22,7 +22,7 @@ struct OverdueLowering {
     stored: PerResource<Option<u64>>,
 }
 
-/// The Nodes that are to be lowered, by name.
+/// Nodes with a lowering that is due, by name.
 #[derive(Debug, Default)]
 pub(super) struct Overdue {
     nodes: HashMap<String, OverdueLowering>,
@@ -47,7 +47,7 @@ impl Overdue {
         }
     }
 
-    /// Begins the wait of a Node, or begins it anew after a write.
+    /// Starts the wait of a Node, or restarts it after a write.
     pub(super) fn restart(&mut self, node: &Node, since: Instant) {
         let stored = node.state.amounts();
         self.nodes
@@ -64,7 +64,6 @@ impl Overdue {
         self.nodes.retain(|name, _| due.contains(name));
     }
 
-    /// Forgets all.
     pub(super) fn clear(&mut self) {
         self.nodes.clear();
     }

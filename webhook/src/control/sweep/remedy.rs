@@ -12,41 +12,38 @@ use crate::{
     store::{cluster::Cluster, node::Node},
 };
 
-/// Which way a touch moves allocatable, in the order of urgency.
+/// Direction in which the sweep's patch moves allocatable, in the order of urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TouchDirection {
+pub enum SweepDirection {
     /// Down for at least one resource, or what we left is to go.
     Lower,
     /// Back to what we wrote last, at most.
     Repair,
-    /// Above it.
     Rise,
 }
 
 /// The fault of a Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    pub(super) direction: TouchDirection,
-    /// What allocatable should be, in milli-cores and bytes.
+    pub(super) direction: SweepDirection,
+    /// Target allocatable, in milli-cores and bytes.
     pub(super) expected: PerResource<Option<u64>>,
 }
 
 /// The leader's remedy for a Node.
 #[derive(Debug)]
 pub enum Remedy {
-    /// Has it decided anew.
-    Touch(Fault),
+    /// Sends a PATCH without content, so that admission decides again.
+    TriggerAdmission(Fault),
     /// Writes a hint that lowers it.
     Nudge {
-        /// The write.
         nudge: Nudge,
         /// True if its primary should have written that; else there is none.
         is_overdue: bool,
     },
 }
 
-impl TouchDirection {
-    /// The metric label.
+impl SweepDirection {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Lower => "lower",
@@ -57,15 +54,15 @@ impl TouchDirection {
 }
 
 impl Remedy {
-    pub(super) const fn direction(&self) -> TouchDirection {
+    pub(super) const fn direction(&self) -> SweepDirection {
         match self {
-            Self::Touch(fault) => fault.direction,
-            Self::Nudge { .. } => TouchDirection::Lower,
+            Self::TriggerAdmission(fault) => fault.direction,
+            Self::Nudge { .. } => SweepDirection::Lower,
         }
     }
 }
 
-/// The sweep's remedy for a Node that nothing else mends; `None` if it has no fault.
+/// Remedy of the sweep for a Node that no other writer fixes; `None` if it has no fault.
 pub fn find(cluster: &Cluster, node: &Node) -> Option<Remedy> {
     let (decision, hint) = cluster.preview(node, cluster.now());
     let fault = fault_of(cluster, node, &decision, hint.as_ref())?;
@@ -93,7 +90,7 @@ pub(super) fn remedy_of(
     hint: Option<&EffectiveHint>,
 ) -> Remedy {
     let is_reported = hint.is_some_and(|found| found.origin == Origin::Stream);
-    let lowers = fault.direction == TouchDirection::Lower && is_reported;
+    let lowers = fault.direction == SweepDirection::Lower && is_reported;
     match lowers
         .then(|| lowering_of(cluster, node, decision, hint))
         .flatten()
@@ -102,7 +99,7 @@ pub(super) fn remedy_of(
             nudge,
             is_overdue: false,
         },
-        None => Remedy::Touch(fault),
+        None => Remedy::TriggerAdmission(fault),
     }
 }
 
@@ -134,21 +131,21 @@ pub(super) fn fault_of(
         decision.allocatable.get(resource).as_ref()?;
         let expected = *expected.get(resource);
         Some(if expected < stored(resource) {
-            TouchDirection::Lower
+            SweepDirection::Lower
         } else if expected <= *written.get(resource) {
-            TouchDirection::Repair
+            SweepDirection::Repair
         } else {
-            TouchDirection::Rise
+            SweepDirection::Rise
         })
     };
     let directions = Resource::ALL
         .into_iter()
         .filter_map(towards)
-        .chain(is_left_over.then_some(TouchDirection::Lower));
+        .chain(is_left_over.then_some(SweepDirection::Lower));
     // One write moves both: as urgent as the more urgent, but as slow as the one that rises.
-    let directions: Vec<TouchDirection> = directions.collect();
-    let direction = if directions.contains(&TouchDirection::Lower) {
-        TouchDirection::Lower
+    let directions: Vec<SweepDirection> = directions.collect();
+    let direction = if directions.contains(&SweepDirection::Lower) {
+        SweepDirection::Lower
     } else {
         directions.into_iter().max()?
     };

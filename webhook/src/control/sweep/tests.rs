@@ -29,7 +29,7 @@ fn fallen(mut node: Value, cpu: &str) -> Value {
     node
 }
 
-/// The same in `static`, where nothing but the annotation says how far.
+/// Node in `static`, where only the annotation gives the ratio.
 fn fallen_by_annotation(cpu: &str) -> Value {
     let mut node = fallen(amplified(3, "4800m", 120), cpu);
     let annotations = node["metadata"]["annotations"].as_object_mut().unwrap();
@@ -51,17 +51,17 @@ fn off(mut node: Value) -> Value {
 #[rstest]
 #[case::as_it_should_be(amplified(3, "4800m", 120), None)]
 #[case::nobody_asks_for_anything(node(3, "4", &json!({names::MODE: "static"})), None)]
-#[case::fell_to_raw_while_we_were_away(fallen_by_annotation("4"), Some(TouchDirection::Repair))]
+#[case::fell_to_raw_while_we_were_away(fallen_by_annotation("4"), Some(SweepDirection::Repair))]
 #[case::fell_to_raw_and_its_agent_has_not_reported_yet(fallen(amplified(3, "4800m", 120), "4"), None)]
-#[case::ratio_is_new(of_ratio("4", r#"{"cpu":1.5}"#), Some(TouchDirection::Rise))]
-#[case::switched_off(off(amplified(3, "4800m", 120)), Some(TouchDirection::Lower))]
+#[case::ratio_is_new(of_ratio("4", r#"{"cpu":1.5}"#), Some(SweepDirection::Rise))]
+#[case::switched_off(off(amplified(3, "4800m", 120)), Some(SweepDirection::Lower))]
 #[case::switched_off_and_raw_already(
     off(fallen(amplified(3, "4800m", 120), "4")),
-    Some(TouchDirection::Lower)
+    Some(SweepDirection::Lower)
 )]
 fn a_node_is_amiss_when_its_allocatable_is_not_what_the_rules_say(
     #[case] node: Value,
-    #[case] expected: Option<TouchDirection>,
+    #[case] expected: Option<SweepDirection>,
 ) {
     let cluster = cluster([node], []);
     let node = cluster.nodes.get("n1").unwrap();
@@ -80,12 +80,12 @@ fn what_is_left_over_is_nobodys_to_nudge() {
     let cluster = cluster([off(fallen(amplified(3, "4800m", 120), "4"))], []);
     cluster.hints.offer(published(2, 130), cluster.now());
     let fault = fault(&cluster, &cluster.nodes.get("n1").unwrap());
-    assert_eq!(fault.map(|fault| fault.direction), Some(TouchDirection::Lower));
+    assert_eq!(fault.map(|fault| fault.direction), Some(SweepDirection::Lower));
 }
 
 #[rstest]
-#[case::ours_and_amplified(amplified(3, "4800m", 120), Some(TouchDirection::Lower))]
-#[case::ours_and_raw_already(fallen(amplified(3, "4800m", 120), "4"), Some(TouchDirection::Lower))]
+#[case::ours_and_amplified(amplified(3, "4800m", 120), Some(SweepDirection::Lower))]
+#[case::ours_and_raw_already(fallen(amplified(3, "4800m", 120), "4"), Some(SweepDirection::Lower))]
 #[case::amplified_by_koordinators_webhook(
     node(3, "8", &json!({names::RATIO: r#"{"cpu":2}"#, names::RAW_ALLOCATABLE: r#"{"cpu":"4"}"#})),
     None
@@ -93,7 +93,7 @@ fn what_is_left_over_is_nobodys_to_nudge() {
 #[case::asks_to_be_amplified(of_ratio("4", r#"{"cpu":1.5}"#), None)]
 fn with_the_gate_off_nodes_with_our_marker_are_restored_and_no_others(
     #[case] node: Value,
-    #[case] expected: Option<TouchDirection>,
+    #[case] expected: Option<SweepDirection>,
 ) {
     let cluster = switched_off(cluster([node], []));
     cluster.hints.offer(published(2, 130), cluster.now());
@@ -101,8 +101,7 @@ fn with_the_gate_off_nodes_with_our_marker_are_restored_and_no_others(
     assert_eq!(fault.map(|fault| fault.direction), expected);
 }
 
-/// Remembers what was touched, and mends nothing.
-/// What is amiss with a Node, if anything is.
+/// Fault of a Node, if it has one.
 fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
     let (decision, hint) = cluster.preview(node, cluster.now());
     remedy::fault_of(cluster, node, &decision, hint.as_ref())
@@ -112,7 +111,7 @@ fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
 struct Notebook(Mutex<Vec<(String, u64, Instant)>>);
 
 impl StatusPatcher for Notebook {
-    fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
+    fn trigger_admission<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
         Box::pin(async move {
             let entry = (node.name.clone(), node.version, Instant::now());
             self.0.lock().unwrap().push(entry);
@@ -137,7 +136,7 @@ fn sweeper(cluster: Arc<Cluster>, notebook: &Arc<Notebook>) -> Sweeper {
     Sweeper::new(cluster, toucher, writer, Rates::DEFAULT)
 }
 
-/// What is touched while the replica leads for so long.
+/// Nodes that the sweep patches while the replica leads for this time.
 async fn swept(nodes: Vec<Value>, lead: Duration) -> Vec<(String, u64, Duration)> {
     let notebook = Arc::new(Notebook::default());
     let sweeper = sweeper(Arc::new(cluster(nodes, [])), &notebook);
@@ -249,7 +248,8 @@ fn report(cluster: &Cluster, seq: u64, cents: u32) {
     cluster.hints.offer(hint, cluster.now());
 }
 
-/// What a leader writes for a node whose agent talks to it, within so many seconds; `each` second that happens.
+/// Writes of a leader for a node whose agent is connected to it, within this number of seconds; `each` runs once a
+/// second.
 async fn led(cluster: &Arc<Cluster>, seconds: u64, mut each: impl FnMut(u64)) -> Vec<(u64, u64)> {
     let notebook = Arc::new(Notebook::default());
     let sweeper = sweeper(Arc::clone(cluster), &notebook);

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// Stands for a token: nobody can read the token from it.
+/// Key of a token, from which the token cannot be recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TokenKey([u8; 32]);
 
@@ -34,7 +34,7 @@ impl TokenKey {
 }
 
 impl<T: Clone> Cache<T> {
-    /// Room for so many.
+    /// Cache of up to `most` entries.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -42,14 +42,14 @@ impl<T: Clone> Cache<T> {
         }
     }
 
-    /// What is known, unless its time is over.
+    /// Cached value, unless it has expired.
     pub(super) fn get(&self, key: &TokenKey) -> Option<T> {
         let entries = self.lock();
         let entry = entries.get(key).filter(|entry| Instant::now() < entry.until)?;
         Some(entry.value.clone())
     }
 
-    /// Keeps a value for so long, if there is room.
+    /// Keeps a value for its lifetime, if the cache has free capacity.
     pub(super) fn insert(&self, key: TokenKey, value: T, lifetime: Duration) {
         let now = Instant::now();
         let mut entries = self.lock();
@@ -63,7 +63,6 @@ impl<T: Clone> Cache<T> {
         }
     }
 
-    /// Forgets what is known.
     pub(super) fn remove(&self, key: &TokenKey) {
         self.lock().remove(key);
     }

@@ -14,12 +14,10 @@ const LONGEST_QUOTE: usize = 100;
 /// The claims of a JSON Web Token that are looked at.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Claims {
-    /// When the token ends, in seconds since 1970.
+    /// Expiry of the token, in seconds since 1970.
     exp: Option<f64>,
-    /// Who issued it.
     #[serde(default)]
     iss: String,
-    /// Whom it is for.
     #[serde(default)]
     aud: Audiences,
 }
@@ -74,13 +72,13 @@ impl Claims {
         Ok(claims)
     }
 
-    /// When the token ends; `None` if it does not say, or says no time.
+    /// Expiry of the token; `None` if the claim is missing or not a time.
     pub(super) fn end(&self) -> Option<SystemTime> {
         let since = Duration::try_from_secs_f64(self.exp?).ok()?;
         SystemTime::UNIX_EPOCH.checked_add(since)
     }
 
-    /// Who issued it; empty if it does not say.
+    /// Issuer of the token; empty if the claim is missing.
     pub(super) fn issuer(&self) -> &str {
         &self.iss
     }

@@ -17,22 +17,22 @@ use tokio::{
 
 use crate::hints::CONNECTIONS;
 
-/// How long a caller waits for its turn.
+/// Maximum time that a caller waits for a permit.
 const WAIT: Duration = Duration::from_secs(2);
-/// Connections, and sources, that are told apart at once; those beyond share one share. As many as the port takes: a whole
-/// fleet may come back at once.
+/// Connections, and sources, that have a share of their own; all others have one share together. The number equals
+/// the connection limit of the port, since a whole fleet may reconnect at once.
 const MOST_KNOWN: usize = CONNECTIONS;
-/// Least time between two searches for shares that nobody needs any more.
+/// Minimum time between two removals of shares that are no longer needed.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
-/// What one connection may take: agents and tools show one token on each.
+/// Allowance of one connection: agents and tools present one token on each.
 const OF_CONNECTION: Allowance = Allowance {
     running: 1,
     waiting: 4,
     bad_every: Duration::from_secs(1),
     bad_burst: 3,
 };
-/// What one source may take: a machine that hides many agents behind one address gets through.
+/// Allowance of one source: enough for a machine that forwards many agents from one address.
 const OF_SOURCE: Allowance = Allowance {
     running: 8,
     waiting: 64,
@@ -40,7 +40,7 @@ const OF_SOURCE: Allowance = Allowance {
     bad_burst: 50,
 };
 
-/// Hands out turns.
+/// Queue for token reviews.
 pub(super) struct ReviewQueue {
     permits: Arc<Semaphore>,
     connections: Shares<SocketAddr>,
@@ -49,20 +49,19 @@ pub(super) struct ReviewQueue {
 }
 
 /// The right to have one token reviewed, given back on drop.
-pub(super) struct ReviewTurn {
+pub(super) struct ReviewPermit {
     shares: [Arc<Share>; 2],
     started: Instant,
     _held: Vec<OwnedSemaphorePermit>,
 }
 
-/// How much of a queue one connection or source may take.
+/// Part of a queue that one connection or source may use.
 #[derive(Debug, Clone, Copy)]
 struct Allowance {
-    /// Reviews at once.
     running: usize,
     /// Callers that wait for their turn; one more is refused.
     waiting: usize,
-    /// Steady rate of bad tokens; nothing is reviewed for whoever is beyond it.
+    /// Steady rate of invalid tokens; a source above it gets no reviews.
     bad_every: Duration,
     /// Bad tokens after a quiet time.
     bad_burst: u32,
@@ -81,7 +80,7 @@ struct Known<K> {
     searched: Duration,
 }
 
-/// What one connection or source takes.
+/// Use of one connection or source.
 struct Share {
     places: Arc<Semaphore>,
     permits: Arc<Semaphore>,
@@ -89,7 +88,7 @@ struct Share {
 }
 
 impl ReviewQueue {
-    /// A queue for so many reviews at once.
+    /// Queue with this number of concurrent reviews.
     pub(super) fn new(running: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(running)),
@@ -100,7 +99,7 @@ impl ReviewQueue {
     }
 
     /// The turn of a caller; `None` if too many wait, it takes too long or the caller showed too many bad tokens.
-    pub(super) async fn turn(&self, caller: SocketAddr) -> Option<ReviewTurn> {
+    pub(super) async fn acquire(&self, caller: SocketAddr) -> Option<ReviewPermit> {
         let now = self.started.elapsed();
         let shares = [
             self.connections.share(caller, now),
@@ -125,7 +124,7 @@ impl ReviewQueue {
         timeout(WAIT, permits).await.ok()??;
         // What others of the same source showed in the meantime counts as well.
         let now = self.started.elapsed();
-        (!shares.iter().any(|share| share.is_spent(now))).then_some(ReviewTurn {
+        (!shares.iter().any(|share| share.is_spent(now))).then_some(ReviewPermit {
             shares,
             started: self.started,
             _held: held,
@@ -133,8 +132,7 @@ impl ReviewQueue {
     }
 }
 
-impl ReviewTurn {
-    /// The token was bad.
+impl ReviewPermit {
     pub(super) fn was_bad(&self) {
         let now = self.started.elapsed();
         for share in &self.shares {
@@ -191,14 +189,14 @@ impl Share {
         }
     }
 
-    /// Whether it is beyond its rate of bad tokens.
+    /// True if it is above its rate of invalid tokens.
     fn is_spent(&self, now: Duration) -> bool {
         // A copy: asking costs nothing, a bad token does.
         let mut pace = *self.lock();
         pace.try_acquire(now).is_err()
     }
 
-    /// Whether nothing of its bad tokens is remembered.
+    /// True if no invalid token of it counts any more.
     fn is_rested(&self, now: Duration) -> bool {
         self.lock().is_rested(now)
     }
@@ -221,45 +219,45 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_source_gets_its_share_and_leaves_the_rest_to_others() {
         let queue = ReviewQueue::new(OF_SOURCE.running + 1);
-        let mut turns = Vec::new();
+        let mut permits = Vec::new();
         for port in 1..=8 {
-            turns.push(queue.turn(from(2, port)).await.unwrap());
+            permits.push(queue.acquire(from(2, port)).await.unwrap());
         }
         let begun = Instant::now();
-        assert!(queue.turn(from(2, 9)).await.is_none());
+        assert!(queue.acquire(from(2, 9)).await.is_none());
         assert_eq!(begun.elapsed(), WAIT);
-        turns.push(queue.turn(from(1, 1)).await.unwrap());
+        permits.push(queue.acquire(from(1, 1)).await.unwrap());
         assert!(begun.elapsed() == WAIT, "another source waited");
         assert!(
-            queue.turn(from(1, 2)).await.is_none(),
+            queue.acquire(from(1, 2)).await.is_none(),
             "more run than there are permits"
         );
-        turns.clear();
-        assert!(queue.turn(from(2, 9)).await.is_some());
+        permits.clear();
+        assert!(queue.acquire(from(2, 9)).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_has_one_review_at_a_time() {
         let queue = ReviewQueue::new(32);
-        let first = queue.turn(from(2, 1)).await.unwrap();
-        assert!(queue.turn(from(2, 1)).await.is_none());
+        let first = queue.acquire(from(2, 1)).await.unwrap();
+        assert!(queue.acquire(from(2, 1)).await.is_none());
         drop(first);
-        assert!(queue.turn(from(2, 1)).await.is_some());
+        assert!(queue.acquire(from(2, 1)).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_more_than_may_wait_is_refused_at_once() {
         let queue = Arc::new(ReviewQueue::new(32));
-        let _first = queue.turn(from(2, 1)).await.unwrap();
+        let _first = queue.acquire(from(2, 1)).await.unwrap();
         let waiting: Vec<_> = (0..OF_CONNECTION.waiting)
             .map(|_| {
                 let queue = Arc::clone(&queue);
-                tokio::spawn(async move { queue.turn(from(2, 1)).await.is_some() })
+                tokio::spawn(async move { queue.acquire(from(2, 1)).await.is_some() })
             })
             .collect();
         tokio::task::yield_now().await;
         let begun = Instant::now();
-        assert!(queue.turn(from(2, 1)).await.is_none());
+        assert!(queue.acquire(from(2, 1)).await.is_none());
         assert_eq!(begun.elapsed(), Duration::ZERO);
         drop(waiting);
     }
@@ -268,26 +266,29 @@ mod tests {
     async fn whoever_shows_bad_tokens_waits_longer_each_time() {
         let queue = ReviewQueue::new(32);
         for _ in 0..OF_CONNECTION.bad_burst {
-            queue.turn(from(2, 1)).await.unwrap().was_bad();
+            queue.acquire(from(2, 1)).await.unwrap().was_bad();
         }
-        assert!(queue.turn(from(2, 1)).await.is_none());
+        assert!(queue.acquire(from(2, 1)).await.is_none());
         assert!(
-            queue.turn(from(2, 2)).await.is_some(),
+            queue.acquire(from(2, 2)).await.is_some(),
             "another connection suffers"
         );
         advance(OF_CONNECTION.bad_every).await;
-        assert!(queue.turn(from(2, 1)).await.is_some());
+        assert!(queue.acquire(from(2, 1)).await.is_some());
 
         // The same over many connections: the source is spent.
         let mut reviewed = 0;
         for port in 100..1100 {
-            if let Some(turn) = queue.turn(from(3, port)).await {
-                turn.was_bad();
+            if let Some(permit) = queue.acquire(from(3, port)).await {
+                permit.was_bad();
                 reviewed += 1;
             }
         }
         assert_eq!(reviewed, OF_SOURCE.bad_burst);
-        assert!(queue.turn(from(1, 1)).await.is_some(), "another source suffers");
+        assert!(
+            queue.acquire(from(1, 1)).await.is_some(),
+            "another source suffers"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -312,8 +313,8 @@ mod tests {
         let queue = ReviewQueue::new(32);
         let count = || queue.connections.known.lock().unwrap().shares.len();
         for port in 0..u16::MAX {
-            if let Some(turn) = queue.turn(from(2, port)).await {
-                turn.was_bad();
+            if let Some(permit) = queue.acquire(from(2, port)).await {
+                permit.was_bad();
             }
             if port % 8 == 0 {
                 advance(Duration::from_millis(8)).await;
@@ -321,7 +322,7 @@ mod tests {
             assert!(count() <= MOST_KNOWN);
         }
         advance(Duration::from_secs(60)).await;
-        queue.turn(from(4, 1)).await.unwrap();
+        queue.acquire(from(4, 1)).await.unwrap();
         assert!(count() < MOST_KNOWN / 2, "{}", count());
     }
 }

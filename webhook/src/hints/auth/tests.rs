@@ -17,7 +17,7 @@ use crate::hints::token_review::ReviewError;
 #[derive(Debug, Default)]
 pub(crate) struct FakeReviewer {
     pub(crate) asked: AtomicUsize,
-    /// How long each review takes.
+    /// Duration of each review.
     pub(crate) delay: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What a replica knows of the installation as a whole: registration, floor, certificate, silent agents, versions.
+//! State of the installation: registration, floor, certificate, nodes without recent reports, versions.
 
 use headroom_domain::{hint::Freshness, policy::Mode};
 use headroom_proto::v1alpha1::{EndpointRegistration, FloorStatus, GetInstallationResponse};
@@ -12,7 +12,6 @@ use crate::{
 /// Silent nodes that are named.
 const EXAMPLES: usize = 3;
 
-/// All of it, now.
 pub(super) async fn state(shared: &StreamContext) -> GetInstallationResponse {
     let cluster = &shared.cluster;
     let nodes = cluster.nodes.all();

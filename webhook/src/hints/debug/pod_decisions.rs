@@ -1,4 +1,4 @@
-//! What people are shown of the last reviews of pods.
+//! Debug queries for the last reviews of pods.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use crate::{
     store::pod_decisions::{self, ReviewedPod},
 };
 
-/// What this replica decided about a pod.
+/// Decisions of this replica about a pod.
 pub(super) fn of_pod(shared: &StreamContext, namespace: &str, name: &str) -> ListPodDecisionsResponse {
     let StreamContext {
         replica, decisions, ..
@@ -88,7 +88,6 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Milliseconds since 1970.
 fn since_1970(at: SystemTime) -> u64 {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

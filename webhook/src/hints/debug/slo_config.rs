@@ -1,4 +1,4 @@
-//! What people are shown of Koordinator's ConfigMap: the stored version, how new ones are checked, and the labels by which
+//! Debug queries for Koordinator's ConfigMap: the stored version, the check of new versions, and the labels by which
 //! its entries select nodes.
 
 use headroom_proto::v1alpha1::{GetSloConfigResponse, ListNodeLabelsResponse, NodeLabels, StoredSloConfig};

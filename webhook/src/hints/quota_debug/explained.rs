@@ -14,17 +14,17 @@ use headroom_rules::{
 
 use super::{
     status::{self, count},
-    verdict::{Newcomer, judge},
+    verdict::{NewPod, evaluate},
 };
 use crate::store::{
     lookup::QuotaLookup as _,
+    quota_request::PodName,
     quota_view::{QuotaBehaviour, QuotaView},
-    room::PodName,
 };
 
-/// Namespaces that are told.
+/// Maximum number of namespaces in an answer.
 const MOST_NAMESPACES: usize = 100;
-/// Longest part of an annotation that is told, in bytes.
+/// Maximum length of an annotation in an answer, in bytes.
 const LONGEST_NOTED: usize = 1_024;
 
 /// A quota as it is now.
@@ -37,7 +37,11 @@ pub(super) fn explain_quota(view: &QuotaView, quota: &Quota, behaviour: &QuotaBe
             .uid(&quota.key())
             .unwrap_or_default()
             .to_string(),
-        verdict: Some(judge(view, behaviour, &labelled(quota, behaviour, &label(quota)))),
+        verdict: Some(evaluate(
+            view,
+            behaviour,
+            &labelled(quota, behaviour, &label(quota)),
+        )),
         noted: noted(view, quota),
         ..ExplainedQuota::default()
     };
@@ -51,8 +55,8 @@ fn label(quota: &Quota) -> Labels {
 }
 
 /// A pod with the name of the quota in its label, which asks for nothing yet.
-fn labelled<'p>(quota: &'p Quota, behaviour: &QuotaBehaviour, labels: &'p Labels) -> Newcomer<'p> {
-    Newcomer {
+fn labelled<'p>(quota: &'p Quota, behaviour: &QuotaBehaviour, labels: &'p Labels) -> NewPod<'p> {
+    NewPod {
         pod: PodName {
             namespace: quota.namespace.clone(),
             name: Box::default(),

@@ -1,4 +1,4 @@
-//! The quotas that somebody probably meant by a name that no quota has.
+//! Similar names of existing quotas for a name without a quota.
 
 use headroom_proto::v1alpha1::QuotaName;
 use headroom_rules::{
@@ -9,7 +9,7 @@ use headroom_rules::{
 use super::READ_AT_ONCE;
 use crate::{control::time_slices::Slices, store::quota_view::QuotaView};
 
-/// Quotas that are told.
+/// Maximum number of quotas in an answer.
 const MOST: usize = 3;
 /// Near ones among which the nearest are looked for.
 const CONSIDERED: usize = 64;

@@ -8,13 +8,13 @@ use headroom_rules::pod_quota::Membership;
 
 use super::{
     MOST_EXPLAINED, status,
-    verdict::{Newcomer, judge},
+    verdict::{NewPod, evaluate},
 };
 use crate::{
     hints::stream_context::StreamContext,
     store::{
         lookup::{PodLookup as _, QuotaLookup as _},
-        room::{CountedPod, PodGroup, PodName},
+        quota_request::{CountedPod, PodGroup, PodName},
     },
 };
 
@@ -26,7 +26,7 @@ pub(super) fn explain(shared: &StreamContext, namespace: &str, name: &str) -> Ex
         namespace: namespace.into(),
         name: name.into(),
     };
-    let counted = view.room.counted(&pod, behaviour.transformation);
+    let counted = view.pod_usage.counted(&pod, behaviour.transformation);
     let by_name = view.quotas.pods.pod(namespace, name);
     let is_known = counted.is_some() || by_name.is_some();
     let labels = match (&by_name, &counted) {
@@ -45,7 +45,7 @@ pub(super) fn explain(shared: &StreamContext, namespace: &str, name: &str) -> Ex
         (quota, rule) = (name.into_owned(), by.name());
     });
     let is_counted = counted.is_some() && view.sources().iter().all(|source| source.is_known);
-    let newcomer = Newcomer {
+    let new_pod = NewPod {
         pod,
         membership,
         requested: counted.map(|counted| counted.requested).unwrap_or_default(),
@@ -57,8 +57,8 @@ pub(super) fn explain(shared: &StreamContext, namespace: &str, name: &str) -> Ex
         is_known,
         label: membership.label().unwrap_or_default().to_owned(),
         rule: rule.to_owned(),
-        requested: amounts(&newcomer.requested),
-        verdict: Some(judge(view, &behaviour, &newcomer)),
+        requested: amounts(&new_pod.requested),
+        verdict: Some(evaluate(view, &behaviour, &new_pod)),
         quotas: quotas
             .map(|quota| status::quota_status(view, quota, &behaviour))
             .collect(),

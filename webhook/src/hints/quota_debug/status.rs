@@ -17,24 +17,23 @@ use crate::{
     },
 };
 
-/// What this replica sees.
 pub(super) fn sight(shared: &StreamContext, behaviour: &QuotaBehaviour) -> QuotaSight {
     let StreamContext {
         replica,
         quotas: view,
         ..
     } = shared;
-    let [quotas, room] = view.sources();
-    let (pods, pod_claims) = view.room.counts();
+    let [quotas, pods_source] = view.sources();
+    let (pods, pod_claims) = view.pod_usage.counts();
     QuotaSight {
         replica: replica.clone(),
         quotas_known: quotas.is_known,
         quotas_age_ms: age_ms(quotas),
-        pods_known: room.is_known,
-        pods_age_ms: age_ms(room),
+        pods_known: pods_source.is_known,
+        pods_age_ms: age_ms(pods_source),
         evaluation: behaviour.evaluation.name().to_owned(),
         quotas: count(view.quotas.index.len()),
-        quota_claims: count(view.quotas.index.claims()),
+        quota_claims: count(view.quotas.index.pending()),
         pods: count(pods),
         pod_claims: count(pod_claims),
     }
@@ -45,7 +44,6 @@ fn age_ms(source: SourceAge) -> Option<u64> {
     source.age.map(ms)
 }
 
-/// A number of things.
 pub(super) fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
@@ -82,7 +80,7 @@ pub(super) fn quota_status(view: &QuotaView, quota: &Quota, behaviour: &QuotaBeh
             usage.map(|usage| &usage.claimed),
         ),
         pods: sums.as_ref().map(|sums| count(sums.pods)),
-        claims: sums.as_ref().map_or(0, |sums| count(sums.claims)),
+        claims: sums.as_ref().map_or(0, |sums| count(sums.pending)),
         unreadable: unreadable.unwrap_or_default(),
     }
 }

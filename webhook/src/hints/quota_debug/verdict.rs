@@ -1,4 +1,4 @@
-//! What the rules of admission would say of a new pod now. They are asked in the order in which the steps ask them.
+//! Projected verdict of admission for a new pod. The rules are evaluated in the order of the steps.
 
 use std::time::Instant;
 
@@ -10,33 +10,32 @@ use headroom_rules::{
 };
 
 use crate::store::{
-    lookup::{QuotaLookup as _, RoomLookup as _},
+    lookup::{QuotaLookup as _, QuotaUsageLookup as _},
+    quota_levels::QuotaLevels,
+    quota_request::{PodGroup, PodName, QuotaRequest},
     quota_view::{Evaluation, QuotaBehaviour, QuotaView},
-    room::{PodGroup, PodName, RoomRequest},
-    room_levels::RoomLevels,
 };
 
 /// A pod that might be created.
-pub(super) struct Newcomer<'p> {
+pub(super) struct NewPod<'p> {
     pub(super) pod: PodName,
     pub(super) membership: Membership<'p>,
-    /// What it asks for.
     pub(super) requested: Amounts,
 }
 
-/// What the pod would be told.
-pub(super) fn judge(view: &QuotaView, behaviour: &QuotaBehaviour, newcomer: &Newcomer<'_>) -> QuotaVerdict {
+/// Verdict on the pod.
+pub(super) fn evaluate(view: &QuotaView, behaviour: &QuotaBehaviour, new_pod: &NewPod<'_>) -> QuotaVerdict {
     let [quotas, pods] = view.sources();
     if !quotas.is_known {
         return verdict("unknown", Vec::new());
     }
     let (mut of_parents, mut compared) = (None, Ok(None));
     view.quotas.visit_tree(&mut |tree| {
-        let Newcomer { pod, membership, .. } = newcomer;
+        let NewPod { pod, membership, .. } = new_pod;
         let parents = behaviour.parents;
         let refused = check(&pod.name, *membership, None, parents, tree, &behaviour.switches);
         of_parents = refused.map(|(text, _)| text);
-        compared = compare(behaviour, newcomer, tree);
+        compared = compare(behaviour, new_pod, tree);
     });
     let mut reasons: Vec<String> = of_parents.into_iter().collect();
     let result = match compared {
@@ -47,7 +46,7 @@ pub(super) fn judge(view: &QuotaView, behaviour: &QuotaBehaviour, newcomer: &New
         Ok(_) if behaviour.evaluation == Evaluation::Off => "off",
         Ok(None) => "unlimited",
         Ok(Some(_)) if !pods.is_known => "unknown",
-        Ok(Some(compared)) => match compared.room(view, behaviour) {
+        Ok(Some(compared)) => match compared.check(view, behaviour) {
             None => "unknown",
             Some(Ok(())) => "room",
             Some(Err(error)) => {
@@ -68,29 +67,29 @@ fn verdict(result: &str, reasons: Vec<String>) -> QuotaVerdict {
 
 /// A pod beside the quotas that it is compared with.
 struct Compared {
-    levels: RoomLevels,
-    request: RoomRequest,
+    levels: QuotaLevels,
+    request: QuotaRequest,
 }
 
 /// The quotas that the pod is compared with; `None` if with none.
 fn compare(
     behaviour: &QuotaBehaviour,
-    newcomer: &Newcomer<'_>,
+    new_pod: &NewPod<'_>,
     tree: &dyn QuotaTree,
 ) -> Result<Option<Compared>, String> {
-    let Newcomer {
+    let NewPod {
         pod,
         membership,
         requested,
-    } = newcomer;
+    } = new_pod;
     let name = membership.quota(tree);
     if behaviour.evaluation == Evaluation::Off || !is_limited(&name) {
         return Ok(None);
     }
     let quota = evaluated(&name, tree).map_err(|error| error.to_string())?;
     let levels = levels(quota, requested, None, tree, &behaviour.switches);
-    let levels = RoomLevels::new(levels, membership.has_default, tree);
-    let request = RoomRequest {
+    let levels = QuotaLevels::new(levels, membership.has_default, tree);
+    let request = QuotaRequest {
         pod: pod.clone(),
         uid: Box::default(),
         group: PodGroup::new(membership.label(), membership.namespace),
@@ -104,11 +103,11 @@ fn compare(
 }
 
 impl Compared {
-    /// Whether there is room beside all other pods; `None` while not all are known.
-    fn room(&self, view: &QuotaView, behaviour: &QuotaBehaviour) -> Option<Result<(), RoomError>> {
+    /// Checks for quota left beyond all other pods; `None` while not all pods are known.
+    fn check(&self, view: &QuotaView, behaviour: &QuotaBehaviour) -> Option<Result<(), RoomError>> {
         let Self { levels, request } = self;
-        let used = view.room.usage(request, Instant::now())?;
+        let used = view.pod_usage.usage(request, Instant::now())?;
         let noted = levels.noted(view.quotas.as_ref(), &behaviour.switches);
-        Some(levels.room(&used, &noted, &behaviour.switches))
+        Some(levels.check(&used, &noted, &behaviour.switches))
     }
 }

@@ -25,7 +25,6 @@ use crate::admission::endpoint::{
 
 /// Label by which Koordinator leaves a namespace out.
 const CONTROL_PLANE: &str = "control-plane";
-/// Kubernetes' own namespace.
 const SYSTEM_NAMESPACE: &str = "kube-system";
 
 /// The parts that both kinds of entry have.
@@ -345,8 +344,8 @@ pub(super) fn except_ours(installation: &Installation) -> LabelSelector {
     not_in(&ours(installation), None)
 }
 
-/// Every namespace but those that we run in and those that Koordinator leaves out: the system's, and those that somebody
-/// labels as parts of the control plane.
+/// Selects every namespace except ours and those that Koordinator skips: the system namespaces, and namespaces
+/// labelled as parts of the control plane.
 pub(super) fn except_system(installation: &Installation) -> LabelSelector {
     let unlabelled = LabelSelectorRequirement {
         key: CONTROL_PLANE.to_owned(),

@@ -11,7 +11,6 @@ mod schema;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
-/// A custom kind.
 struct CustomKind {
     group: &'static str,
     kind: &'static str,
@@ -47,7 +46,7 @@ impl Column {
     }
 }
 
-/// How old an object is.
+/// Printer column with the age of an object.
 const AGE: Column = Column {
     name: "Age",
     kind: "date",

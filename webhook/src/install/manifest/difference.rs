@@ -1,5 +1,5 @@
 //! Lists the fields in which an object of the API server differs from the generated one. `control::registration` and
-//! `control::floor` report them.
+//! `control::floor_check` report them.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 const LISTED: usize = 3;
 /// Characters of a value that are shown.
 const SHOWN: usize = 60;
-/// How many of them come before the first one that differs.
+/// Number of characters shown before the first difference.
 const CONTEXT: usize = 20;
 /// Values that the API server writes where a generated object leaves the field out.
 const DEFAULTS: [(&str, &str); 1] = [("matchPolicy", "Equivalent")];

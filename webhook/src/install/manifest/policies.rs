@@ -21,13 +21,12 @@ use crate::admission::review::Operation;
 /// A policy of the API server and the binding that puts it in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyAndBinding {
-    /// The policy.
     pub policy: MutatingAdmissionPolicy,
     /// Its binding, of the same name.
     pub binding: MutatingAdmissionPolicyBinding,
 }
 
-/// What a policy is made of. All conditions must hold; variables may use those before them.
+/// Parts of a policy. All conditions must hold; a variable may use those before it.
 struct PolicyParts {
     name: &'static str,
     operations: &'static [Operation],
@@ -114,9 +113,9 @@ fn rule(operations: &[Operation], resources: &[&str]) -> NamedRuleWithOperations
 /// that it does to annotations. Nodes have a few dozen.
 const MOST_MERGED: usize = 5_000;
 
-/// Puts back what a node's credential sends for annotations that it may not write, all at once: an operation for each would
-/// let whoever sends thousands run the policy out of its budget. Nothing is refused: validation sees the object after our
-/// own webhook, under the kubelet's name.
+/// Restores the annotations that a node's credential may not write, in one operation: one operation per annotation
+/// would let a sender of thousands exceed the policy's budget. Nothing is refused: validation sees the object after
+/// our own webhook, under the kubelet's name.
 fn revert() -> PolicyParts {
     let was = annotations("oldObject");
     let changed = format!("oldObject == null || {} != {was}", annotations("object"));

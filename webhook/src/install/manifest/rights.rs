@@ -15,23 +15,20 @@ use crate::{
     store::access::{Access, AccessNamespace},
 };
 
-/// What the webhook may do for the endpoints of one configuration object.
+/// RBAC rights of the webhook for the endpoints of one configuration object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rights {
-    /// In the whole cluster.
+    /// Rights in the whole cluster.
     pub role: ClusterRole,
-    /// The webhook has it.
     pub binding: ClusterRoleBinding,
-    /// In single namespaces.
+    /// Rights in single namespaces.
     pub namespaces: Vec<NamespaceRights>,
 }
 
-/// What it may do in one namespace besides.
+/// RBAC rights of the webhook in one namespace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceRights {
-    /// The role.
     pub role: Role,
-    /// The webhook has it.
     pub binding: RoleBinding,
 }
 
@@ -128,7 +125,6 @@ fn role_ref(kind: &str, name: &str) -> RoleRef {
     }
 }
 
-/// The webhook's account.
 fn webhook(installation: &Installation) -> Subject {
     Subject {
         kind: "ServiceAccount".to_owned(),

@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::policies::{annotations, text};
 use crate::admission::{endpoint::Entry, endpoints::NODE_STATUS_ENTRY};
 
-/// The condition's name.
 const NAME: &str = "changes-something";
 
 /// A patch of the webhook configuration that kustomize merges by the names of its entries.
@@ -77,7 +76,8 @@ pub fn conditions() -> Vec<MatchCondition> {
     vec![condition()]
 }
 
-/// True where the webhook is to be called. An error would leave it uncalled, so nothing in it can fail.
+/// Match condition that is true if the API server must call the webhook. An error would skip the call, so no part of
+/// the condition can fail.
 fn condition() -> MatchCondition {
     let [is_annotated, was_annotated] = ["object", "oldObject"].map(annotations);
     let [is_labelled, was_labelled] =

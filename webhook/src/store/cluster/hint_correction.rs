@@ -10,14 +10,11 @@ use headroom_domain::{
 use headroom_proto::v1alpha1::Qos;
 
 use super::Cluster;
-use crate::{
-    hints::directive,
-    store::{node::Node, pods::NodePods},
-};
+use crate::store::{node::Node, pods::NodePods};
 
-/// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, held where its
-/// agent did not know all of this, braked while its kubelet says that memory is under pressure, and not believed while it
-/// is in quarantine. Capacity and pressure are those of the write that is decided about.
+/// Corrects `found` for the current node: without the CPUs of pods that have left, lowered by their share, held if
+/// the agent did not know all of this, braked while the kubelet reports memory pressure, and at most 1.00 in
+/// quarantine. Capacity and pressure are those of the write under decision.
 pub(super) fn of_now(
     cluster: &Cluster,
     asked: &HintQuery<'_>,
@@ -29,7 +26,7 @@ pub(super) fn of_now(
         found.note = found.note.under_memory_pressure();
     }
     match (found.origin, hint) {
-        // Whoever wrote it has done this.
+        // The writer of the nudge has already applied this.
         (Origin::Nudge | Origin::Marker, _) | (Origin::Stream, None) => {}
         (Origin::Annotation, _) => {
             if cluster.pods.has_synced() {
@@ -49,7 +46,8 @@ pub(super) fn of_now(
             }
         }
     }
-    // Whoever has the reports judges them and writes down what comes of it; all others go by that.
+    // The replica with the agent's stream evaluates the reports and records the result; all other replicas use the
+    // record.
     if found.origin == Origin::Stream {
         found.note = found.note.in_quarantine(contradicted(cluster, asked));
     }
@@ -59,7 +57,7 @@ pub(super) fn of_now(
     found
 }
 
-/// What the reports of a node contradict, by what this replica found or, until that can be told, by what is on record.
+/// Contradiction in a node's reports: as found by this replica or, while this replica cannot decide it, as recorded.
 fn contradicted(cluster: &Cluster, asked: &HintQuery<'_>) -> Option<Contradiction> {
     cluster.quarantine(asked.node).or_else(|| {
         let contradiction = asked.note()?.contradiction()?;
@@ -69,7 +67,7 @@ fn contradicted(cluster: &Cluster, asked: &HintQuery<'_>) -> Option<Contradictio
     })
 }
 
-/// What pods that are there hold for themselves alone, as far as they asked for that much.
+/// CPUs that current pods hold exclusively, at most their requests.
 fn exclusive(cluster: &Cluster, hint: &NodeHint) -> u64 {
     let is_known = cluster.pods.has_synced();
     cluster.pods.with_node(&hint.node, |bound| {
@@ -93,7 +91,7 @@ fn guaranteed(bound: &NodePods) -> u64 {
 /// The ratios without the trust in pods that are leaving or gone; `None` where that cannot be told.
 fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResource<Cents>> {
     let InForce { policy, .. } = cluster.policy(node)?;
-    let PerResource { cpu, memory } = directive::raw(node);
+    let PerResource { cpu, memory } = node.raw_allocatable();
     let raw = PerResource {
         cpu: cpu?,
         memory: memory?,

@@ -8,10 +8,7 @@ use headroom_domain::{
 use tracing::{info, warn};
 
 use super::Cluster;
-use crate::{
-    hints::{directive, metrics::QUARANTINES, table::ContradictionChange},
-    store::changes::Urgency,
-};
+use crate::store::{changes::Urgency, hint_table::ContradictionChange, metrics::QUARANTINES};
 
 impl Cluster {
     /// Compares the report of a node that has just come with what the Node says, if that is known.
@@ -20,8 +17,8 @@ impl Cluster {
             return;
         };
         let kubelet = ByKubelet {
-            capacity: directive::capacity(&object),
-            raw: directive::raw(&object),
+            capacity: object.capacity(),
+            raw: object.raw_allocatable(),
             has_memory_pressure: object.has_memory_pressure,
         };
         self.log_change(node, self.hints.check_report(node, &kubelet, self.now()));
@@ -32,7 +29,7 @@ impl Cluster {
         self.log_change(node, self.hints.try_use(node, used, self.now()));
     }
 
-    /// What the reports of a node contradict, if anything.
+    /// Contradiction in a node's reports, if any.
     pub fn quarantine(&self, node: &str) -> Option<Contradiction> {
         self.hints.quarantine(node, self.now())
     }
@@ -54,7 +51,7 @@ impl Cluster {
                     contradiction.about()
                 );
             }
-            (_, None) => info!(node, "the quarantine is over: reports agree again"),
+            (_, None) => info!(node, "the quarantine has ended: reports agree with the kubelet again"),
         }
         self.changes.notify(node, Urgency::AtOnce);
     }
@@ -76,6 +73,7 @@ mod tests {
     use super::*;
     use crate::{
         control::nudge::{self, Direction},
+        hints::directive,
         store::{
             cluster::tests::{amplified, cluster, pod, published},
             informer::Store as _,
@@ -93,7 +91,8 @@ mod tests {
         node
     }
 
-    /// A report of a machine with so many milli-cores, every 15 seconds for as long; what the last comes to.
+    /// Reports of a machine with this many milli-cores, every 15 seconds for the given time; returns the result of
+    /// the last one.
     async fn reported(
         cluster: &Cluster,
         seqs: std::ops::RangeInclusive<u64>,

@@ -14,13 +14,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    control::{
-        floor::{PolicyState, PolicyStates as FloorFound},
-        nudge,
-        sweep::remedy,
+    control::{nudge, sweep::remedy},
+    store::{
+        floor::{PolicyState, PolicyStates},
+        hint_table::tests::hint,
+        informer::Store as _,
     },
-    hints::{directive, table::tests::hint},
-    store::informer::Store as _,
 };
 
 /// A cluster in mode `auto` with memory bounds up to 1.50, and all of its Nodes and pods known.
@@ -68,7 +67,7 @@ pub(crate) fn pod(uid: &str, version: u64, cpu: &str) -> Value {
     })
 }
 
-/// What the endpoint leaves on a Node whose raw CPU is 4 and that is amplified to `cpu` by a hint of `cents`.
+/// Node as the endpoint stores it, with raw CPU 4, amplified to `cpu` by a hint of `cents`.
 pub(crate) fn amplified(version: u64, cpu: &str, cents: u32) -> Value {
     let marker = json!({
         "cpu": cpu, "memory": "8Gi", "uid": "u1",
@@ -91,7 +90,7 @@ pub(crate) fn published(seq: u64, cents: u32) -> NodeHint {
     hint
 }
 
-/// The same with the gate of amplification off.
+/// `cluster` with the gate of amplification off.
 pub(crate) fn switched_off(cluster: Cluster) -> Cluster {
     Cluster {
         amplifies: false,
@@ -103,7 +102,7 @@ pub(crate) fn switched_off(cluster: Cluster) -> Cluster {
 pub(crate) fn settings(file: Amplification) -> Settings {
     Settings {
         file,
-        without_floor: Without::IsAccepted,
+        missing_floor: MissingFloor::Accepted,
         amplifies: true,
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,
@@ -135,14 +134,14 @@ fn a_preview_is_what_a_write_of_the_hint_would_come_to() {
     assert_eq!(found.unwrap().note.seq, 1);
 }
 
-/// How often memory is allocated while sweep, nudger and debug service look at `n1`.
+/// Number of allocations while sweep, nudger and debug service read `n1`.
 fn allocations_of_a_look(node: Value) -> u64 {
     let cluster = cluster([node], []);
     let node = cluster.nodes.get("n1").unwrap();
     allocation_counter::measure(|| {
         assert!(remedy::find(&cluster, &node).is_none());
         assert!(nudge::due(&cluster, &node).nudge.is_none());
-        assert_eq!(directive::raw(&node).cpu, Some(4_000));
+        assert_eq!(node.raw_allocatable().cpu, Some(4_000));
     })
     .count_total
 }
@@ -171,7 +170,7 @@ fn annotations_are_parsed_once_when_the_watch_brings_a_node() {
     assert_eq!(allocations_of_a_look(padded), allocations_of_a_look(plain));
 }
 
-/// What a hint comes to a frame after the Node was last written: the ratio, and why.
+/// Ratio and reasons of a hint one frame after the last write of the Node.
 fn hinted(cluster: &Cluster, hint: NodeHint) -> (u32, Vec<Why>) {
     let now = cluster.now() + Duration::from_secs(300);
     cluster.hints.offer(hint, now);
@@ -218,7 +217,7 @@ fn a_hint_without_the_floor(#[case] cents: u32, #[case] expected: u32) {
     let cluster = cluster([amplified(3, "4800m", 120)], []);
     let floor = Floor::new(
         Installation::default(),
-        Without::IsRefused,
+        MissingFloor::BlocksRaises,
         Arc::clone(&cluster.changes),
     );
     let cluster = Cluster {
@@ -227,7 +226,7 @@ fn a_hint_without_the_floor(#[case] cents: u32, #[case] expected: u32) {
     };
     let (ratio, why) = hinted(&cluster, published(2, cents));
     assert_eq!((ratio, why.last()), (expected, Some(&Why::NoFloor)));
-    cluster.floor.record(FloorFound {
+    cluster.floor.record(PolicyStates {
         floor: PolicyState::InForce,
         annotations: PolicyState::InForce,
     });

@@ -13,7 +13,6 @@ use tracing::{info, warn};
 
 use crate::store::{informer::Store, lookup::LabelRuleLookup, metrics::LABEL_RULE_VERSIONS};
 
-/// The rules in force.
 #[derive(Debug)]
 pub struct WatchedRules {
     config_map: ConfigMapName,
@@ -22,7 +21,7 @@ pub struct WatchedRules {
 
 #[derive(Debug, Default)]
 struct RulesState {
-    /// What the newest version says; `None` if there is none, or nothing is known yet.
+    /// Content of the newest version; `None` if the ConfigMap does not exist or is unknown.
     data: Option<BTreeMap<String, String>>,
     rules: Arc<LabelRules>,
 }
@@ -48,7 +47,6 @@ impl WatchedRules {
         &self.config_map.namespace
     }
 
-    /// Drops the rules.
     pub fn clear(&self) {
         self.state.store(Arc::default());
     }
@@ -76,17 +74,17 @@ impl WatchedRules {
         LABEL_RULE_VERSIONS.with([result]).increment(1);
         match read {
             Ok(document) if document.unknown.is_empty() => {
-                info!(config_map, version, result, "labels that pods must have");
+                info!(config_map, version, result, "loaded the label rules for pods");
             }
             Ok(document) => {
                 let unknown = document.unknown.join(", ");
                 warn!(
                     config_map,
-                    version, unknown, "members of the rules for labels mean nothing"
+                    version, unknown, "unknown members in the label rules are ignored"
                 );
             }
             Err(error) => {
-                warn!(config_map, version, error = %chain(&error), "the rules for labels cannot be read: the last good ones stay");
+                warn!(config_map, version, error = %chain(&error), "the label rules are unreadable; the last good ones stay in force");
             }
         }
         let rules = Arc::new(rules);
@@ -124,7 +122,7 @@ impl Store for WatchedRules {
         self.update(None);
     }
 
-    /// What is there stays: whether it counts, its source says.
+    /// The content stays: its source records whether it counts.
     fn set_known(&self, _is_known: bool) {}
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of Namespaces: their labels, by which colocation profiles select.
+//! Kept part of Namespaces: their labels, by which colocation profiles select.
 
 use headroom_domain::selector::Labels;
 use k8s_openapi::{ClusterResourceScope, Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -9,10 +9,9 @@ use crate::store::by_name::{ByName, Keep};
 /// The labels of all namespaces.
 pub type NamespacesByName = ByName<WatchedNamespace>;
 
-/// A Namespace as the API server sends it, without what nobody reads.
+/// Namespace from the API server, reduced to the fields that are read.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedNamespace {
-    /// Name and labels.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
 }

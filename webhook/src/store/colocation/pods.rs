@@ -1,5 +1,5 @@
-//! Store of all pods by namespace and name, bound or not, with their labels and annotations. It is empty and costs nothing
-//! until somebody wants it.
+//! Store of all pods by namespace and name, bound or not, with their labels and annotations. It stays empty and costs
+//! nothing until a step needs it.
 
 use std::{
     collections::HashMap,
@@ -47,7 +47,7 @@ struct ByNameState {
 }
 
 impl PodsByName {
-    /// No pods; those that come are told to who waits for one.
+    /// Empty store; new pods are announced to `arrivals`.
     pub fn new(arrivals: Arrivals) -> Self {
         Self {
             arrivals,
@@ -75,7 +75,6 @@ impl PodsByName {
         self.publish();
     }
 
-    /// Number of pods.
     pub fn len(&self) -> usize {
         let state = self.read();
         let namespaces = state.pods.iter().flat_map(|pods| pods.namespaces.values());
@@ -103,7 +102,7 @@ impl PodsByName {
         bound
     }
 
-    /// Notified when all pods have to be listed anew, because this store has none of them.
+    /// Notified when all pods must be listed again, because this store contains none of them.
     pub(super) fn wanted(&self) -> &Notify {
         &self.wanted
     }
@@ -115,8 +114,8 @@ impl PodsByName {
         state.is_wanted.then(ByNameListing::default)
     }
 
-    /// Replaces everything by a complete list. One that began before the store was wanted says nothing, nor does one that
-    /// nobody wants any more.
+    /// Replaces the content by a complete list. A list that began before the store was wanted is ignored, and so is a
+    /// list that is no longer wanted.
     pub(super) fn replace(&self, listing: Option<ByNameListing>) {
         let Some(listing) = listing else { return };
         {
@@ -143,7 +142,6 @@ impl PodsByName {
         }
     }
 
-    /// Drops a pod.
     pub(super) fn delete(&self, object: &WatchedPod) {
         if let Some(pods) = &mut self.write().pods {
             pods.remove(object);

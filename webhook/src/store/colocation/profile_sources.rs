@@ -15,7 +15,6 @@ use crate::store::{arrivals::Arrivals, by_name::Listing, lookup::ProfileLookup};
 /// Three stores, each filled by a source of its own.
 #[derive(Debug, Clone)]
 pub struct ProfileSources {
-    /// The profiles.
     pub profiles: Arc<Profiles>,
     /// The namespaces that they select by.
     pub namespaces: Arc<NamespacesByName>,
@@ -24,7 +23,7 @@ pub struct ProfileSources {
 }
 
 impl ProfileSources {
-    /// Empty stores; objects that come are told to who waits for one.
+    /// Empty stores; new objects are announced to `arrivals`.
     pub fn new(arrivals: &Arrivals) -> Self {
         Self {
             profiles: Arc::new(Profiles::new(arrivals.clone())),

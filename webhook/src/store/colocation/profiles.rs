@@ -1,4 +1,5 @@
-//! What is kept of Koordinator's `ClusterColocationProfile` objects: the profile, compiled once, or why it cannot be.
+//! Kept part of Koordinator's `ClusterColocationProfile` objects: the compiled profile, or the reason why it does not
+//! compile.
 
 use headroom_domain::names;
 pub use headroom_rules::profile::KnownProfile;
@@ -16,10 +17,8 @@ use crate::store::{
 pub const GROUP: &str = "config.koordinator.sh";
 /// API version of colocation profiles.
 pub const VERSION: &str = "v1alpha1";
-/// Colocation profiles in plural.
 pub const PLURAL: &str = "clustercolocationprofiles";
 
-/// All colocation profiles.
 pub type Profiles = ByName<WatchedProfile>;
 
 /// A `ClusterColocationProfile` as the API server sends it.
@@ -28,7 +27,7 @@ pub struct WatchedProfile {
     /// Its name and annotations, and whether it is being deleted.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// What it does to which pods. Its text is not read any deeper here, however deep it is.
+    /// Selector and changes of the profile. The text is not parsed deeper here, whatever its nesting.
     #[serde(default)]
     pub spec: Option<Box<RawValue>>,
 }
@@ -50,7 +49,7 @@ impl Keep for WatchedProfile {
             let name = metadata.name.as_deref().unwrap_or_default();
             warn!(
                 profile = name,
-                fault, "colocation profile is not applied to any pod"
+                fault, "the colocation profile is invalid and is applied to no pod"
             );
         }
         Some(known)

@@ -10,7 +10,6 @@ use headroom_rules::quota::BoundPods;
 
 use crate::store::{lookup::PodKeys, pods::object::WatchedPod};
 
-/// Namespace and name.
 type MemberKey = (Box<str>, Box<str>);
 
 /// Pods by the quota that they name.
@@ -44,7 +43,6 @@ impl QuotaMembers {
         }
     }
 
-    /// Drops a pod.
     pub(super) fn remove(&mut self, namespace: &str, name: &str) {
         let key: MemberKey = (namespace.into(), name.into());
         self.ended.remove(&key);

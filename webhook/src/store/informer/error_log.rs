@@ -5,10 +5,10 @@ use std::{error::Error, time::Duration};
 use tokio::time::Instant;
 use tracing::warn;
 
-/// How long no further line is written after one.
+/// Minimum time between two log lines.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// When the last line was written, and how many errors had none since.
+/// Time of the last log line, and the number of errors without one since.
 #[derive(Debug, Default)]
 pub(super) struct ErrorLog {
     last: Option<Instant>,
@@ -23,7 +23,7 @@ impl ErrorLog {
             return;
         }
         let unlogged = std::mem::take(&mut self.unlogged);
-        warn!(resource, %error, ?pause, unlogged, "cannot follow; trying again");
+        warn!(resource, %error, ?pause, unlogged, "could not list or watch; retrying");
         self.last = Some(Instant::now());
     }
 }

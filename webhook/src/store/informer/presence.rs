@@ -5,24 +5,21 @@ use std::time::Duration;
 use kube::{Client, Error};
 use tokio::time::timeout;
 
-/// How long the API server may take to name the kinds of a group.
+/// Timeout of a discovery request for the resources of a group.
 pub(super) const DISCOVERY_LIMIT: Duration = Duration::from_secs(10);
 
-/// Whether the API server has a kind of objects at all.
+/// Presence of a resource in the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// Built into Kubernetes.
     Always,
     /// Defined by a CustomResourceDefinition that a cluster may lack; then there are no objects.
     Custom {
-        /// API group.
         group: &'static str,
-        /// API version.
         version: &'static str,
     },
 }
 
-/// Whether the API server names the resource, in plural, among those of the group's version. `None` if it does not answer
+/// True if discovery lists the resource, in plural, for the group's version. `None` if the API server does not answer
 /// within [`DISCOVERY_LIMIT`].
 ///
 /// # Errors

@@ -29,25 +29,25 @@ const NONE: [Value; 0] = [];
 /// A watch of a cluster in which nothing changes.
 const QUIET: Then = Then::Ends(Duration::MAX);
 
-/// What the API server answers to a watch: events, and then this.
+/// Script of one watch: events, and then this end.
 struct WatchScript {
     events: Vec<Value>,
     then: Then,
 }
 
-/// What becomes of a watch after its events.
+/// End of a watch after its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Then {
     /// It stays open and carries nothing.
     #[default]
     Stalls,
-    /// It ends when it was asked to, or so long after it began if that is sooner.
+    /// It ends after the requested time, or after this time if that is sooner.
     Ends(Duration),
     /// It is refused with that status.
     IsRefused(u16),
 }
 
-/// Whether the API server has the kind, as far as those can tell who ask.
+/// Presence of the resource according to discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Served {
     /// It has, and says so.
@@ -69,13 +69,11 @@ enum Served {
 #[derive(Default)]
 struct Server {
     watches: Mutex<VecDeque<WatchScript>>,
-    /// Watches beyond those.
     rest: Mutex<Then>,
     lists: AtomicUsize,
     /// Lists that are refused, from the first on.
     refusals: usize,
     served: Mutex<Served>,
-    /// Requests that found nothing.
     not_found: AtomicUsize,
     /// Questions which kinds there are.
     discoveries: AtomicUsize,
@@ -193,7 +191,7 @@ fn server(watches: impl IntoIterator<Item = WatchScript>, rest: Then) -> Arc<Ser
     })
 }
 
-/// Keeps the resource version of the ConfigMap, and may be unknown once watches have failed for so long.
+/// Keeps the resource version of the ConfigMap; may become unknown once watches have failed for this time.
 #[derive(Default)]
 struct Latest(Mutex<u64>, Option<Duration>);
 
@@ -237,7 +235,7 @@ impl Follower {
         Self::start_with(server, Presence::Always, None)
     }
 
-    /// Follows with a store that is unknown once watches have failed for so long.
+    /// Starts an informer with a store that becomes unknown once watches have failed for this time.
     fn start_strict(server: &Arc<Server>, limit: Duration) -> Self {
         Self::start_with(server, Presence::Always, Some(limit))
     }
@@ -272,7 +270,7 @@ impl Follower {
             subject,
             api,
             Arc::clone(&store),
-            (is_known_tx, LastSign::default()),
+            (is_known_tx, LastActivity::default()),
             stop,
         );
         Self {

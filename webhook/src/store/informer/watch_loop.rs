@@ -17,23 +17,23 @@ use tracing::{debug, info};
 use super::{
     Presence, Store, Subject,
     error_log::ErrorLog,
-    life::Life,
+    health::InformerHealth,
     presence::{DISCOVERY_LIMIT, is_served},
 };
 use crate::store::metrics::{INFORMER_ERRORS, INFORMER_EVENTS};
 
-/// How long one watch lasts, in seconds. A new watch goes on where the last one was.
+/// Duration of one watch, in seconds. The next watch continues from its version.
 const WATCH_SECONDS: u32 = 60;
-/// How long a watch lasts after one that went wrong: short, so that a sign of life comes before the store counts as
-/// unknown, where nothing changes or something on the way cuts connections that are quiet.
+/// Duration of a watch after a failed one, in seconds. It is short, so that the watch ends regularly before the store
+/// becomes unknown, even if nothing changes or a proxy cuts quiet connections.
 const PROBE_SECONDS: u32 = 10;
-/// How much longer than it should last a watch may say nothing until it is taken for dead.
+/// Time beyond the requested duration after which a watch without data counts as dead.
 const GRACE: Duration = Duration::from_secs(5);
-/// How much sooner than asked for a watch may end and still have ended as asked: clocks differ.
+/// Tolerance for a watch that ends early and still counts as regular: clocks differ.
 const SOONER: Duration = Duration::from_secs(1);
-/// How long the API server may take to begin a watch.
+/// Timeout until the API server starts a watch.
 const OPEN_LIMIT: Duration = Duration::from_secs(10);
-/// How long it may take for one page of a list.
+/// Timeout of one page of a list.
 const PAGE_LIMIT: Duration = Duration::from_secs(30);
 /// Objects in one page of a list: bounds the memory that a list takes at once.
 const PAGE: u32 = 250;
@@ -42,35 +42,33 @@ const PAGE: u32 = 250;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// There are few replicas, and each is of little use while it cannot see the cluster.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often an API server is asked again that does not have the kind. Each answer is a sign of life.
+/// Interval of discovery while the API server does not serve the resource. Each answer counts as activity.
 const ABSENT_PAUSE: Duration = Duration::from_secs(30);
 /// The cause that an API server names which has not come as far as the version asked for: one that was restored from a
 /// backup never will.
 const VERSION_IS_AHEAD: &str = "ResourceVersionTooLarge";
 
-/// Why following is interrupted. A cause that has a message of its own is told by that alone.
+/// Cause of an interruption of the watch. A cause with its own message is reported by that message alone.
 #[derive(Debug, thiserror::Error)]
 enum WatchError {
-    #[error("the API server refuses, or cannot be reached")]
+    #[error("the API server refused the request, or is unreachable")]
     Api(#[from] kube::Error),
-    #[error("the API server does not answer within {0:?}")]
+    #[error("the API server did not answer within {0:?}")]
     Slow(Duration),
-    #[error("the watch stays open and says nothing")]
+    #[error("the watch is open and delivers nothing")]
     Silent,
-    #[error("the watch ended before its time")]
+    #[error("the watch ended too early")]
     Cut,
-    #[error("the API server sends no resource version")]
+    #[error("the API server sent no resource version")]
     Unversioned,
 }
 
-/// What is known of whether the API server has the kind.
+/// Observed presence of the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KindState {
-    /// Nothing yet.
     Unknown,
     /// It has: it listed the objects.
     Present,
-    /// It has not.
     Absent,
 }
 
@@ -79,10 +77,10 @@ pub(super) struct WatchLoop<'a, S: Store> {
     subject: Subject,
     api: Api<S::Object>,
     store: &'a S,
-    life: &'a Life<'a, S>,
-    /// Where to watch on from; `None` to list first.
+    health: &'a InformerHealth<'a, S>,
+    /// Version from which the watch continues; `None` to list first.
     version: Option<String>,
-    /// How long the next watch is to last, in seconds.
+    /// Duration of the next watch, in seconds.
     lasts: u32,
     kind: KindState,
     errors: ErrorLog,
@@ -90,12 +88,17 @@ pub(super) struct WatchLoop<'a, S: Store> {
 
 impl<'a, S: Store> WatchLoop<'a, S> {
     /// The store's resource, not listed yet.
-    pub(super) fn new(subject: Subject, api: Api<S::Object>, store: &'a S, life: &'a Life<'a, S>) -> Self {
+    pub(super) fn new(
+        subject: Subject,
+        api: Api<S::Object>,
+        store: &'a S,
+        health: &'a InformerHealth<'a, S>,
+    ) -> Self {
         Self {
             subject,
             api,
             store,
-            life,
+            health,
             version: None,
             lasts: WATCH_SECONDS,
             kind: KindState::Unknown,
@@ -119,11 +122,11 @@ impl<'a, S: Store> WatchLoop<'a, S> {
                 (pause, self.lasts) = (FIRST_PAUSE, WATCH_SECONDS);
                 continue;
             };
-            if self.life.last_sign() > began {
+            if self.health.last_activity() > began {
                 pause = FIRST_PAUSE;
             }
             INFORMER_ERRORS.with([self.subject.name]).increment(1);
-            self.life.fail();
+            self.health.fail();
             let cut = pause.mul_f64(rand::random_range(0.5..=1.0));
             self.errors.record(self.subject.name, root(&error), cut);
             if error.is_of_version() {
@@ -151,8 +154,8 @@ impl<'a, S: Store> WatchLoop<'a, S> {
         }
     }
 
-    /// Whether the kind is not there, once something of it was not found. An API server that had it a moment ago has to say
-    /// so where it lists its kinds: one that starts may not have come to know all of them.
+    /// True if the resource is not served, after a request for it was not found. If the API server served it a moment
+    /// ago, discovery must confirm this: an API server that is starting may not list all resources yet.
     async fn is_absent(&self) -> Result<bool, WatchError> {
         match (self.subject.presence, self.kind) {
             (Presence::Always, _) => Ok(false),
@@ -172,13 +175,13 @@ impl<'a, S: Store> WatchLoop<'a, S> {
             info!(
                 resource = self.subject.name,
                 again = ?ABSENT_PAUSE,
-                "the API server does not have this kind: there are none until it does"
+                "the API server does not serve this resource: counts as empty until it does"
             );
             self.kind = KindState::Absent;
             self.version = None;
             self.store.replace(self.store.listing());
         }
-        self.life.sign();
+        self.health.record_activity();
     }
 
     async fn list(&mut self) -> Result<(), WatchError> {
@@ -205,10 +208,10 @@ impl<'a, S: Store> WatchLoop<'a, S> {
         self.store.replace(listing);
         debug!(resource = self.subject.name, version = self.version, "listed");
         if self.kind == KindState::Absent {
-            info!(resource = self.subject.name, "the API server has this kind now");
+            info!(resource = self.subject.name, "the API server serves this resource now");
         }
         self.kind = KindState::Present;
-        self.life.sign();
+        self.health.record_activity();
         Ok(())
     }
 
@@ -229,7 +232,7 @@ impl<'a, S: Store> WatchLoop<'a, S> {
             match event.map_err(|_elapsed| WatchError::Silent)? {
                 Some(event) => self.apply(event?)?,
                 None if began.elapsed() + SOONER >= lasts => {
-                    self.life.sign();
+                    self.health.record_activity();
                     return Ok(());
                 }
                 None => return Err(WatchError::Cut),
@@ -256,7 +259,7 @@ impl<'a, S: Store> WatchLoop<'a, S> {
         };
         let version = version.filter(|text| !text.is_empty());
         self.version = Some(version.ok_or(WatchError::Unversioned)?);
-        self.life.sign();
+        self.health.record_activity();
         Ok(())
     }
 }
@@ -270,7 +273,7 @@ impl WatchError {
         }
     }
 
-    /// True if watching cannot go on from the version that it has come to: then all is listed anew.
+    /// True if the watch cannot continue from its version: all objects are listed again then.
     fn is_of_version(&self) -> bool {
         match self {
             Self::Api(kube::Error::Api(status)) => is_out_of_reach(status),
@@ -280,7 +283,7 @@ impl WatchError {
     }
 }
 
-/// Ends when the store wants all objects listed anew.
+/// Ends when the store needs a new list of all objects.
 async fn relist<S: Store>(store: &S) {
     match store.relist() {
         Some(notify) => notify.notified().await,

@@ -7,7 +7,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{hints::table::tests::hint, store::cluster::tests::cluster};
+use crate::store::{cluster::tests::cluster, hint_table::tests::hint};
 
 /// An API server that gives these answers, and what it was asked.
 fn scripted(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {

@@ -17,29 +17,26 @@ use crate::store::informer::version;
 /// A Node as the API server sends it.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedNode {
-    /// Names, versions, annotations.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// What the kubelet reports, and what became of it.
+    /// Status as the kubelet reported it and admission changed it.
     #[serde(default)]
     pub status: ReportedStatus,
 }
 
-/// What the kubelet reports, and what became of it.
+/// Status as the kubelet reported it and admission changed it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReportedStatus {
-    /// What the scheduler may hand out.
+    /// Capacity that the scheduler may assign.
     pub allocatable: BTreeMap<String, String>,
-    /// What the machine has.
     pub capacity: BTreeMap<String, String>,
-    /// Conditions with their heartbeats.
     pub conditions: Vec<NodeCondition>,
-    /// What runs on the machine.
+    /// Operating system and architecture of the machine.
     pub node_info: Info,
 }
 
-/// What runs on a machine.
+/// Operating system and architecture of a machine.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Info {
@@ -51,15 +48,12 @@ pub struct Info {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeCondition {
-    /// Its type.
     pub r#type: String,
-    /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// What people read.
     pub message: String,
     /// Since when it has its status, as written.
     pub last_transition_time: Option<String>,
-    /// When it was last reported, as written: markers repeat the very text.
+    /// Time of the last report, as written: markers repeat the text.
     pub last_heartbeat_time: Option<String>,
 }
 
@@ -77,7 +71,7 @@ impl NodeCondition {
 }
 
 impl From<WatchedNode> for Node {
-    /// What cannot be read counts as missing.
+    /// An unreadable value counts as missing.
     fn from(object: WatchedNode) -> Self {
         let version = version(&object);
         let WatchedNode {
@@ -281,7 +275,7 @@ mod tests {
         assert_eq!(braked.since, "2026-11-20T00:00:00Z".parse().ok());
         assert_eq!(braked.message, "ä".repeat(512));
         assert_eq!((clamped.is_true, clamped.since), (false, None));
-        // Whoever follows Nodes is not told of a heartbeat.
+        // A heartbeat alone notifies no follower of Nodes.
         assert_eq!(found, with("2026-11-20T00:05:00Z"));
     }
 

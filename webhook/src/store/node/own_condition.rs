@@ -5,17 +5,15 @@ use jiff::Timestamp;
 
 /// The conditions that the webhook writes.
 const OWN: [&str; 3] = [names::BRAKED, names::CLAMPED, names::RATIO_OWNER_CONFLICT];
-/// Longest message that is kept, in bytes: whoever may write the status of nodes can write a longer one.
+/// Maximum length of a kept message, in bytes: a client with the right to write node statuses can write longer ones.
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// A condition of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCondition {
     /// Its type, one of [`names::BRAKED`], [`names::CLAMPED`] and [`names::RATIO_OWNER_CONFLICT`].
     pub kind: &'static str,
     /// True while its status is `True`.
     pub is_true: bool,
-    /// Its message.
     pub message: String,
     /// Since when it has its status, if that is written.
     pub since: Option<Timestamp>,

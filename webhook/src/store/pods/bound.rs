@@ -12,19 +12,20 @@ use headroom_proto::v1alpha1::Qos;
 use super::object::WatchedPod;
 use crate::store::{changes::Urgency, informer::version};
 
-/// On a mirror pod: the UID that its static pod, and so its cgroup, has on the node. Whoever may create pods may write it.
+/// Annotation of a mirror pod: the UID of its static pod, and so of its cgroup, on the node. Every user who may
+/// create pods may write it.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// One pod that is bound and has not ended. Amounts are milli-cores and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundPod {
-    /// What the scheduler counts for it.
+    /// Requests as the scheduler counts them.
     pub requests: PerResource<u64>,
-    /// What its kubelet says that it has set aside for it.
+    /// Requests for which the kubelet has reported a reservation.
     pub allocated: PerResource<u64>,
-    /// As above, and what the pod asks for where the kubelet says nothing.
+    /// The reservation, or the pod's requests if the kubelet reports none.
     pub expected: PerResource<u64>,
-    /// When it was created, in seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub created: i64,
     /// Its quality of service class.
     pub qos: Qos,
@@ -37,16 +38,15 @@ pub struct BoundPod {
 /// The pods of one node. They count until they have ended, also while they are being deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodePods {
-    /// The pods by UID.
     pub pods: BTreeMap<Box<str>, BoundPod>,
     /// By UID, the other UID that an admitted pod claims to run under.
-    claims: BTreeMap<Box<str>, Box<str>>,
+    static_uids: BTreeMap<Box<str>, Box<str>>,
     /// The generation of the last change of what pods ask for.
     pub changed_at: u64,
 }
 
 impl BoundPod {
-    /// What a pod counts for; `None` if it has ended.
+    /// Amounts that a pod counts for; `None` if it has ended.
     pub(super) fn from_object(object: &WatchedPod) -> Option<Self> {
         let WatchedPod {
             metadata,
@@ -75,7 +75,7 @@ impl BoundPod {
         })
     }
 
-    /// True if an agent is told the same of both.
+    /// True if the directive to the agent is the same for both.
     fn asks_as(&self, other: &Self) -> bool {
         (self.requests, self.qos, self.is_deleting) == (other.requests, other.qos, other.is_deleting)
     }
@@ -95,8 +95,8 @@ impl NodePods {
         sum(self.pods.values().map(|pod| &pod.requests))
     }
 
-    /// What the pods hold beside what is stored. `is_told` says whether the kubelet tells what it has set aside: then no
-    /// pod is counted as admitted with more than that.
+    /// Demand of the pods compared with the stored values. `is_told` is true if the kubelet reports its reservations:
+    /// no pod then counts as admitted with more than its reservation.
     ///
     /// A pod that waits for its kubelet fits while both resources stay within what is stored, by the time at which it was
     /// created; one that does not is passed over, as the kubelet passes it over.
@@ -126,16 +126,16 @@ impl NodePods {
         })
     }
 
-    /// The UID under which the node runs a pod. A mirror pod's is that of its static pod, by its own word: it counts where
-    /// it is no bound pod's UID and nobody else's claim.
+    /// UID under which the node runs a pod. A mirror pod has the UID of its static pod, by its own annotation: it
+    /// counts if it is neither a bound pod's UID nor claimed by another pod.
     pub fn cgroup<'a>(&'a self, uid: &'a str) -> &'a str {
-        self.claims.get(uid).map_or(uid, |claim| {
-            let is_taken = self.pods.contains_key(claim);
-            let claimants = self.claims.values().filter(|other| *other == claim);
-            if is_taken || claimants.count() > 1 {
+        self.static_uids.get(uid).map_or(uid, |static_uid| {
+            let is_taken = self.pods.contains_key(static_uid);
+            let mirrors = self.static_uids.values().filter(|other| *other == static_uid);
+            if is_taken || mirrors.count() > 1 {
                 uid
             } else {
-                claim
+                static_uid
             }
         })
     }
@@ -143,8 +143,11 @@ impl NodePods {
     /// The pod that the node runs under that UID.
     pub fn by_cgroup(&self, cgroup: &str) -> Option<&BoundPod> {
         let claimant = || {
-            let claims = self.claims.iter().find(|(_, claim)| &***claim == cgroup);
-            claims.map(|(uid, _)| &**uid)
+            let static_uids = self
+                .static_uids
+                .iter()
+                .find(|(_, static_uid)| &***static_uid == cgroup);
+            static_uids.map(|(uid, _)| &**uid)
         };
         let uid = if self.pods.contains_key(cgroup) {
             cgroup
@@ -154,19 +157,19 @@ impl NodePods {
         self.pods.get(uid).filter(|_| self.cgroup(uid) == cgroup)
     }
 
-    /// Records a pod's present amounts; returns how soon to decide anew if they changed the node's pods.
+    /// Records a pod's present amounts; returns the urgency of a new decision if they changed the node's pods.
     pub(super) fn set(&mut self, object: &WatchedPod, pod: Option<BoundPod>) -> Option<Urgency> {
         let uid = object.metadata.uid.as_deref()?;
-        let claim = claim(object).filter(|_| pod.is_some_and(|pod| pod.is_admitted));
-        let claimed = match claim {
-            Some(claim) => self.claims.insert(uid.into(), claim.into()),
-            None => self.claims.remove(uid),
+        let static_uid = static_uid(object).filter(|_| pod.is_some_and(|pod| pod.is_admitted));
+        let previous = match static_uid {
+            Some(static_uid) => self.static_uids.insert(uid.into(), static_uid.into()),
+            None => self.static_uids.remove(uid),
         };
         let before = match pod {
             Some(pod) => self.pods.insert(uid.into(), pod),
             None => self.pods.remove(uid),
         };
-        let is_renamed = claimed.as_deref() != claim;
+        let is_renamed = previous.as_deref() != static_uid;
         if before == pod && !is_renamed {
             return None;
         }
@@ -184,14 +187,14 @@ impl NodePods {
 
     /// True if both are made of the same pods.
     pub(super) fn is_as(&self, other: &Self) -> bool {
-        (&self.pods, &self.claims) == (&other.pods, &other.claims)
+        (&self.pods, &self.static_uids) == (&other.pods, &other.static_uids)
     }
 
-    /// True if an agent is told the same of both.
+    /// True if the directive to the agent is the same for both.
     pub(super) fn asks_as(&self, other: &Self) -> bool {
         let pairs = || self.pods.iter().zip(&other.pods);
         self.pods.len() == other.pods.len()
-            && self.claims == other.claims
+            && self.static_uids == other.static_uids
             && pairs().all(|((uid, pod), (other_uid, other))| uid == other_uid && pod.asks_as(other))
     }
 }
@@ -206,12 +209,12 @@ fn sum<'a>(amounts: impl IntoIterator<Item = &'a PerResource<u64>>) -> PerResour
 }
 
 /// The UID that a pod claims to run under: that of a static pod, whose mirror is named after it and its node.
-fn claim(object: &WatchedPod) -> Option<&str> {
-    let claim = object.metadata.annotations.as_ref()?.get(MIRROR)?;
+fn static_uid(object: &WatchedPod) -> Option<&str> {
+    let static_uid = object.metadata.annotations.as_ref()?.get(MIRROR)?;
     let (name, node) = (
         object.metadata.name.as_deref()?,
         object.spec.node_name.as_deref()?,
     );
     let base = name.strip_suffix(node)?.strip_suffix('-')?;
-    (!base.is_empty() && !claim.is_empty()).then_some(claim)
+    (!base.is_empty() && !static_uid.is_empty()).then_some(static_uid)
 }

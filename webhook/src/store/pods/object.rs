@@ -7,13 +7,10 @@ use serde::{Deserialize, de::IgnoredAny};
 /// A Pod with its metadata, and amounts of CPU and memory alone.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedPod {
-    /// Names, versions, annotations.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// The desired state.
     #[serde(default)]
     pub spec: PodSpec<CpuAndMemory, IgnoredAny>,
-    /// The observed state.
     #[serde(default)]
     pub status: PodStatus<CpuAndMemory>,
 }

@@ -46,7 +46,7 @@ fn cpu(pods: &Pods) -> Option<u64> {
     pods.on("n1").map(|(_, bound)| bound.sum().cpu)
 }
 
-/// What admitted pods and all that fit hold of the CPU, where that much is stored.
+/// Demand of admitted pods, and of all pods that fit, in CPU for this stored value.
 fn pod_demand(pods: &Pods, stored: u64) -> (u64, u64) {
     let stored = PerResource {
         cpu: Some(stored),
@@ -64,7 +64,7 @@ fn waiting(uid: &str, version: u64, cpu: &str, created: &str) -> WatchedPod {
     })
 }
 
-/// Running, with so much set aside.
+/// Running pod with this reservation.
 fn running(uid: &str, version: u64, cpu: &str, allocated: &str) -> WatchedPod {
     changed(uid, version, cpu, |pod| {
         pod["status"]["containerStatuses"] =
@@ -73,10 +73,10 @@ fn running(uid: &str, version: u64, cpu: &str, allocated: &str) -> WatchedPod {
 }
 
 /// A mirror pod of `n1` that claims to run under `claim`.
-fn mirror(uid: &str, version: u64, claim: &str) -> WatchedPod {
+fn mirror(uid: &str, version: u64, static_uid: &str) -> WatchedPod {
     changed(uid, version, "1", |pod| {
         pod["metadata"]["name"] = format!("{uid}-n1").into();
-        pod["metadata"]["annotations"] = json!({MIRROR: claim});
+        pod["metadata"]["annotations"] = json!({MIRROR: static_uid});
     })
 }
 

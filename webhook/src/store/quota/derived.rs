@@ -1,5 +1,5 @@
-//! [`Derived`]: quotas by namespace and name, and what follows from them: who has a name, who are parts of whom, and who
-//! lists a namespace. Nothing in it can differ from the quotas, which come and go whole.
+//! [`Derived`]: quotas by namespace and name, with the relations that follow from them: names, parents and children,
+//! listed namespaces. It cannot differ from the quotas, which are added and removed whole.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,16 +14,16 @@ type Rank = (Box<str>, Box<str>, Box<str>);
 
 /// A quota, and when it was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Aged {
+pub(super) struct DatedQuota {
     pub(super) quota: Arc<Quota>,
-    /// As Kubernetes writes times, which sort as texts. What is not stored yet is the youngest.
+    /// Creation time as Kubernetes writes it, which sorts as text. A quota that is not stored yet sorts last.
     pub(super) created: Box<str>,
 }
 
 /// Quotas, and what follows from them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Derived {
-    quotas: HashMap<QuotaKey, Aged>,
+    quotas: HashMap<QuotaKey, DatedQuota>,
     /// The keys, in order, for those who read page by page.
     order: BTreeSet<QuotaKey>,
     names: HashMap<Box<str>, BTreeSet<Rank>>,
@@ -34,7 +34,7 @@ pub(super) struct Derived {
 
 impl Derived {
     /// Puts a quota in the place of the one of its key.
-    pub(super) fn put(&mut self, aged: Aged) {
+    pub(super) fn put(&mut self, aged: DatedQuota) {
         let key = aged.quota.key();
         self.remove(&key);
         let (rank, quota) = (aged.rank(), Arc::clone(&aged.quota));
@@ -86,7 +86,7 @@ impl Derived {
         self.first(self.names.get(name)?)
     }
 
-    /// How many quotas have that name.
+    /// Number of quotas with that name.
     pub(super) fn count_named(&self, name: &str) -> usize {
         self.names.get(name).map_or(0, BTreeSet::len)
     }
@@ -122,7 +122,7 @@ impl Derived {
             .collect()
     }
 
-    /// How many quotas there are.
+    /// Number of quotas.
     pub(super) fn len(&self) -> usize {
         self.quotas.len()
     }
@@ -133,7 +133,7 @@ impl Derived {
     }
 }
 
-impl Aged {
+impl DatedQuota {
     fn rank(&self) -> Rank {
         let Quota { namespace, name, .. } = &*self.quota;
         (self.created.clone(), namespace.clone(), name.clone())

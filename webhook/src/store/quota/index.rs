@@ -14,29 +14,28 @@ use headroom_rules::quota::{Quota, QuotaKey};
 use tokio::time::Instant;
 
 use super::{
-    claims::{AdmittedQuota, QuotaClaims, Shown},
-    derived::{Aged, Derived},
+    derived::{DatedQuota, Derived},
     object::WatchedQuota,
+    pending::{AdmittedQuota, ObservedVersion, PendingQuotas},
 };
 use crate::store::{
     arrivals::Arrivals,
-    claims::Claim,
     informer::{self, Store},
     metrics,
+    pending_admissions::PendingAdmission,
 };
 
-/// A watch that fails for so long may miss what matters.
+/// A watch that fails for this time may miss relevant changes.
 const FAILING_LIMIT: Duration = Duration::from_secs(15);
 
-/// When an object was created that is not stored yet: after all others.
+/// Creation time of an object that is not stored yet: after all others.
 const NOT_YET: &str = "~";
 
-/// All quotas.
 #[derive(Debug)]
 pub struct QuotaIndex {
     arrivals: Arrivals,
     state: RwLock<IndexState>,
-    /// What the scheduler has noted of the pods of each quota, which it does each second.
+    /// Use that the scheduler records for each quota's pods, which it updates every second.
     noted_use: RwLock<HashMap<QuotaKey, Box<str>>>,
     /// Changes of anything that is kept.
     writes: AtomicU64,
@@ -52,21 +51,21 @@ pub struct QuotaListing {
 
 #[derive(Debug, Clone)]
 struct StoredQuota {
-    aged: Aged,
+    aged: DatedQuota,
     uid: Box<str>,
     version: u64,
 }
 
-/// What is stored, what is claimed, and both together.
+/// Stored quotas, pending admissions, and the combination of both.
 #[derive(Debug, Default)]
 pub(super) struct IndexState {
     stored: HashMap<QuotaKey, StoredQuota>,
-    claims: QuotaClaims,
+    pending: PendingQuotas,
     pub(super) derived: Derived,
 }
 
 /// Ends a claim, unless it is kept.
-struct ClaimHandle {
+struct PendingQuotaHandle {
     index: Arc<QuotaIndex>,
     key: QuotaKey,
     number: u64,
@@ -74,7 +73,7 @@ struct ClaimHandle {
 }
 
 impl QuotaIndex {
-    /// No quotas; those that come are told to who waits for one.
+    /// Empty index; new quotas are announced to `arrivals`.
     pub fn new(arrivals: Arrivals) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             arrivals,
@@ -85,7 +84,7 @@ impl QuotaIndex {
         })
     }
 
-    /// How many quotas there are, those included that were admitted and not seen.
+    /// Number of quotas, including admitted ones that the watch has not delivered.
     pub fn len(&self) -> usize {
         self.read().derived.len()
     }
@@ -110,17 +109,16 @@ impl QuotaIndex {
         self.read().stored.get(key).map(|stored| stored.uid.clone())
     }
 
-    /// How many claims there are.
-    pub fn claims(&self) -> usize {
-        self.write().claims.len()
+    /// Number of pending admissions.
+    pub fn pending(&self) -> usize {
+        self.write().pending.len()
     }
 
-    /// How often anything that is kept has changed.
+    /// Number of changes of the kept state.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Drops everything.
     pub fn clear(&self) {
         *self.write() = IndexState::default();
         self.noted_use
@@ -130,7 +128,7 @@ impl QuotaIndex {
         self.publish();
     }
 
-    /// What the scheduler has noted of the pods of a quota; empty for nothing.
+    /// Use of a quota's pods that the scheduler recorded; empty if it recorded none.
     pub(super) fn noted_use(&self, key: &QuotaKey) -> Box<str> {
         let noted = self.noted_use.read().unwrap_or_else(PoisonError::into_inner);
         noted.get(key).cloned().unwrap_or_default()
@@ -144,12 +142,11 @@ impl QuotaIndex {
         };
     }
 
-    /// Looks at everything.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, IndexState> {
         let now = Instant::now();
         loop {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            if !state.claims.has_expired(now) {
+            if !state.pending.has_expired(now) {
                 return state;
             }
             drop(state);
@@ -160,19 +157,18 @@ impl QuotaIndex {
     /// Changes everything. Claims that are too old have ended.
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, IndexState> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        for key in state.claims.expire(Instant::now()) {
+        for key in state.pending.expire(Instant::now()) {
             state.derive(&key);
         }
         state
     }
 
-    /// Records what was admitted.
-    pub(super) fn claim(
+    pub(super) fn admit(
         &self,
         state: &mut IndexState,
         key: QuotaKey,
         admitted: AdmittedQuota,
-    ) -> Option<Box<dyn Claim>> {
+    ) -> Option<Box<dyn PendingAdmission>> {
         // The API server creates nothing that is there. What waits for finalizers may be gone already.
         let stays = |stored: &StoredQuota| !stored.aged.quota.is_going;
         let is_there = state.stored.get(&key).is_some_and(stays) && !state.is_removal_claimed(&key);
@@ -180,10 +176,10 @@ impl QuotaIndex {
             return None;
         }
         let index = self.this.upgrade()?;
-        let number = state.claims.insert(key.clone(), admitted, Instant::now());
+        let number = state.pending.insert(key.clone(), admitted, Instant::now());
         state.derive(&key);
-        metrics::QUOTA_CLAIMS.with([]).set(to_gauge(state.claims.len()));
-        Some(Box::new(ClaimHandle {
+        metrics::QUOTA_CLAIMS.with([]).set(to_gauge(state.pending.len()));
+        Some(Box::new(PendingQuotaHandle {
             index,
             key,
             number,
@@ -193,7 +189,7 @@ impl QuotaIndex {
 
     fn end(&self, key: &QuotaKey, number: u64) {
         let mut state = self.write();
-        state.claims.end(key, number);
+        state.pending.end(key, number);
         state.derive(key);
         drop(state);
         self.publish();
@@ -203,7 +199,7 @@ impl QuotaIndex {
         self.writes.fetch_add(1, Ordering::Relaxed);
         let state = self.read();
         metrics::QUOTAS.with([]).set(to_gauge(state.derived.len()));
-        metrics::QUOTA_CLAIMS.with([]).set(to_gauge(state.claims.len()));
+        metrics::QUOTA_CLAIMS.with([]).set(to_gauge(state.pending.len()));
         drop(state);
         self.arrivals.notify();
     }
@@ -217,19 +213,19 @@ impl IndexState {
     /// True once a removal was admitted, or a change of what is being removed, that the watch does not show yet.
     pub(super) fn is_removal_claimed(&self, key: &QuotaKey) -> bool {
         let is_leaving = |admitted: &AdmittedQuota| admitted.is_removal || admitted.quota.is_going;
-        self.claims.get(key).is_some_and(is_leaving)
+        self.pending.get(key).is_some_and(is_leaving)
     }
 
     /// Puts what is claimed of an object, or else what is stored of it, in its place.
     fn derive(&mut self, key: &QuotaKey) {
         let Self {
             stored,
-            claims,
+            pending,
             derived,
         } = self;
         let stored = stored.get(key).map(|stored| &stored.aged);
-        let aged = match (claims.get(key), stored) {
-            (Some(admitted), stored) => Some(Aged {
+        let aged = match (pending.get(key), stored) {
+            (Some(admitted), stored) => Some(DatedQuota {
                 quota: beside(admitted, stored),
                 created: stored.map_or_else(|| NOT_YET.into(), |stored| stored.created.clone()),
             }),
@@ -242,12 +238,13 @@ impl IndexState {
     }
 }
 
-/// What was admitted. Where that is a new object and another one of its name is stored, that one may be the one that stays.
-fn beside(admitted: &AdmittedQuota, stored: Option<&Aged>) -> Arc<Quota> {
+/// Admitted quota. If it is a new object and another quota of its name is stored, the stored one may be the one that
+/// remains.
+fn beside(admitted: &AdmittedQuota, stored: Option<&DatedQuota>) -> Arc<Quota> {
     let new = &admitted.quota;
     match stored.filter(|_| admitted.version == 0 && !admitted.is_removal) {
         None => Arc::clone(new),
-        Some(Aged { quota, .. }) => {
+        Some(DatedQuota { quota, .. }) => {
             let stored = Quota {
                 before: new.before.clone(),
                 ..(**quota).clone()
@@ -285,15 +282,15 @@ impl Store for QuotaIndex {
         state.derived = Derived::default();
         let IndexState {
             stored,
-            claims,
+            pending,
             derived,
         } = &mut *state;
         for (key, stored) in &*stored {
-            claims.show(key, stored.shown());
+            pending.observe(key, stored.observed());
             derived.put(stored.aged.clone());
         }
-        claims.end_absent(|key| stored.contains_key(key));
-        for key in state.claims.keys() {
+        pending.end_absent(|key| stored.contains_key(key));
+        for key in state.pending.keys() {
             state.derive(&key);
         }
         drop(state);
@@ -311,12 +308,12 @@ impl Store for QuotaIndex {
                 .get(&key)
                 .is_some_and(|before| before.uid == stored.uid && before.aged == stored.aged);
             // A scheduler writes the status of each quota each second.
-            if is_same && state.claims.get(&key).is_none() {
+            if is_same && state.pending.get(&key).is_none() {
                 return;
             }
         }
         let mut state = self.write();
-        state.claims.show(&key, stored.shown());
+        state.pending.observe(&key, stored.observed());
         state.stored.insert(key.clone(), stored);
         state.derive(&key);
         drop(state);
@@ -328,18 +325,18 @@ impl Store for QuotaIndex {
         let key = stored.aged.quota.key();
         self.note_use(&key, None);
         let mut state = self.write();
-        let shown = Shown {
+        let observed = ObservedVersion {
             is_gone: true,
-            ..stored.shown()
+            ..stored.observed()
         };
-        state.claims.show(&key, shown);
+        state.pending.observe(&key, observed);
         state.stored.remove(&key);
         state.derive(&key);
         drop(state);
         self.publish();
     }
 
-    /// What is there stays: whether it counts, its source says.
+    /// The content stays: its source records whether it counts.
     fn set_known(&self, _is_known: bool) {}
 }
 
@@ -348,7 +345,7 @@ impl StoredQuota {
         let metadata = &object.metadata;
         let created = metadata.creation_timestamp.as_ref();
         Self {
-            aged: Aged {
+            aged: DatedQuota {
                 quota: Arc::new(object.parts().quota()),
                 created: created.map(|time| time.0.to_string()).unwrap_or_default().into(),
             },
@@ -357,8 +354,8 @@ impl StoredQuota {
         }
     }
 
-    fn shown(&self) -> Shown<'_> {
-        Shown {
+    fn observed(&self) -> ObservedVersion<'_> {
+        ObservedVersion {
             uid: &self.uid,
             version: self.version,
             is_going: self.aged.quota.is_going,
@@ -367,14 +364,14 @@ impl StoredQuota {
     }
 }
 
-impl Claim for ClaimHandle {
+impl PendingAdmission for PendingQuotaHandle {
     fn keep(mut self: Box<Self>) {
         self.is_kept = true;
-        self.index.write().claims.keep(&self.key, self.number);
+        self.index.write().pending.keep(&self.key, self.number);
     }
 }
 
-impl Drop for ClaimHandle {
+impl Drop for PendingQuotaHandle {
     fn drop(&mut self) {
         if !self.is_kept {
             self.index.end(&self.key, self.number);
@@ -382,9 +379,9 @@ impl Drop for ClaimHandle {
     }
 }
 
-impl fmt::Debug for ClaimHandle {
+impl fmt::Debug for PendingQuotaHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClaimHandle")
+        f.debug_struct("PendingQuotaHandle")
             .field("key", &self.key)
             .finish_non_exhaustive()
     }

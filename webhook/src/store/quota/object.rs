@@ -1,4 +1,4 @@
-//! An ElasticQuota as the API server sends it to a watch, without what nobody reads.
+//! ElasticQuota from a watch, reduced to the fields that are read.
 
 use headroom_domain::names;
 use headroom_rules::quota::{QuotaParts, object::QuotaSpec};
@@ -6,27 +6,23 @@ use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::met
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// API group of ElasticQuotas.
 pub const GROUP: &str = "scheduling.sigs.k8s.io";
-/// API version of ElasticQuotas.
 pub const VERSION: &str = "v1alpha1";
-/// ElasticQuotas in plural.
 pub const PLURAL: &str = "elasticquotas";
 
 /// An ElasticQuota with its metadata. The text of its specification is read apart: one that cannot be read spoils
 /// no list.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedQuota {
-    /// Names, labels, annotations.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// What its pods are sure of, and get at most.
+    /// Guaranteed and maximum amounts of its pods.
     #[serde(default)]
     pub spec: Option<Box<RawValue>>,
 }
 
 impl WatchedQuota {
-    /// What the scheduler has noted of its pods, as it is written.
+    /// Use of its pods that the scheduler recorded, as written.
     pub(super) fn noted_use(&self) -> Option<Box<str>> {
         let annotations = self.metadata.annotations.as_ref()?;
         annotations
@@ -34,7 +30,7 @@ impl WatchedQuota {
             .map(|text| text.as_str().into())
     }
 
-    /// What rules read of it. An unreadable specification has no amounts.
+    /// Fields that the rules read. An unreadable specification has no amounts.
     pub fn parts(&self) -> QuotaParts {
         let Self { metadata, spec } = self;
         let spec = spec.as_deref().map(RawValue::get);

@@ -13,21 +13,17 @@ use serde_json::value::RawValue;
 
 use crate::store::{informer::Store, lookup::TreeNodesLookup};
 
-/// API group of ElasticQuotaProfiles.
 pub const GROUP: &str = "quota.koordinator.sh";
-/// API version of ElasticQuotaProfiles.
 pub const VERSION: &str = "v1alpha1";
-/// ElasticQuotaProfiles in plural.
 pub const PLURAL: &str = "elasticquotaprofiles";
 
 /// An ElasticQuotaProfile as the API server sends it. One whose specification cannot be read selects no nodes, and spoils no
 /// list.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedTree {
-    /// Names and labels.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// Which nodes it is for, among others.
+    /// Selector of its nodes, and other fields.
     #[serde(default)]
     pub spec: Option<Box<RawValue>>,
 }
@@ -66,7 +62,7 @@ impl WatchedTree {
         label.map(String::as_str).unwrap_or_default()
     }
 
-    /// The nodes, if Kubernetes takes the selector: a pod with a condition that nobody can read would be refused.
+    /// Node selector, if Kubernetes accepts it: a pod with an unreadable condition would be refused.
     fn nodes(&self) -> Option<Arc<LabelSelector>> {
         let text = self.spec.as_deref().map(RawValue::get)?;
         let TreeSpec { node_selector } = serde_json::from_str(text).ok()?;
@@ -101,7 +97,6 @@ impl TreeListing {
 }
 
 impl TreeNodes {
-    /// Drops everything.
     pub fn clear(&self) {
         *self.write() = TreeListing::default();
     }
@@ -143,7 +138,7 @@ impl Store for TreeNodes {
         self.write().remove(&object.key());
     }
 
-    /// What is there stays: whether it counts, its source says.
+    /// The content stays: its source records whether it counts.
     fn set_known(&self, _is_known: bool) {}
 }
 

@@ -6,21 +6,18 @@ use headroom_rules::quota::{BoundPods, Quota, QuotaKey, QuotaTree};
 
 use super::index::{IndexState, QuotaIndex};
 use crate::store::{
-    claims::Claim,
     colocation::pods::PodsByName,
     lookup::{Decide, QuotaLookup},
+    pending_admissions::PendingAdmission,
 };
 
 /// The quotas, and all pods.
 #[derive(Debug, Clone)]
 pub struct QuotasWithPods {
-    /// The quotas.
     pub index: Arc<QuotaIndex>,
-    /// The pods.
     pub pods: Arc<PodsByName>,
 }
 
-/// Both at one moment.
 struct Snapshot<'s> {
     state: &'s IndexState,
     pods: &'s PodsByName,
@@ -35,13 +32,13 @@ impl QuotaLookup for QuotasWithPods {
         });
     }
 
-    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {
+    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn PendingAdmission>> {
         let mut state = self.index.write();
         let (key, admitted) = decide(&Snapshot {
             state: &state,
             pods: &self.pods,
         })?;
-        self.index.claim(&mut state, key, admitted)
+        self.index.admit(&mut state, key, admitted)
     }
 
     fn noted_use(&self, key: &QuotaKey) -> Box<str> {

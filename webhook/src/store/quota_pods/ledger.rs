@@ -1,24 +1,22 @@
-//! What each stored Pod asks for, and the sums over those that count together.
+//! Requests of each stored Pod, and the sums over Pods that count together.
 
 use std::collections::HashMap;
 
 use headroom_domain::{amounts::Amounts, quantity::Quantity};
 use headroom_rules::pod_quota::{Transformation, growth};
 
-use super::{claims::StoredClaim, object::WatchedQuotaPod};
+use super::{object::WatchedQuotaPod, pending::PendingPod};
 use crate::store::{
     informer::version,
-    room::{CountedPod, PodGroup, PodName, RoomRequest},
+    quota_request::{CountedPod, PodGroup, PodName, QuotaRequest},
 };
 
-/// The stored pods.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pods: HashMap<PodName, LedgerPod>,
     sums: HashMap<PodGroup, LedgerSum>,
 }
 
-/// A stored Pod.
 #[derive(Debug)]
 struct LedgerPod {
     uid: Box<str>,
@@ -26,16 +24,16 @@ struct LedgerPod {
     version: u64,
     group: PodGroup,
     has_ended: bool,
-    /// What it asks for, as far as it can be summed.
+    /// Requests, capped so that they can be summed.
     plain: Amounts,
-    /// The same with resources renamed by annotation, where the Pod has one.
+    /// Requests with resources renamed by annotation, if the Pod has one.
     renamed: Option<Amounts>,
 }
 
 #[derive(Debug, Default)]
 struct LedgerSum {
     pods: usize,
-    /// Those of them that have ended.
+    /// Number of those that have ended.
     ended: usize,
     plain: Amounts,
     renamed: Amounts,
@@ -60,7 +58,6 @@ impl LedgerSum {
 }
 
 impl Ledger {
-    /// Number of pods.
     pub(super) fn len(&self) -> usize {
         self.pods.len()
     }
@@ -100,7 +97,6 @@ impl Ledger {
         Some(pod)
     }
 
-    /// Drops a Pod.
     pub(super) fn remove(&mut self, pod: &PodName) {
         let Some(entry) = self.pods.remove(pod) else {
             return;
@@ -119,7 +115,7 @@ impl Ledger {
     }
 
     /// Adds what the pods of a group ask for together of the resources of a request, in their order, without its own Pod.
-    pub(super) fn add_others(&self, sums: &mut [Quantity], group: &PodGroup, request: &RoomRequest) {
+    pub(super) fn add_others(&self, sums: &mut [Quantity], group: &PodGroup, request: &QuotaRequest) {
         let transformation = request.transformation;
         let Some(all) = self.sums.get(group) else { return };
         let (all, own) = (
@@ -155,7 +151,7 @@ impl Ledger {
         })
     }
 
-    /// What a stored Pod of a group asks for; `None` if it is not there.
+    /// Requests of a stored Pod of a group; `None` if it is not stored.
     pub(super) fn requested_in(
         &self,
         group: &PodGroup,
@@ -167,21 +163,22 @@ impl Ledger {
     }
 
     /// True if the Pod is stored as it was admitted.
-    pub(super) fn shows(&self, pod: &PodName, claim: &StoredClaim) -> bool {
+    pub(super) fn shows(&self, pod: &PodName, entry: &PendingPod) -> bool {
         let Some(there) = self.pods.get(pod) else {
             return false;
         };
         // Whether resources were renamed when it was admitted is not known.
-        let covers = |there: &Amounts| growth(&claim.requested, there).is_empty();
-        there.uid == claim.uid
-            && there.version > claim.replaced
-            && there.group == claim.group
+        let covers = |there: &Amounts| growth(&entry.requested, there).is_empty();
+        there.uid == entry.uid
+            && there.version > entry.replaced
+            && there.group == entry.group
             && (covers(&there.plain) || there.renamed.as_ref().is_some_and(covers))
     }
 }
 
-/// What counts of what a Pod asks for: at most 10²⁰ of a resource, so that a sum over a thousand million pods is exact, and taking
-/// a Pod off leaves what the others ask for. Kubernetes stores larger decimal amounts; the largest binary one is below 10¹⁹.
+/// Countable part of a Pod's requests: at most 10²⁰ of a resource, so that a sum over 10⁹ pods is exact and removing
+/// a Pod leaves the sum of the others. Kubernetes stores larger decimal amounts; the largest binary one is below
+/// 10¹⁹.
 pub(super) fn summable(amounts: Amounts) -> Amounts {
     let most = Quantity::from_whole(10_i128.pow(20));
     if amounts.iter().all(|(_, amount)| *amount <= most) {

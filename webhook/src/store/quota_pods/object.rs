@@ -9,18 +9,16 @@ use headroom_rules::pod_quota::{REPLACE_RESOURCES, Transformation, has_ended, re
 use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
 
-use crate::store::room::{PodGroup, PodName};
+use crate::store::quota_request::{PodGroup, PodName};
 
 /// A Pod with its metadata.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct WatchedQuotaPod {
-    /// Names, labels, annotations.
     #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// The desired state.
     #[serde(default)]
     pub spec: PodSpec,
-    /// How far it has come.
+    /// Phase and end of the pod.
     #[serde(default)]
     pub status: PhaseStatus,
 }
@@ -28,7 +26,6 @@ pub struct WatchedQuotaPod {
 /// The observed state of a Pod, as far as it says whether the Pod has ended.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PhaseStatus {
-    /// Its phase.
     pub phase: Option<String>,
 }
 
@@ -43,7 +40,6 @@ impl WatchedQuotaPod {
         Some((pod, metadata.uid.as_deref().unwrap_or_default().into()))
     }
 
-    /// Where it counts.
     pub(super) fn group(&self) -> PodGroup {
         let labels = self.metadata.labels.as_ref();
         let label = labels.and_then(|labels| labels.get(names::QUOTA_NAME));
@@ -58,7 +54,7 @@ impl WatchedQuotaPod {
         has_ended(self.status.phase.as_deref())
     }
 
-    /// What it asks for, and the same with resources renamed by its annotation if that is another amount.
+    /// Requests, and the same with resources renamed by its annotation if that differs.
     pub(super) fn requested(self) -> (Amounts, Option<Amounts>) {
         let annotation = self
             .metadata

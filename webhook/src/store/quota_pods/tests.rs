@@ -10,7 +10,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::{claim_limit, room::PodGroup};
+use crate::store::{pending_limit, quota_request::PodGroup};
 
 fn key(namespace: &str, name: &str) -> PodName {
     PodName {
@@ -38,9 +38,9 @@ fn versioned(name: &str, uid: &str, label: Option<&str>, requests: &Value, versi
     .unwrap()
 }
 
-fn request(name: &str, uid: &str, requested: Value) -> RoomRequest {
+fn request(name: &str, uid: &str, requested: Value) -> QuotaRequest {
     let group = PodGroup::new(Some("q"), "a");
-    RoomRequest {
+    QuotaRequest {
         pod: key("a", name),
         uid: uid.into(),
         group: group.clone(),
@@ -59,14 +59,14 @@ fn known() -> Arc<QuotaPods> {
     pods
 }
 
-/// What is stored and what is claimed, for one that asks from outside.
+/// Use by stored pods and by pending admissions, for a request of another pod.
 fn used(pods: &QuotaPods, now: Instant) -> (String, String) {
     let usage = &pods.usage(&request("asks", "", json!({})), now).unwrap()[0];
     (usage.stored.to_string(), usage.claimed.to_string())
 }
 
-fn claim(pods: &Arc<QuotaPods>, name: &str, uid: &str, cpu: i64, now: Instant) -> Box<dyn Claim> {
-    pods.claim(request(name, uid, json!({"cpu": cpu})), now, &mut |_| true)
+fn admit(pods: &Arc<QuotaPods>, name: &str, uid: &str, cpu: i64, now: Instant) -> Box<dyn PendingAdmission> {
+    pods.admit(request(name, uid, json!({"cpu": cpu})), now, &mut |_| true)
         .unwrap()
         .unwrap()
 }
@@ -102,12 +102,12 @@ fn all_pods_of_a_quota_are_summed_and_counted_for_people() {
     let sums = |pods: &QuotaPods| {
         let sums = pods.sums(&groups, Transformation::None, now)?;
         let usage = (sums.usage.stored.to_string(), sums.usage.claimed.to_string());
-        Some((usage, sums.pods, sums.claims))
+        Some((usage, sums.pods, sums.pending))
     };
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 1})));
     let mut ended = pod("two", "2", Some("q"), &json!({"cpu": 2}));
     pods.apply(ended.clone());
-    claim(&pods, "three", "3", 4, now).keep();
+    admit(&pods, "three", "3", 4, now).keep();
     let expected = (("cpu=3".to_owned(), "cpu=4".to_owned()), 2, 1);
     assert_eq!(sums(&pods), Some(expected));
     ended.status.phase = Some("Failed".to_owned());
@@ -135,7 +135,7 @@ fn resources_may_be_renamed_by_annotation() {
     pods.apply(renamed);
     pods.apply(pod("two", "2", Some("q"), &json!({"cpu": 1})));
     let stored = |transformation| {
-        let request = RoomRequest {
+        let request = QuotaRequest {
             transformation,
             ..request("asks", "", json!({}))
         };
@@ -152,7 +152,7 @@ fn resources_may_be_renamed_by_annotation() {
 #[test]
 fn a_claim_counts_until_the_pod_is_seen() {
     let (pods, now) = (known(), Instant::now());
-    claim(&pods, "one", "1", 2, now).keep();
+    admit(&pods, "one", "1", 2, now).keep();
     assert_eq!(used(&pods, now), (String::new(), "cpu=2".to_owned()));
     // One of its name that was there before says nothing of it.
     pods.apply(pod("one", "0", Some("q"), &json!({"cpu": 1})));
@@ -168,9 +168,9 @@ fn a_claim_counts_until_the_pod_is_seen() {
 #[test]
 fn a_claim_that_is_not_kept_is_over_and_one_that_is_lasts_half_a_minute() {
     let (pods, now) = (known(), Instant::now());
-    drop(claim(&pods, "one", "1", 2, now));
+    drop(admit(&pods, "one", "1", 2, now));
     assert_eq!(used(&pods, now).1, "");
-    claim(&pods, "one", "1", 2, now).keep();
+    admit(&pods, "one", "1", 2, now).keep();
     let later = |seconds| used(&pods, now + Duration::from_secs(seconds)).1;
     assert_eq!([29, 30].map(later), ["cpu=2", ""]);
     assert_eq!(pods.counts(), (0, 0));
@@ -181,8 +181,8 @@ fn a_claim_that_is_not_kept_is_over_and_one_that_is_lasts_half_a_minute() {
 #[case::smaller(3, 2)]
 fn of_claims_of_one_name_the_largest_counts(#[case] before: i64, #[case] after: i64) {
     let (pods, now) = (known(), Instant::now());
-    let first = claim(&pods, "one", "1", before, now);
-    claim(&pods, "one", "2", after, now).keep();
+    let first = admit(&pods, "one", "1", before, now);
+    admit(&pods, "one", "2", after, now).keep();
     assert_eq!(used(&pods, now).1, "cpu=3", "either may be stored");
     // The answer to the first is known to be lost only now.
     drop(first);
@@ -197,9 +197,9 @@ fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
     let (pods, now) = (known(), Instant::now());
     let later = now + Duration::from_secs(10);
     let first = request("one", "1", json!({"cpu": 10, "memory": "1Gi"}));
-    pods.claim(first, now, &mut |_| true).unwrap().unwrap().keep();
+    pods.admit(first, now, &mut |_| true).unwrap().unwrap().keep();
     let second = request("one", "2", json!({"cpu": "1m", "memory": "2Gi"}));
-    pods.claim(second, later, &mut |_| true).unwrap().unwrap().keep();
+    pods.admit(second, later, &mut |_| true).unwrap().unwrap().keep();
     assert_eq!(used(&pods, later).1, "cpu=10,memory=2Gi");
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 10, "memory": "1Gi"})));
     let expected = ("cpu=10,memory=1Gi".to_owned(), "memory=1Gi".to_owned());
@@ -208,7 +208,7 @@ fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
     pods.delete(pod("one", "1", Some("q"), &json!({})));
     assert_eq!(used(&pods, later).1, "cpu=1m,memory=2Gi");
     assert_eq!(
-        used(&pods, later + claim_limit::LASTS),
+        used(&pods, later + pending_limit::LASTS),
         (String::new(), String::new())
     );
     assert_eq!(pods.counts(), (0, 0));
@@ -218,7 +218,7 @@ fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
 fn a_pod_that_grows_claims_what_it_gets_more() {
     let (pods, now) = (known(), Instant::now());
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
-    claim(&pods, "one", "1", 5, now).keep();
+    admit(&pods, "one", "1", 5, now).keep();
     assert_eq!(used(&pods, now), ("cpu=2".to_owned(), "cpu=3".to_owned()));
     // Its status changes first.
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
@@ -230,11 +230,11 @@ fn a_pod_that_grows_claims_what_it_gets_more() {
 #[test]
 fn what_was_before_an_update_does_not_end_its_claim() {
     let (pods, now) = (known(), Instant::now());
-    let request = RoomRequest {
+    let request = QuotaRequest {
         replaced: 7,
         ..request("one", "1", json!({"cpu": 2}))
     };
-    pods.claim(request, now, &mut |_| true).unwrap().unwrap().keep();
+    pods.admit(request, now, &mut |_| true).unwrap().unwrap().keep();
     let apply = |version, cpu| pods.apply(versioned("one", "1", Some("q"), &json!({"cpu": cpu}), version));
     // It had as much once, then less, and now gets it back.
     apply(6, 2);
@@ -248,7 +248,7 @@ fn what_was_before_an_update_does_not_end_its_claim() {
 fn a_pod_that_moves_counts_in_both_until_it_is_seen() {
     let (pods, now) = (known(), Instant::now());
     pods.apply(pod("one", "1", Some("old"), &json!({"cpu": 2})));
-    claim(&pods, "one", "1", 2, now).keep();
+    admit(&pods, "one", "1", 2, now).keep();
     assert_eq!(used(&pods, now), (String::new(), "cpu=2".to_owned()));
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
     assert_eq!(used(&pods, now), ("cpu=2".to_owned(), String::new()));
@@ -259,9 +259,9 @@ fn a_pod_that_moves_counts_in_both_until_it_is_seen() {
 #[case::none(2, false)]
 fn a_pod_is_claimed_if_it_fits(#[case] limit: i64, #[case] fits: bool) {
     let (pods, now) = (known(), Instant::now());
-    claim(&pods, "one", "1", 2, now).keep();
+    admit(&pods, "one", "1", 2, now).keep();
     let limit = amounts(json!({"cpu": limit}));
-    let claimed = pods.claim(request("two", "2", json!({"cpu": 1})), now, &mut |usage| {
+    let claimed = pods.admit(request("two", "2", json!({"cpu": 1})), now, &mut |usage| {
         usage[0].claimed.plus(&amounts(json!({"cpu": 1}))).fits(&limit)
     });
     let claimed = claimed.unwrap();
@@ -276,7 +276,7 @@ fn nothing_is_said_while_not_all_pods_are_known() {
     let now = Instant::now();
     assert!(pods.usage(&request("one", "1", json!({})), now).is_none());
     assert!(
-        pods.claim(request("one", "1", json!({"cpu": 1})), now, &mut |_| true)
+        pods.admit(request("one", "1", json!({"cpu": 1})), now, &mut |_| true)
             .unwrap()
             .is_none()
     );
@@ -289,8 +289,8 @@ fn nothing_is_said_while_not_all_pods_are_known() {
 #[test]
 fn a_whole_list_ends_the_claims_that_it_shows() {
     let (pods, now) = (known(), Instant::now());
-    claim(&pods, "one", "1", 2, now).keep();
-    claim(&pods, "two", "2", 3, now).keep();
+    admit(&pods, "one", "1", 2, now).keep();
+    admit(&pods, "two", "2", 3, now).keep();
     let mut listing = Ledger::default();
     QuotaPods::list(&mut listing, pod("one", "1", Some("q"), &json!({"cpu": 2})));
     pods.replace(listing);
@@ -324,7 +324,7 @@ fn an_event_that_changes_no_amount_changes_nothing() {
     assert_eq!(pods.counts(), (1, 0));
 }
 
-/// Amounts of so many resources that nobody limits, and one CPU.
+/// Amounts of this many unlimited resources, and one CPU.
 fn many(count: usize) -> Value {
     let named = (0..count).map(|number| (format!("acme.io/x{number}"), json!(1)));
     Value::Object(named.chain([("cpu".to_owned(), json!(1))]).collect())
@@ -335,14 +335,14 @@ fn what_nobody_limits_is_neither_kept_of_a_claim_nor_summed() {
     let (pods, now) = (known(), Instant::now());
     for uid in ["1", "2"] {
         let request = request("one", uid, many(1_000));
-        pods.claim(request, now, &mut |_| true).unwrap().unwrap().keep();
+        pods.admit(request, now, &mut |_| true).unwrap().unwrap().keep();
     }
     let group = PodGroup::new(Some("q"), "a");
     let kept = |pods: &QuotaPods| {
         let state = pods.lock();
-        let claims = state.claims.in_group(&group);
-        claims
-            .map(|claims| claims.most_of_each().iter().count())
+        let pending = state.pending.in_group(&group);
+        pending
+            .map(|pending| pending.most_of_each().iter().count())
             .sum::<usize>()
     };
     assert_eq!(kept(&pods), 1);
@@ -350,7 +350,7 @@ fn what_nobody_limits_is_neither_kept_of_a_claim_nor_summed() {
     assert_eq!(used(&pods, now), ("cpu=1".to_owned(), "cpu=1".to_owned()));
     // Nothing of it is limited: there is nothing to keep.
     let request = request("three", "3", json!({"acme.io/x1": 1}));
-    assert!(pods.claim(request, now, &mut |_| true).unwrap().is_none());
+    assert!(pods.admit(request, now, &mut |_| true).unwrap().is_none());
     assert_eq!(pods.counts(), (1, 1));
 }
 
@@ -358,29 +358,29 @@ fn what_nobody_limits_is_neither_kept_of_a_claim_nor_summed() {
 fn a_namespace_has_so_many_claims_and_no_more() {
     let (pods, now) = (known(), Instant::now());
     let ask = |namespace: &str, name: usize, now| {
-        let request = RoomRequest {
+        let request = QuotaRequest {
             pod: key(namespace, &name.to_string()),
             ..request("", "", json!({"cpu": 1}))
         };
-        pods.claim(request, now, &mut |_| true)
+        pods.admit(request, now, &mut |_| true)
     };
-    for name in 0..claim_limit::MOST_OF_NAMESPACE {
+    for name in 0..pending_limit::MOST_OF_NAMESPACE {
         // Several of one name are several.
         ask("a", name / 2, now).unwrap().unwrap().keep();
     }
     let refused = ask("a", 5_000, now).unwrap_err();
-    let text = "namespace a has 1024 pods that were admitted and are not stored yet; each counts for 30 seconds at most";
+    let text = "namespace a has 1024 pods that were admitted and are not stored yet; each counts for at most 30 seconds";
     assert_eq!(refused.to_string(), text);
-    // Others have room, and a Pod that has none in its quota is told so.
+    // A Pod with quota left is admitted, and a Pod without is refused.
     drop(ask("b", 0, now).unwrap().unwrap());
     let request = request("x", "x", json!({"cpu": 1}));
-    assert!(pods.claim(request, now, &mut |_| false).unwrap().is_none());
+    assert!(pods.admit(request, now, &mut |_| false).unwrap().is_none());
     // One is seen, and there is room for one.
     pods.apply(pod("0", "", Some("q"), &json!({"cpu": 1})));
     ask("a", 5_000, now).unwrap().unwrap().keep();
     ask("a", 5_001, now).unwrap().unwrap().keep();
     assert!(ask("a", 5_002, now).is_err());
-    assert!(ask("a", 5_002, now + claim_limit::LASTS).is_ok());
+    assert!(ask("a", 5_002, now + pending_limit::LASTS).is_ok());
     assert_eq!(pods.counts(), (1, 0));
 }
 
@@ -388,16 +388,16 @@ fn a_namespace_has_so_many_claims_and_no_more() {
 fn all_namespaces_together_have_so_many_claims_and_no_more() {
     let (pods, now) = (known(), Instant::now());
     let ask = |number: usize| {
-        let request = RoomRequest {
+        let request = QuotaRequest {
             pod: key(&(number / 1_000).to_string(), &number.to_string()),
             levels: Vec::new(),
             ..request("", "", json!({"cpu": 1}))
         };
-        pods.claim(request, now, &mut |_| true)
+        pods.admit(request, now, &mut |_| true)
     };
-    for number in 0..claim_limit::MOST {
+    for number in 0..pending_limit::MOST {
         ask(number).unwrap().unwrap().keep();
     }
-    assert_eq!(ask(claim_limit::MOST).unwrap_err(), ClaimLimit::All);
-    assert_eq!(pods.counts(), (0, claim_limit::MOST));
+    assert_eq!(ask(pending_limit::MOST).unwrap_err(), PendingLimit::All);
+    assert_eq!(pods.counts(), (0, pending_limit::MOST));
 }

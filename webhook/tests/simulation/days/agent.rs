@@ -17,7 +17,6 @@ use super::{
     node_and_pods::{NAME, UID},
 };
 
-/// Frames of a day.
 const DAY: u32 = 24;
 
 /// The agent of the node.
@@ -58,7 +57,7 @@ impl SimulatedAgent {
         }
     }
 
-    /// Starts again, `frame` being under way; what was told is forgotten.
+    /// Restarts during `frame`; the last directive is lost.
     pub(super) fn start_again(&mut self, is_known: bool, is_other_boot: bool, frame: u64, now: Duration) {
         self.boot += u64::from(is_other_boot);
         let boot = if is_other_boot {
@@ -77,7 +76,7 @@ impl SimulatedAgent {
         (self.generation, self.has_pressure_condition) = (None, false);
     }
 
-    /// Is told of pods and policy by a replica; the one that has seen most is followed.
+    /// Receives pods and policy from a replica; the replica that has seen most is followed.
     pub(super) fn direct(&mut self, pods: wire::Pods, policy: &wire::Policy) {
         if self.generation.is_some_and(|known| pods.generation < known) {
             return;
@@ -116,7 +115,6 @@ impl SimulatedAgent {
         self.saved = Some(self.estimator.snapshot(now));
     }
 
-    /// A brake period ended.
     pub(super) fn end_period(&mut self, trouble: Option<Trouble>, now: Duration) {
         let mut memory = MemoryPressure {
             has_pressure_condition: self.has_pressure_condition,
@@ -146,7 +144,7 @@ impl SimulatedAgent {
         self.estimator.end_brake_period(&pressure, now);
     }
 
-    /// What it reports now, as it comes out of the wire; nothing before it was told of the node.
+    /// Current report, converted through the wire format; `None` before the first directive.
     pub(super) fn report(&mut self, is_primary: bool) -> Option<NodeHint> {
         let generation = self.generation?;
         self.seq += 1;

@@ -15,11 +15,10 @@ use headroom_domain::{hint::NodeHint, resource::Resource};
 
 use super::world::{CheckResult, SimulatedWorld};
 
-/// theta, in ppm.
 const THETA: u64 = 900_000;
 
 impl SimulatedWorld {
-    /// What is published covers what is set aside, and is otherwise within bounds.
+    /// Checks that the published value covers the admitted requests and is otherwise within bounds.
     pub(super) fn check_written(&self, resource: Resource, admitted: u64, before: u64) -> CheckResult {
         let published = self.stored.allocatable(resource);
         let raw = *self.raw.get(resource);
@@ -39,7 +38,7 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    /// Where everybody has heard of everything and the agent reports, nothing is published that it has not measured.
+    /// Checks, once all replicas have caught up and the agent reports, that only measured capacity is published.
     pub(super) fn check_all(&self) -> CheckResult {
         let Some((hint, at)) = &self.reported else {
             return Ok(());

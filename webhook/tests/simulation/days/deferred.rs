@@ -21,7 +21,7 @@ const TRUSTED: u32 = 48;
 /// Frames without a change after which there will be none: whatever came last is trusted.
 const STILL: u32 = TRUSTED + 12;
 const AT_MOST: u32 = 20 * TRUSTED;
-/// What pods use of what they ask for, in percent: so little that the node is amplified, and not as far as it may be.
+/// Use of pods in percent of their requests: low enough for amplification below the maximum.
 const USED: u64 = 40;
 
 /// Production, but that pods are trusted sooner.
@@ -77,7 +77,7 @@ fn full(mode: Mode) -> SimulatedWorld {
     panic!("it never comes to rest: {last:?}");
 }
 
-/// An hour of a resize to so many percent of what the pod has.
+/// An hour of a resize to this percentage of the pod's request.
 fn climbs_nothing(mode: Mode, percent: u64) {
     let mut world = full(mode);
     let before = published(&world);

@@ -31,18 +31,18 @@ pub(super) struct Stored {
 #[derive(Clone)]
 pub(super) struct SimulatedPod {
     pub(super) requests: PerResource<u64>,
-    /// What the kubelet has set aside for it.
+    /// Reservation of the kubelet for it.
     pub(super) allocated: PerResource<u64>,
     /// Of what it asks for, in percent.
     pub(super) used: u64,
-    /// How much higher its peaks are than its mean, in percent of that.
+    /// Height of its peaks over its mean, in percent of the mean.
     pub(super) burst: u64,
     /// The frame in which it is gone, if it is being deleted.
     pub(super) gone_at: Option<u64>,
 }
 
 impl Stored {
-    /// The Node as informers are told of it.
+    /// Node as the watch delivers it.
     pub(super) fn object(&self) -> node::object::WatchedNode {
         let texts = |quantities: &PerResource<Option<Quantity>>| {
             Resource::ALL
@@ -91,12 +91,12 @@ impl Stored {
 }
 
 impl SimulatedPod {
-    /// What the scheduler counts for it.
+    /// Request as the scheduler counts it.
     pub(super) fn counted(&self, resource: Resource) -> u64 {
         *self.requests.get(resource).max(self.allocated.get(resource))
     }
 
-    /// The pod as informers are told of it.
+    /// Pod as the watch delivers it.
     pub(super) fn object(&self, uid: &str, version: u64) -> pods::object::WatchedPod {
         let metadata = ObjectMeta {
             name: Some(uid.to_owned()),

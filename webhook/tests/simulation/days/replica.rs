@@ -34,14 +34,13 @@ use super::{
 };
 use crate::settings;
 
-/// A replica.
 pub(super) struct SimulatedReplica {
     cluster: Cluster,
-    /// What it has not heard of, while it is deaf.
+    /// Events that its stopped watches have not delivered.
     pub(super) missed: Option<Missed>,
 }
 
-/// What a replica has not heard of.
+/// Events that a replica has not received.
 #[derive(Default)]
 pub(super) struct Missed {
     node: Option<NodeObject>,
@@ -49,7 +48,7 @@ pub(super) struct Missed {
 }
 
 impl SimulatedReplica {
-    /// A replica that has heard of everything, in the mode and within the bounds of a run.
+    /// Replica that has received everything, in the mode and within the bounds of a run.
     pub(super) fn new(run: &SimulatedDays, stored: &Stored, bound: Vec<pods::object::WatchedPod>) -> Self {
         let written = |resource: Resource| {
             let Bounds { min, max } = *run.bounds.get(resource);
@@ -83,7 +82,7 @@ impl SimulatedReplica {
         self.missed.is_some()
     }
 
-    /// Hears of the Node as it is stored now.
+    /// Observes the stored Node.
     pub(super) fn observe(&mut self, stored: &Stored) {
         match &mut self.missed {
             Some(missed) => missed.node = Some(stored.object()),
@@ -91,7 +90,7 @@ impl SimulatedReplica {
         }
     }
 
-    /// Hears of a pod: as it is, or that it is gone.
+    /// Observes a pod: its state, or its deletion.
     pub(super) fn observe_pod(&mut self, pod: pods::object::WatchedPod, is_gone: bool) {
         match &mut self.missed {
             Some(missed) => missed.pods.push((pod, is_gone)),
@@ -100,7 +99,7 @@ impl SimulatedReplica {
         }
     }
 
-    /// Hears what it has missed.
+    /// Observes the missed events.
     pub(super) fn catch_up(&mut self) {
         let Some(Missed { node, pods }) = self.missed.take() else {
             return;
@@ -113,7 +112,7 @@ impl SimulatedReplica {
         }
     }
 
-    /// What it tells the agent, if it knows enough.
+    /// Directive to the agent, if the replica knows enough.
     pub(super) fn directives(&self) -> Option<(wire::Pods, wire::Policy)> {
         let (pods, _) = directive::pods(&self.cluster, NAME)?;
         let policy = directive::policy(&self.cluster, NAME, &Profile::ALL)?;
@@ -132,7 +131,7 @@ impl SimulatedReplica {
         self.cluster.hints.leave(NAME);
     }
 
-    /// What it knows that admitted pods hold.
+    /// Requests of admitted pods as the replica knows them.
     pub(super) fn admitted(&self) -> PerResource<u64> {
         self.pod_demand(PerResource::default())
             .expect("pods are known")
@@ -143,7 +142,7 @@ impl SimulatedReplica {
         self.cluster.pod_demand(NAME, stored, true)
     }
 
-    /// What admission makes of a write of the status; `nudged` is the hint annotation of a nudge of ours.
+    /// Result of admission for a status write; `nudged` is the hint annotation of our nudge.
     pub(super) fn decide(
         &self,
         stored: &Stored,
@@ -177,12 +176,12 @@ impl SimulatedReplica {
         Some(nudge::due(&self.cluster, &node).nudge?.note)
     }
 
-    /// What a sweep writes, if it finds anything amiss: a hint, or nothing but a touch.
+    /// Write of a sweep, if a fault is found: with a hint, or without content.
     #[expect(clippy::option_option, reason = "what is amiss, and what goes with the write")]
     pub(super) fn sweep(&self) -> Option<Option<String>> {
         let node = self.cluster.nodes.get(NAME).expect("the Node");
         Some(match remedy::find(&self.cluster, &node)? {
-            Remedy::Touch(_) => None,
+            Remedy::TriggerAdmission(_) => None,
             Remedy::Nudge { nudge, .. } => Some(nudge.note),
         })
     }

@@ -33,7 +33,6 @@ const MOST_PODS: usize = 16;
 
 pub(super) type CheckResult = Result<(), String>;
 
-/// Everything.
 pub(super) struct SimulatedWorld {
     runtime: Runtime,
     pub(super) run: SimulatedDays,
@@ -47,7 +46,7 @@ pub(super) struct SimulatedWorld {
     arrived: usize,
     agent: SimulatedAgent,
     pub(super) replicas: [SimulatedReplica; 2],
-    /// When each of them began to look on, in seconds.
+    /// Start of each replica's observation, in seconds.
     pub(super) started: [u64; 2],
     pub(super) streams: [bool; 2],
     pub(super) route: usize,
@@ -58,7 +57,7 @@ pub(super) struct SimulatedWorld {
 }
 
 impl SimulatedWorld {
-    /// A raw node without pods, two replicas that have heard of it, and an agent that reports to both.
+    /// Raw node without pods, two replicas that have observed it, and an agent that reports to both.
     pub(super) fn new(run: &SimulatedDays, timing: Timing) -> Self {
         let runtime = runtime::Builder::new_current_thread()
             .enable_time()
@@ -173,7 +172,7 @@ impl SimulatedWorld {
         self.follow_up()
     }
 
-    /// Everybody hears of everything, and nothing happens any more.
+    /// All replicas observe everything, and no further events happen.
     pub(super) fn settle(&mut self) -> CheckResult {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
@@ -198,7 +197,7 @@ impl SimulatedWorld {
         PerResource::from_fn(sum)
     }
 
-    /// What the kubelet has set aside, all together.
+    /// Sum of the kubelet's reservations.
     pub(super) fn admitted(&self) -> PerResource<u64> {
         let sum = |resource| self.pods.values().map(|pod| *pod.allocated.get(resource)).sum();
         PerResource::from_fn(sum)
@@ -352,7 +351,7 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    /// What agent and replicas tell each other.
+    /// Exchanges reports and directives between agent and replicas.
     pub(super) fn talk(&mut self) {
         let open = [0, 1].map(|replica| self.streams[replica]);
         for replica in (0..2).filter(|replica| open[*replica]) {

@@ -27,8 +27,8 @@ impl SimulatedWorld {
         self.informed[replica] = false;
     }
 
-    /// True while one replica takes what the Node says for older than the other does: nobody reports, and a replica that
-    /// started later began to count later. It goes on holding what the other would lower.
+    /// True while one replica counts a higher age for the Node's hint than the other: there are no reports, and a
+    /// replica that started later counts from later. It holds values that the other would lower.
     fn ages_differ(&self) -> bool {
         !self.streams.contains(&true) && self.started[0] != self.started[1]
     }

@@ -15,12 +15,12 @@ use super::{
     world::{ModelWorld, Says, StepResult, hint},
 };
 
-/// What a forged hint promises, in cents, and how far it is ahead.
+/// Ratio of a forged hint, in cents, and its lead in sequence numbers.
 const PROMISED: u32 = 500;
 const AHEAD: u64 = 1_000;
 
 impl ModelWorld {
-    /// Somebody who may patch nodes writes what we write.
+    /// A user with the right to patch nodes writes the webhook's annotations.
     pub(super) fn forge(&mut self, what: Forgery) -> StepResult {
         let is_told = self.oracle.truths(Resource::Cpu).iter().eq([&self.raw.cpu]);
         if !is_told && what != Forgery::Raw && what != Forgery::Hint {

@@ -6,21 +6,20 @@ use serde_json::{Value, json};
 
 /// Milli-cores and MiB that pods ask for; the last asks for more than any machine has.
 const SIZES: [[u64; 2]; 4] = [[700, 600], [2_100, 3_000], [5_300, 100], [1_000_000, 10]];
-/// Which of them is asked for by pods that may hold CPUs for themselves.
+/// Index of the size that pods with exclusive CPUs request.
 const GUARANTEED: usize = 1;
 /// The most pods on the node.
 const MOST: usize = 6;
 
-/// What happens to pods. Numbers are indexes, taken modulo how many there are.
+/// Change of pods. Numbers are indexes, modulo the number of pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PodChange {
-    /// Somebody creates a pod with the node's name in it: nobody asks whether it fits.
+    /// A user creates a pod with the node's name in it: no scheduler checks that it fits.
     Bind(usize),
     /// The kubelet looks at the pod that has waited longest: lets it in if it fits into what is stored, else fails it.
     Admit,
-    /// Somebody asks for a resize; the kubelet grants it if it fits into what is stored, else puts it off.
+    /// A user requests a resize; the kubelet grants it if it fits into the stored value, else defers it.
     Resize { pod: usize, size: usize },
-    /// A pod ends.
     End(usize),
 }
 
@@ -30,7 +29,7 @@ struct ModelPod {
     uid: String,
     is_guaranteed: bool,
     asks: PerResource<u64>,
-    /// What the kubelet has set aside, once it has let it in.
+    /// Reservation of the kubelet once it has admitted the pod.
     has: Option<PerResource<u64>>,
 }
 
@@ -60,7 +59,7 @@ fn plus(one: PerResource<u64>, other: &PerResource<u64>) -> PerResource<u64> {
 }
 
 impl ModelPods {
-    /// Lets something happen; the pods that changed as they are told to informers, with whether they are gone.
+    /// Applies a change; returns the changed pods as the watch delivers them, each with its deletion flag.
     pub(super) fn change(
         &mut self,
         change: PodChange,
@@ -134,7 +133,7 @@ impl ModelPods {
         Some(&pod.uid)
     }
 
-    /// What the kubelet has set aside.
+    /// Sum of the kubelet's reservations.
     pub(super) fn admitted(&self) -> PerResource<u64> {
         let admitted = self.pods.iter().filter_map(|pod| pod.has);
         admitted.fold(PerResource::default(), |sum, has| plus(sum, &has))

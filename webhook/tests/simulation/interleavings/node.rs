@@ -27,7 +27,7 @@ fn ready_of(node: &Value) -> &str {
         .expect("a time")
 }
 
-/// What the capacity rules read of a Node.
+/// Fields of a Node that the capacity rules read.
 pub(super) fn state(node: &Value) -> NodeState {
     let quantities = |list: &str| {
         PerResource::from_fn(|resource| node["status"][list][resource.name()].as_str()?.parse().ok())
@@ -87,7 +87,7 @@ pub(super) fn marker_of(node: &Value) -> Option<Value> {
     serde_json::from_str(marker).ok()
 }
 
-/// What was written as the marker says, in milli-cores or bytes.
+/// Written value in the marker, in milli-cores or bytes.
 pub(super) fn written_by_marker(node: &Value, resource: Resource) -> Option<u64> {
     let written = marker_of(node)?[resource.name()].as_str()?.parse().ok()?;
     amount(resource, &written)

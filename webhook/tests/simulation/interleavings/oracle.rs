@@ -32,7 +32,7 @@ use headroom_domain::{
 
 pub(super) use self::held::{PodAmounts, covering};
 
-/// What was told, and which ratios were asked for.
+/// Reported raw values and requested ratios.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     truths: PerResource<BTreeSet<u64>>,
@@ -53,29 +53,28 @@ pub(super) struct Oracle {
     shares: BTreeSet<(u64, u64)>,
     /// All of them, in this life of the Node.
     ever_shown: PerResource<BTreeSet<u64>>,
-    /// What the marker says that the last write found.
+    /// Content of the marker that the last write found.
     recorded: PerResource<Option<Recorded>>,
-    /// What can be taken for raw because somebody forged the marker, and those of them that the stored Node says.
+    /// Raw values that a forged marker may suggest, and those of them in the stored Node.
     forged: PerResource<BTreeSet<u64>>,
     believed: PerResource<Vec<u64>>,
     /// Values that pods held, with the truth of that time: on another machine they are worth the same share.
     held: PerResource<BTreeSet<(u64, u64)>>,
-    /// Values that stayed because whoever decided knew no better, with the truth of that time: they are worth the same share of
-    /// another one, as long as that is not more than anybody asked for.
+    /// Values that stayed because the deciding replica knew no better, each with the true value of that time: they
+    /// count as the same share of another value, up to the largest requested one.
     kept: PerResource<BTreeSet<(u64, u64)>>,
 }
 
-/// What a marker says of one resource.
+/// Content of a marker for one resource.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recorded {
-    /// The raw value.
     pub(super) raw: u64,
-    /// What was made of it.
+    /// Value computed from it.
     pub(super) written: u64,
 }
 
 impl Oracle {
-    /// Somebody told that raw is `value`.
+    /// Records `value` as a reported raw value.
     pub(super) fn record_raw(&mut self, resource: Resource, value: u64) {
         let makes = self.maker(resource);
         let is_made = |truth: &u64| *truth != value && makes(value, *truth);
@@ -90,8 +89,8 @@ impl Oracle {
         self.past.get_mut(resource).insert(value);
     }
 
-    /// Somebody wrote a value that cannot be raw. It hides what was there, so until raw is told again anything that was
-    /// true before may stand in for it.
+    /// Records a written value that cannot be raw. It hides the value before it, so until raw is reported again any
+    /// earlier true value may replace it.
     pub(super) fn shown(&mut self, resource: Resource, value: u64) {
         self.shown.get_mut(resource).insert(value);
         self.ever_shown.get_mut(resource).insert(value);
@@ -99,14 +98,14 @@ impl Oracle {
         self.truths.get_mut(resource).extend(past);
     }
 
-    /// A stored value counts as anybody's word does: one that could not be raw, on a node that has as much now, or one that
-    /// a kubelet has denied where nobody heard it.
+    /// A stored value counts as reported if it could not be raw and the node has that much now, or if a kubelet
+    /// denied it without a replica observing the denial.
     pub(super) fn counts_as_told(&mut self, resource: Resource, value: u64) {
         self.truths.get_mut(resource).insert(value);
         self.past.get_mut(resource).insert(value);
     }
 
-    /// True if somebody wrote that value at any time, and it could not be raw.
+    /// True if a client wrote that value at any time, and it could not be raw.
     pub(super) fn was_shown(&self, resource: Resource, value: u64) -> bool {
         self.ever_shown.get(resource).contains(&value)
     }
@@ -121,17 +120,16 @@ impl Oracle {
         self.annotated.insert(cents);
     }
 
-    /// A hint is there.
     pub(super) fn hinted(&mut self, cents: u32) {
         self.hinted.insert(cents);
     }
 
-    /// Pods hold so many milli-cores for themselves.
+    /// Records this number of exclusive milli-cores.
     pub(super) fn apart(&mut self, milli: u64) {
         self.apart.insert(milli);
     }
 
-    /// Somebody forges the marker such that this can be taken for raw.
+    /// Records a forged marker from which this value can be taken for raw.
     pub(super) fn forged(&mut self, resource: Resource, raw: u64) {
         self.forged.get_mut(resource).insert(raw);
     }
@@ -148,17 +146,17 @@ impl Oracle {
         });
     }
 
-    /// True if somebody forged the marker in this life of the Node.
+    /// True if the marker was forged in this life of the Node.
     pub(super) fn was_forged(&self, resource: Resource) -> bool {
         !self.forged.get(resource).is_empty()
     }
 
-    /// True if the last write came to a Node whose raw value somebody forged.
+    /// True if the last write used a forged raw value.
     pub(super) fn believes(&self, resource: Resource) -> bool {
         !self.believed.get(resource).is_empty()
     }
 
-    /// The largest raw value that somebody forged and the last write came to; 0 where there is none.
+    /// Largest forged raw value that the last write used; 0 if there is none.
     pub(super) fn believed(&self, resource: Resource) -> u64 {
         self.believed
             .get(resource)
@@ -217,7 +215,7 @@ impl Oracle {
         self.shown.get(resource).contains(&value)
     }
 
-    /// True if that is of `base` the share that stayed earlier, and no more than was ever asked for.
+    /// True if the value is the same share of `base` that stayed earlier, up to the largest requested one.
     fn is_kept(&self, resource: Resource, value: u64, base: u64) -> bool {
         let is_share = |&(was, of): &(u64, u64)| possible_shares(base, was, of).contains(&value);
         value <= self.most(resource, base) && self.kept.get(resource).iter().any(is_share)
@@ -243,7 +241,7 @@ impl Oracle {
         }
     }
 
-    /// What a value may be made of.
+    /// Possible bases of a value.
     fn bases(&self, resource: Resource) -> impl Iterator<Item = u64> {
         self.truths
             .get(resource)
@@ -252,7 +250,7 @@ impl Oracle {
             .copied()
     }
 
-    /// What may have been set aside for pods of their own.
+    /// Possible amounts of exclusive CPUs.
     fn apart_of(&self, resource: Resource) -> BTreeSet<u64> {
         let none = iter::once(0);
         match resource {
@@ -261,7 +259,7 @@ impl Oracle {
         }
     }
 
-    /// What was told, for messages.
+    /// Reported raw values, for messages.
     pub(super) fn truths(&self, resource: Resource) -> &BTreeSet<u64> {
         self.truths.get(resource)
     }
@@ -286,13 +284,13 @@ impl Oracle {
     }
 }
 
-/// What is set aside, and the rest of a raw value times a ratio, cut off.
+/// Exclusive part plus the rest of a raw value times a ratio, rounded down.
 pub(super) fn beside(apart: u64, raw: u64, cents: u32) -> u64 {
     let apart = apart.min(raw);
     apart + times(raw - apart, cents)
 }
 
-/// What `part` of `whole` is of another value, cut off.
+/// Share of a value that corresponds to `part` of `whole`, rounded down.
 fn share(value: u64, part: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(value) * u128::from(part) / u128::from(whole)).expect("amounts are small here")
 }

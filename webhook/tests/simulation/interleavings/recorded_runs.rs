@@ -29,7 +29,7 @@ fn replicas_that_know_of_other_exclusive_cpus_come_to_rest() {
     run.check().unwrap();
 }
 
-/// A pod holds more than raw, somebody writes a hint while no agent is connected, and the machine grows.
+/// A pod holds more than raw, a user writes a hint while no agent is connected, and the machine grows.
 #[test]
 fn what_a_pod_held_is_no_ratio_for_a_forged_hint() {
     let run = ModelRun {
@@ -48,7 +48,7 @@ fn what_a_pod_held_is_no_ratio_for_a_forged_hint() {
     run.check().unwrap();
 }
 
-/// A replica that has heard of no policy keeps what is stored while raw grows and shrinks again.
+/// A replica without a policy keeps the stored value while raw grows and shrinks again.
 #[test]
 fn what_a_replica_without_policies_kept_is_a_share_of_raw() {
     let run = ModelRun {
@@ -64,7 +64,8 @@ fn what_a_replica_without_policies_kept_is_a_share_of_raw() {
     run.check().unwrap();
 }
 
-/// Somebody writes that what is published was made of a quarter of raw, and a hint of far more, and no agent is connected.
+/// A user writes that the published value was computed from a quarter of raw, and a hint of far more, and no agent is
+/// connected.
 #[test]
 fn a_forged_raw_value_is_no_ratio_for_a_forged_hint() {
     let run = ModelRun {
@@ -84,8 +85,8 @@ fn a_forged_raw_value_is_no_ratio_for_a_forged_hint() {
     run.check().unwrap();
 }
 
-/// A pod holds more than raw, the kubelet speaks while nobody answers, and somebody writes that what the pod holds was made of
-/// all of the machine.
+/// A pod holds more than raw, the kubelet writes while no replica answers, and a user writes that the pod's amount
+/// was computed from the whole machine.
 #[test]
 fn a_forged_raw_value_lessens_what_pods_hold() {
     let run = ModelRun {
@@ -113,7 +114,8 @@ fn a_forged_raw_value_lessens_what_pods_hold() {
     run.check().unwrap();
 }
 
-/// The kubelet tells of less while nobody answers, and somebody sets more than the node has before a replica without policies.
+/// The kubelet reports less while no replica answers, and a user sets more than the node has before a replica without
+/// policies.
 #[test]
 fn a_value_above_capacity_hides_nothing_that_the_kubelet_told_unheard() {
     let run = ModelRun {
@@ -137,7 +139,7 @@ fn a_value_above_capacity_hides_nothing_that_the_kubelet_told_unheard() {
     run.check().unwrap();
 }
 
-/// A pod holds more than a smaller machine may offer, and somebody writes that more was written than is stored.
+/// A pod holds more than a smaller machine may advertise, and a user writes that more was written than is stored.
 #[test]
 fn a_forged_written_value_counts_for_what_pods_hold() {
     let run = ModelRun {
@@ -155,7 +157,8 @@ fn a_forged_written_value_counts_for_what_pods_hold() {
     run.check().unwrap();
 }
 
-/// Somebody takes the marker away from a machine that has less than its raw annotation says, and the next one has more.
+/// A user removes the marker of a machine that has less than its raw annotation states, and the next machine has
+/// more.
 #[test]
 fn a_raw_annotation_without_a_marker_counts_on_a_machine_that_has_as_much() {
     let run = ModelRun {
@@ -186,8 +189,8 @@ fn a_raw_annotation_without_a_marker_counts_on_a_machine_that_has_as_much() {
     run.check().unwrap();
 }
 
-/// While no webhook answers, somebody sets less than raw and then more than the node has, and the kubelet tells of raw again: the
-/// floor policy keeps what is stored, which is less than the marker says.
+/// While no webhook answers, a user sets less than raw and then more than the node has, and the kubelet reports raw
+/// again: the floor policy keeps the stored value, which is less than the marker's.
 #[test]
 fn what_somebody_wrote_above_capacity_stays_behind_the_floor_while_no_webhook_answers() {
     let run = ModelRun {
@@ -210,8 +213,8 @@ fn what_somebody_wrote_above_capacity_stays_behind_the_floor_while_no_webhook_an
     run.check().unwrap();
 }
 
-/// While no webhook answers, a kubelet tells of a larger machine and leaves its capacity out, somebody sets more than the smaller one
-/// has, and then the kubelet tells of the capacity alone: what is stored can be raw.
+/// While no webhook answers, a kubelet reports a larger machine without its capacity, a user sets more than the
+/// smaller one has, and then the kubelet reports the capacity alone: the stored value can be raw.
 #[test]
 fn what_somebody_wrote_above_capacity_is_raw_once_the_node_has_as_much() {
     let run = ModelRun {
@@ -240,8 +243,8 @@ fn what_somebody_wrote_above_capacity_is_raw_once_the_node_has_as_much() {
     run.check().unwrap();
 }
 
-/// While no webhook answers, somebody sets what the node may have, and the floor policy keeps to itself that the kubelet says
-/// otherwise: until the kubelet speaks again that is raw. So it is where a heartbeat is due and is written.
+/// While no webhook answers, a user sets a possible value, and the floor policy drops the kubelet's denial: the value
+/// counts as raw until the kubelet's next write. The same holds if a heartbeat is due and is written.
 #[rstest]
 #[case::no_heartbeat(1)]
 #[case::a_heartbeat(280)]
@@ -266,9 +269,9 @@ fn what_somebody_wrote_is_raw_while_the_floor_keeps_the_kubelets_word_to_itself(
     run.check().unwrap();
 }
 
-/// A pod waits with more than somebody makes of raw, and asks for less later. The machine shrinks, and a replica that has heard of
-/// no policy keeps the share that the pod held: on one machine after the other, in whole cents, and of what is stored where
-/// somebody has lowered that unheard.
+/// A pod waits with more than a user's value allows, and later requests less. The machine shrinks, and a replica
+/// without a policy keeps the share that the pod held: on one machine after the other, in whole cents, and of the
+/// stored value after an unobserved lowering.
 #[rstest]
 #[case::at_once(0, vec![ModelStep::StartBlind(0)])]
 #[case::after_a_machine_on_which_the_value_stays(
@@ -307,9 +310,9 @@ fn what_a_pod_held_is_a_share_of_raw_for_a_replica_without_policies(
     run.check().unwrap();
 }
 
-/// A Node is made again, and no replica hears of that. Its agent reports, and then one of the life before: what is left of the first
-/// report is on the Node. A pod holds a machine that somebody has lowered, and on the next one the report's ratio counts, but for
-/// no more than is stored.
+/// A Node is created again, and no replica observes that. Its agent reports, and then an agent of the earlier life:
+/// the rest of the first report is on the Node. A pod holds a machine that a user has lowered, and on the next one
+/// the report's ratio counts, at most for the stored value.
 #[rstest]
 #[case::as_found(vec![PodChange::Bind(0), PodChange::Resize { pod: 0, size: 1 }], false, 0, None, 3, SYNC)]
 #[case::a_copy(vec![PodChange::Bind(1)], true, 0, None, 3, SYNC)]

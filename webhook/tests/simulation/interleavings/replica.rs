@@ -39,7 +39,6 @@ use crate::{patch_of, settings};
 
 const PATH: &str = "/mutate-node-status";
 
-/// A replica.
 pub(super) struct ModelReplica {
     cluster: Arc<Cluster>,
     router: Router,
@@ -48,7 +47,7 @@ pub(super) struct ModelReplica {
 }
 
 impl ModelReplica {
-    /// A replica that has heard nothing yet.
+    /// Replica without any watch event.
     pub(super) fn blind() -> Self {
         let file = serde_json::from_value(json!({})).expect("a configuration");
         let cluster = Arc::new(Cluster::new(settings(file), Arc::new(Clock::uninterrupted())));
@@ -66,7 +65,7 @@ impl ModelReplica {
         }
     }
 
-    /// Hears all that the API server has: a policy, the Node and its pods.
+    /// Observes the policy, the Node and its pods.
     pub(super) fn observe_all(&self, policy: &Value, node: &Value, pods: Vec<Value>) {
         self.follow(policy);
         let mut listing = PodListing::default();
@@ -80,7 +79,6 @@ impl ModelReplica {
         self.cluster.nodes.replace(listing);
     }
 
-    /// Hears of a policy.
     pub(super) fn follow(&self, policy: &Value) {
         let config_map = json!({
             "metadata": {"name": names::SLO_CONFIG},
@@ -90,7 +88,7 @@ impl ModelReplica {
         self.cluster.policies.replace(Some(config_map));
     }
 
-    /// Hears of the Node, if it hears at all.
+    /// Observes the Node, if its watch works.
     pub(super) fn observe(&self, node: &Value) {
         if self.cluster.nodes.has_synced() {
             self.cluster
@@ -99,7 +97,7 @@ impl ModelReplica {
         }
     }
 
-    /// Hears of a pod, if it hears at all.
+    /// Observes a pod, if its watch works.
     pub(super) fn observe_pod(&self, pod: &Value, is_gone: bool) {
         if !self.knows_pods() {
             return;
@@ -112,20 +110,20 @@ impl ModelReplica {
         }
     }
 
-    /// True once it has heard of all pods.
+    /// True once it has observed all pods.
     pub(super) fn knows_pods(&self) -> bool {
         self.cluster.pods.has_synced()
     }
 
-    /// True if what it says of the Node of that UID comes from the agent, and not from the Node alone, which has the report of that
-    /// number. A report counts for the Node that it speaks for, which a replica that has not heard of that Node is asked about, too.
+    /// True if its state of the Node with that UID comes from the agent, and not only from the Node, which has the
+    /// report with that number. A report counts for its own Node; a replica that has not observed that Node is
+    /// queried too.
     pub(super) fn hears_agent(&self, node: &str, uid: &str, seq: u64) -> bool {
         let known = self.cluster.nodes.get(node);
         let hint = known.and_then(|known| self.cluster.hint(&HintQuery { uid, ..known.asked() }));
         hint.is_some_and(|hint| matches!(hint.origin, Origin::Stream | Origin::Nudge) && hint.note.seq >= seq)
     }
 
-    /// Takes a report in.
     pub(super) fn report(&self, hint: NodeHint) {
         let node = hint.node.clone();
         if self.cluster.hints.offer(hint, self.cluster.now()) == ReportVerdict::Accepted {

@@ -40,19 +40,18 @@ const MACHINES: [([u64; 2], [u64; 2]); 4] = [
     ([4_000, 3_710], [8_192, 6_912]),
     ([2_000, 1_930], [4_096, 3_328]),
 ];
-/// What people write into allocatable, in milli-cores.
+/// Values that users write into allocatable, in milli-cores.
 const EDITS: [u64; 3] = [3_337, 4_561, 1_009];
 /// Ratios of annotations and of hints, in cents: primes, so that no product of two is a third.
 const ANNOTATED: [u32; 4] = [113, 127, 151, 197];
 const HINTED: [u32; 6] = [109, 131, 149, 173, 89, 211];
-/// CPUs that a pod holds for itself, in milli-cores: no more than such a pod asks for.
+/// Exclusive CPUs of a pod, in milli-cores: at most its request.
 const EXCLUSIVE: [u64; 3] = [0, 1_000, 2_000];
 /// CPUs of the machine that a lie is about, in milli-cores: none has as many.
 const OTHER_MACHINE: u64 = 64_000;
 /// Reports of another machine, and seconds between them: more than a minute.
 const LIES: usize = 8;
 const LIE: u64 = 10;
-/// Policies of the ConfigMap.
 const POLICIES: [&str; 6] = [
     "{}",
     r#"{"mode":"auto"}"#,
@@ -78,29 +77,28 @@ const STILL: usize = 6;
 
 pub(super) type StepResult = Result<(), String>;
 
-/// Everything.
 pub(super) struct ModelWorld {
     /// Time stands still in it, but for [`Self::wait`].
     runtime: Runtime,
-    /// Seconds since time began.
     now: u64,
     /// Copies of the Node of this life, the stored one last.
     revisions: Vec<Value>,
     version: u64,
     lives: u64,
-    /// What the kubelet finds: capacity and raw, in milli-cores and bytes.
+    /// Capacity and raw as the kubelet finds them, in milli-cores and bytes.
     pub(super) capacity: PerResource<u64>,
     pub(super) raw: PerResource<u64>,
     has_device: bool,
     has_floor: bool,
-    /// The kubelet told of its capacity alone: its old copy had its raw CPU already, and the Node had not. Or the Node had it as what
-    /// we wrote, nobody heard, and the marker was gone before the kubelet spoke again.
+    /// The kubelet reported its capacity alone: its old copy had its raw CPU already, and the Node had not. Or the
+    /// Node had it as our value, no replica observed that, and the marker was deleted before the kubelet's next
+    /// write.
     is_raw_unsaid: bool,
     pub(super) seq: u64,
     policies: [usize; 2],
     replicas: [ModelReplica; 2],
     route: usize,
-    /// What each replica has sent, and nobody has got.
+    /// Sent writes of each replica that have not arrived.
     sent: [Option<Nudge>; 2],
     pods: ModelPods,
     pub(super) oracle: Oracle,
@@ -113,7 +111,7 @@ fn pick<T: Copy>(all: &[T], index: usize) -> T {
 }
 
 impl ModelWorld {
-    /// A raw node, two replicas that have heard of it, no floor, no policy, no hint.
+    /// Raw node, two replicas that have observed it, no floor, no policy, no hint.
     pub(super) fn new() -> Self {
         let runtime = runtime::Builder::new_current_thread()
             .enable_time()
@@ -154,7 +152,6 @@ impl ModelWorld {
         world
     }
 
-    /// Lets a step happen.
     pub(super) fn apply(&mut self, step: ModelStep) -> StepResult {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
@@ -244,8 +241,8 @@ impl ModelWorld {
         }
     }
 
-    /// True if nothing tells what the kubelet finds from what we wrote once somebody sets `edit`. The node stays lower than it
-    /// could, or its raw value stays what it was for one sync:
+    /// True if the kubelet's value cannot be distinguished from ours once a user sets `edit`. The node stays lower
+    /// than it could, or its raw value stays unchanged for one sync:
     ///
     /// - The kubelet finds what we wrote. Capacity tells that, but not where somebody changes allocatable before it speaks.
     /// - A ratio makes of `edit` the very value that the kubelet finds.

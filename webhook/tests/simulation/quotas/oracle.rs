@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A stored quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ModelQuota {
     pub(super) uid: u64,
@@ -13,7 +12,7 @@ pub(super) struct ModelQuota {
     /// The namespace that it lists.
     pub(super) listed: Option<u8>,
     pub(super) is_going: bool,
-    /// What a scheduler has written.
+    /// Use that a scheduler has written.
     pub(super) used: u8,
 }
 

@@ -32,25 +32,24 @@ use super::{
 };
 use crate::patch_of;
 
-/// The domain of keys.
 const DOMAIN: &str = "quota.scheduling.koordinator.sh";
-/// How long something admitted counts that the watch does not show.
+/// Time for which an admission counts that the watch does not deliver, in seconds.
 const LIFETIME: u64 = 30;
 
-/// What becomes of a request.
+/// Fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestFate {
     Stored,
     /// The API server asks again before it stores it.
     StoredAfterRetry,
     DryRun,
-    /// Somebody else refuses it after us.
+    /// A later admission plugin refuses it.
     RefusedLater,
     /// The answer does not go out in time.
     AnswerLost,
 }
 
-/// What changes.
+/// Changed field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpecChange {
     Min(u8),
@@ -68,7 +67,7 @@ enum WatchStep {
 
 pub(super) struct QuotaWorld {
     stored: ModelQuotas,
-    /// What the watch has not brought yet, with the second in which it happened.
+    /// Events that the watch has not delivered, each with its second.
     events: VecDeque<(u64, WatchStep)>,
     versions: u64,
     now: u64,
@@ -166,10 +165,10 @@ impl QuotaWorld {
     pub(super) async fn settle(&mut self) -> Result<(), String> {
         self.deliver(usize::MAX);
         self.wait(LIFETIME + 1).await;
-        if self.index.claims() != 0 || self.index.len() != self.stored.len() {
+        if self.index.pending() != 0 || self.index.len() != self.stored.len() {
             return Err(format!(
-                "{} claims, {} quotas known, {} stored",
-                self.index.claims(),
+                "{} pending, {} quotas known, {} stored",
+                self.index.pending(),
                 self.index.len(),
                 self.stored.len()
             ));
@@ -189,7 +188,6 @@ impl QuotaWorld {
         }
     }
 
-    /// A stored quota.
     fn pick(&self, at: usize) -> Option<(u8, u8)> {
         let count = self.stored.len().max(1);
         self.stored.keys().nth(at % count).copied()
@@ -269,7 +267,7 @@ impl QuotaWorld {
             let is_allowed = response(&answer)?["allowed"] == true;
             answers.push(is_allowed);
             if fate != RequestFate::AnswerLost {
-                answer.claims.keep();
+                answer.pending.keep();
             }
         }
         if answers.iter().any(|is_allowed| *is_allowed != answers[0]) {

@@ -17,7 +17,7 @@ fn draft(text: &str) -> Draft<'_> {
     Draft::new(Tree::parse(text, 2).unwrap(), None)
 }
 
-/// What a closure returns that cannot fail.
+/// Result of a closure that cannot fail.
 const DONE: Result<(), RewriteError> = Ok(());
 
 fn whole(draft: &Draft<'_>) -> Value {
@@ -139,7 +139,7 @@ fn a_rewrite_that_fails_records_nothing() {
             DONE
         });
         let expected = match path {
-            [] => "the object would be no object".to_owned(),
+            [] => "the result would not be an object".to_owned(),
             path => format!("{} lies inside a value that is not an object", path.join(".")),
         };
         assert_eq!(error.unwrap_err().to_string(), expected);

@@ -8,10 +8,10 @@ use headroom_domain::names;
 
 use super::{Member, Members, Tree};
 
-/// The members whose names are those of annotations that not everybody may write: [`names::is_guarded`].
+/// Members whose names are those of guarded annotations: [`names::is_guarded`].
 pub(in crate::admission::draft) struct GuardedMembers<'a> {
     members: Members<'a>,
-    /// True once somebody asked for another member and saw nothing.
+    /// True once a reader asked for another member and saw none.
     is_missed: Cell<bool>,
 }
 
@@ -38,12 +38,12 @@ impl<'a> GuardedMembers<'a> {
         self.members.list()
     }
 
-    /// Notes that somebody asked for more than is here.
+    /// Records that a reader asked for a member that is not here.
     pub(super) fn miss(&self) {
         self.is_missed.set(true);
     }
 
-    /// True if somebody asked for more than is here: what was made of that must not count.
+    /// True if a reader asked for a member that is not here: its result must not count.
     pub(super) fn is_missed(&self) -> bool {
         self.is_missed.get()
     }

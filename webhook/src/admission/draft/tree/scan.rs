@@ -21,8 +21,8 @@ pub const MAX_DEPTH: u32 = 127;
 /// controllers write have a few hundred at any one place.
 pub const MAX_OPENED: usize = 16_384;
 
-/// How many of a counterpart's members are looked at for the next one. Both are written in the same order, and a few of the
-/// counterpart's may be missing; a search through all of them would take the square of a wide object's members.
+/// Number of a counterpart's members that are compared for the next one. Both are written in the same order, and some
+/// may be missing; comparing all of them would be quadratic in a wide object's members.
 const LOOK_AHEAD: usize = 8;
 
 /// The text is not JSON, or too deep.
@@ -31,16 +31,13 @@ pub enum ScanError {
     /// Something else than JSON has here.
     #[error("byte {at}: not JSON")]
     Syntax {
-        /// Where, counted from 0.
         at: usize,
     },
     /// The text ends inside a value.
     #[error("the text ends inside a value")]
     End,
-    /// Brackets in brackets.
     #[error("byte {at}: nested deeper than {MAX_DEPTH} levels")]
     TooDeep {
-        /// Where, counted from 0.
         at: usize,
     },
 }
@@ -55,7 +52,7 @@ pub(super) fn document(text: &str, levels: u32) -> Result<Tree<'_>, ScanError> {
     Ok(tree)
 }
 
-/// What is inside of the object or the array that is the whole of `text`; objects in an array are opened, too.
+/// Content of the object or array that is the whole of `text`; objects in an array are opened too.
 pub(super) fn inside(text: &str) -> Inside<'_> {
     let is_object = text.starts_with('{');
     let mut scanner = Scanner::of_json(text);
@@ -260,8 +257,8 @@ impl<'a> Scanner<'a> {
         Ok(name)
     }
 
-    /// Goes past the quotes of a member's name. Half a surrogate pair is text that no string can hold, so nobody could
-    /// ask for that member.
+    /// Skips the quoted name of a member. Half a surrogate pair is a text that no string can contain, so no reader
+    /// can ask for that member.
     fn member(&mut self) -> Result<Escapes, ScanError> {
         let start = self.at;
         self.expect(b'"')?;
@@ -356,7 +353,6 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Nothing may follow.
     fn end(&self) -> Result<(), ScanError> {
         passed(self.at);
         if self.at == self.text.len() {

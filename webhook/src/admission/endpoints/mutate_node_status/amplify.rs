@@ -7,7 +7,7 @@ use headroom_domain::{
     resource::Resource,
 };
 
-use super::conditions::{self, Grounds};
+use super::conditions::{self, ConditionInputs};
 use crate::{
     admission::{
         draft::Draft,
@@ -76,7 +76,7 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     warn_of_ratio(&decision, draft);
     apply(&decision, draft)?;
     if has_conditions(hint.as_ref(), &old.annotations) {
-        let grounds = Grounds {
+        let grounds = ConditionInputs {
             decision: &decision,
             mode: policy.mode,
             hint: hint.as_ref(),
@@ -89,18 +89,18 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// False where no hint was or is applied, and there is nothing to read conditions for; and where one cannot be read: whoever
-/// wrote that has said what it means.
+/// False if no hint was or is applied, so that no conditions must be read; and if one is unreadable, which its writer
+/// has reported.
 fn has_conditions(hint: Option<&EffectiveHint>, stored: &Annotations) -> bool {
     hint.map_or(stored.hint.is_some(), |found| found.origin != Origin::Marker)
 }
 
-/// Tells whoever writes that the ratio annotation is of no use.
+/// Warns the client that the ratio annotation is unusable.
 fn warn_of_ratio(decision: &Decision, draft: &mut Draft<'_>) {
     let is_bad = |resource| decision.outcomes.get(resource).why.contains(&Why::BadAnnotation);
     if Resource::ALL.into_iter().any(is_bad) {
         let field = node_fields::annotation_field(names::RATIO);
-        draft.warn(format!("{field}: cannot be used and counts as 1.00"));
+        draft.warn(format!("{field}: unusable, counts as 1.00"));
     }
 }
 

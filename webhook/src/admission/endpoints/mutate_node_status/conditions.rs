@@ -28,7 +28,7 @@ type ConditionObject = Map<String, Value>;
 const OURS: [&str; 3] = [names::BRAKED, names::CLAMPED, names::RATIO_OWNER_CONFLICT];
 const TRANSITION: &str = names::LAST_TRANSITION_TIME;
 
-/// What a condition is to say; nothing to complain about where there is no reason.
+/// Text of a condition; no reason means that the condition is false.
 struct ConditionText {
     kind: &'static str,
     /// A reason, and what people read.
@@ -37,25 +37,21 @@ struct ConditionText {
     fine: &'static str,
 }
 
-/// What conditions are made of.
-pub(super) struct Grounds<'a> {
-    /// What was decided.
+/// Inputs of the conditions.
+pub(super) struct ConditionInputs<'a> {
     pub(super) decision: &'a Decision,
-    /// The mode in force.
     pub(super) mode: Mode,
-    /// The hint that counts.
     pub(super) hint: Option<&'a EffectiveHint>,
-    /// Does somebody else keep writing our ratio?
+    /// True while another controller keeps writing our ratio.
     pub(super) is_contested: Option<bool>,
     /// The Ready heartbeat of the write.
     pub(super) heartbeat: Option<&'a str>,
-    /// The time of day.
     pub(super) now: Timestamp,
 }
 
 /// Brings the conditions up to date in the write that is being decided, in a mode that asks hints; elsewhere they go.
-pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), StepError> {
-    let Grounds {
+pub(super) fn write(draft: &mut Draft<'_>, grounds: &ConditionInputs<'_>) -> Result<(), StepError> {
+    let ConditionInputs {
         decision,
         mode,
         hint,
@@ -112,7 +108,7 @@ fn may_have_ours(draft: &Draft<'_>) -> bool {
     })
 }
 
-/// Of each resource that is braked or that nobody can see, what that means.
+/// Consequence of each brake, and of each resource without measurements.
 fn braked(decision: &Decision, note: Option<&Note>) -> ConditionText {
     let complaints = Resource::ALL.into_iter().filter_map(|resource| {
         let ResourceDecision { why, .. } = decision.outcomes.get(resource);
@@ -124,7 +120,7 @@ fn braked(decision: &Decision, note: Option<&Note>) -> ConditionText {
             Some(Brake::Shed) => ("Shed", "is lowered step by step"),
             Some(Brake::Stop) => ("Stop", "is not amplified"),
             Some(Brake::Off) | None if why.contains(&Why::Blind) && is_held(why) => {
-                ("Blind", "is not amplified, for its agent sees nothing")
+                ("Blind", "is not amplified, because its agent has no measurements")
             }
             Some(Brake::Off) | None => return None,
         };
@@ -154,15 +150,15 @@ fn is_held(why: &[Why]) -> bool {
 const fn quarantined(contradiction: Contradiction) -> &'static str {
     match contradiction {
         Contradiction::Capacity => {
-            "is not amplified, for its agent speaks of another machine than its kubelet"
+            "is not amplified, because its agent and its kubelet report different machines"
         }
         Contradiction::MemoryPressure => {
-            "is not amplified, for its agent finds memory to spare and its kubelet is short of it"
+            "is not amplified, because its kubelet reports memory pressure and its agent does not"
         }
         Contradiction::Use => {
-            "is not amplified, for its agent says that far less is used than its kubelet says"
+            "is not amplified, because its agent reports far less use than its kubelet"
         }
-        Contradiction::EarlierBoot => "is not amplified, for its agent reported from a boot that had ended",
+        Contradiction::EarlierBoot => "is not amplified, because its agent sent a report from a boot that had ended",
     }
 }
 
@@ -171,9 +167,9 @@ fn clamped(decision: &Decision) -> ConditionText {
     let complaints = Resource::ALL.into_iter().filter_map(|resource| {
         let ResourceDecision { why, .. } = decision.outcomes.get(resource);
         let (word, means) = if why.contains(&Why::ClampedMax) {
-            ("AboveMax", "would be raised further, but for its upper bound")
+            ("AboveMax", "has reached its upper bound")
         } else if why.contains(&Why::ClampedMin) {
-            ("BelowMin", "would be lowered further, but for its lower bound")
+            ("BelowMin", "has reached its lower bound")
         } else {
             return None;
         };
@@ -194,7 +190,8 @@ fn contested(is_contested: bool) -> ConditionText {
     let complaint = (
         "RatioRewritten".to_owned(),
         format!(
-            "another controller keeps writing {}; turn it off there, as docs/compatibility.md says, or leave mode auto",
+            "another controller keeps writing {}; disable it there (see docs/compatibility.md), or \
+             leave mode auto",
             names::RATIO
         ),
     );
@@ -226,7 +223,7 @@ fn time(condition: &ConditionObject, member: &str) -> Option<Timestamp> {
     condition.get(member)?.as_str()?.parse().ok()
 }
 
-/// Sets the condition. One that nobody has complained by yet is not begun with "all is well".
+/// Sets the condition. A condition that has never been true is not created as false.
 fn set(conditions: &mut Vec<ConditionObject>, text: ConditionText, now: Timestamp) {
     let ConditionText {
         kind: name,
@@ -280,7 +277,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::hints::table::tests::hint;
+    use crate::store::hint_table::tests::hint;
 
     fn note(cpu: Brake, memory: Brake) -> Note {
         let mut hint: NodeHint = hint("n1", 1);
@@ -310,9 +307,9 @@ mod tests {
     #[case::full(Brake::Stop, Brake::Off, &[Why::Braked, Why::FloorAdmitted],
         Some(("CpuStop", "cpu is not amplified; requests of its admitted pods stay covered")))]
     #[case::blind_and_full(Brake::Off, Brake::Off, &[Why::Blind, Why::FloorFit],
-        Some(("CpuBlind", "cpu is not amplified, for its agent sees nothing; requests of its admitted pods stay covered")))]
+        Some(("CpuBlind", "cpu is not amplified, because its agent has no measurements; requests of its admitted pods stay covered")))]
     #[case::in_quarantine(Brake::Stop, Brake::Off, &[Why::QuarantinedUse, Why::Braked],
-        Some(("CpuQuarantined", "cpu is not amplified, for its agent says that far less is used than its kubelet says")))]
+        Some(("CpuQuarantined", "cpu is not amplified, because its agent reports far less use than its kubelet")))]
     #[case::blind_with_room(Brake::Off, Brake::Off, &[Why::Blind], None)]
     fn a_brake_is_said_with_what_it_means(
         #[case] cpu: Brake,

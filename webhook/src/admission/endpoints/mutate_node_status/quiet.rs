@@ -22,7 +22,7 @@ use crate::admission::{
 pub(super) static STEP: NodeStep = NodeStep {
     name: "quiet",
     when: When::On(&super::GATE),
-    about: "Turns a status write of an amplified node that renews nothing but heartbeats into no write.",
+    about: "Drops a status write of an amplified node that changes only heartbeats.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: quiet,
@@ -166,7 +166,7 @@ fn is_same_annotations(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepEr
         && is_same_but(draft, &ANNOTATIONS, &OURS)?)
 }
 
-/// True if two markers differ in nothing but the heartbeat they were renewed at.
+/// True if two markers differ only in the heartbeat of their renewal.
 fn is_same_marker(was: &str, is: &str) -> bool {
     if was.len().max(is.len()) > annotation::LONGEST {
         return false;
@@ -185,7 +185,7 @@ fn is_same_marker(was: &str, is: &str) -> bool {
     timeless(was).is_some_and(|was| Some(was) == timeless(is))
 }
 
-/// What comes after the heartbeat of a marker that begins with one, as ours do.
+/// Rest of a marker that begins with a heartbeat, as ours do.
 fn behind_heartbeat(marker: &str) -> Option<&str> {
     let (heartbeat, rest) = marker.strip_prefix(r#"{"at":""#)?.split_once('"')?;
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';

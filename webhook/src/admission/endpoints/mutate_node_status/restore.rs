@@ -18,7 +18,8 @@ use crate::admission::{
 pub(super) static STEP: NodeStep = NodeStep {
     name: "restore",
     when: When::On(&super::GATE),
-    about: "Restores what only the webhook writes in status writes by others, and ratio and mode in those by kubelets.",
+    about: "Restores annotations that only the webhook writes in status writes of other users, and ratio and \
+     mode in those of kubelets.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: restore,
@@ -27,7 +28,7 @@ pub(super) static STEP: NodeStep = NodeStep {
 /// Annotations that stay when this endpoint is called again in the same request: they say which values are ours.
 /// They hold nothing that the writer could not also claim by sending it as allocatable.
 const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
-/// Annotations that others than kubelets may write here: they say no more than the ratio, which is theirs to say.
+/// Annotations that users other than kubelets may write here: they contain only the ratio, which users may set.
 const PEOPLES: [&str; 3] = [names::RATIO, names::MODE, names::STATIC_RATIO];
 
 fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {

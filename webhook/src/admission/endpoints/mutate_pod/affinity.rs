@@ -19,13 +19,13 @@ use crate::{
 
 static GATE: Gate = Gate::alpha(
     "MultiQuotaTree",
-    "Has pods of a quota tree run on the nodes that the ElasticQuotaProfile of the tree selects.",
+    "Restricts pods of a quota tree to the nodes that the ElasticQuotaProfile of the tree selects.",
 );
 
 pub(super) static STEP: PodStep = PodStep {
     name: "affinity",
     when: When::On(&GATE),
-    about: "Adds the nodes of its quota tree to what a new pod requires of its node.",
+    about: "Adds the nodes of its quota tree to the required node affinity of a new pod.",
     reads: &[&sources::QUOTAS, &sources::QUOTA_TREES],
     unknown: UnknownSource::FailsCreation,
     run: add_nodes,

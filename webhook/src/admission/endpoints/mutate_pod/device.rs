@@ -15,7 +15,7 @@ use crate::admission::{
 
 static DISABLED: Gate = Gate::negative(
     "DisableDeviceResourceSpec",
-    "Leaves the device resources of pods as they are.",
+    "Leaves the device resources of pods unchanged.",
 );
 
 pub(super) static STEP: PodStep = PodStep {

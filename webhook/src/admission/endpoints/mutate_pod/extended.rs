@@ -14,13 +14,14 @@ use crate::admission::{
 
 static DISABLED: Gate = Gate::negative(
     "DisableExtendedResourceSpec",
-    "Leaves the annotation with the batch resources of pods as it is.",
+    "Leaves the annotation with the batch resources of pods unchanged.",
 );
 
 pub(super) static STEP: PodStep = PodStep {
     name: "extended",
     when: When::Off(&DISABLED),
-    about: "Writes the batch resources of containers into the annotation extended-resource-spec, whatever a client wrote there.",
+    about: "Writes the batch resources of containers into the annotation extended-resource-spec, replacing a \
+     client's value.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: annotate,

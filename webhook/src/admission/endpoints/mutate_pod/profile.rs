@@ -17,10 +17,9 @@ use crate::{
     store::sources::{COLOCATION_PROFILES, NAMESPACES, PRIORITY_CLASSES},
 };
 
-/// Switches the translation off.
 pub(super) static SKIPPED: Gate = Gate::negative(
     "ColocationProfileSkipMutatingResources",
-    "Leaves cpu and memory of pods as they are, whatever profile is applied.",
+    "Leaves cpu and memory of pods unchanged under every profile.",
 );
 
 pub(super) static STEP: PodStep = PodStep {

@@ -14,7 +14,8 @@ use crate::admission::{
 pub(super) static STEP: PodStep = PodStep {
     name: "spec",
     when: When::Always,
-    about: "Refuses a Reservation with a field of another type, a time that is none, or an amount in its template that is none.",
+    about: "Refuses a Reservation with a field of another type, an invalid time, or an invalid amount in its \
+     template.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: check,

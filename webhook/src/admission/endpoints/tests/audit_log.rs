@@ -45,7 +45,7 @@ impl Subscriber for Lines {
     fn exit(&self, _span: &Id) {}
 }
 
-/// The lines of so many answers to the review of a fixture, where one in `sample` that changes nothing has one.
+/// Log lines of this number of answers to the review of a fixture, with one line in `sample` unchanged answers.
 async fn lines(fixture: &str, answers: u32, sample: u32) -> Vec<LogLine> {
     let case = cases().into_iter().find(|case| case.output.ends_with(fixture));
     lines_of(case.expect(fixture), answers, sample).await

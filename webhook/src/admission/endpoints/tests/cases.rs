@@ -20,11 +20,10 @@ use self::{
 };
 use super::{review::ReviewBuilder, *};
 
-/// What a case came to, told from the answer that it was to get.
+/// Result of a case, compared with the expected answer.
 struct CaseAnswer {
     answer: ExpectedAnswer,
     warnings: Vec<String>,
-    /// As in `FIELD: MESSAGE`.
     causes: Vec<String>,
     patch: Patch,
 }
@@ -156,7 +155,7 @@ impl CaseRun<'_> {
 }
 
 impl ExpectedAnswer {
-    /// The answer with the whole object in place of what is merged into it.
+    /// The answer with the whole object instead of the part that is merged into it.
     fn made_of(&self, sent: &Value) -> Self {
         let mut answer = self.clone();
         if let Self::Patched(delta) = &mut answer {
@@ -217,8 +216,9 @@ fn patched(object: &Value, patch: &Patch) -> Value {
     object
 }
 
-/// The members that begin with `x-` and lie in what an operation writes, or around it: an operation that writes a
-/// container anew would spell what is in it anew. An element that is put into an array moves the others as they are.
+/// Members that begin with `x-` and lie in the value that an operation writes, or around it: an operation that
+/// replaces a container would rewrite its content. An element that is inserted into an array moves the others
+/// unchanged.
 fn touched(object: &Value, patch: &Patch) -> Vec<String> {
     let mut unknown = Vec::new();
     unknown_members(object, "", &mut unknown);

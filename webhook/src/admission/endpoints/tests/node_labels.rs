@@ -131,7 +131,7 @@ async fn a_change_that_brings_a_conflict_about_is_denied(
     #[case] config: &str,
 ) {
     assert_eq!(relabelled(world.clone(), &x(), &both()).await, denied(config));
-    // Whoever takes the other label away again makes it good.
+    // Removing the other label corrects it.
     assert_eq!(relabelled(world, &both(), &x()).await, allowed());
 }
 

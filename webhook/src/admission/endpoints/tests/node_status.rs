@@ -16,14 +16,13 @@ use super::*;
 
 const PATH: &str = "/mutate-node-status";
 
-/// Who writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     /// The node's kubelet in a status sync: the Ready heartbeat moves.
     Sync,
     /// The node's kubelet without a heartbeat, as when it registers.
     Kubelet,
-    /// Somebody else, such as Koordinator's slo-controller.
+    /// Another user, such as Koordinator's slo-controller.
     Other,
 }
 
@@ -44,15 +43,13 @@ struct Row {
     ratio: Option<&'static str>,
     /// The raw annotation, stored and written.
     raw: Option<&'static str>,
-    /// Allocatable afterwards.
     allocatable: &'static str,
-    /// The raw annotation afterwards.
     raw_after: Option<&'static str>,
     /// True if our marker stands on the node afterwards.
     is_marked: bool,
 }
 
-/// What most rows have in common.
+/// Common values of the rows.
 const ROW: Row = Row {
     name: "",
     by: ANYONE,

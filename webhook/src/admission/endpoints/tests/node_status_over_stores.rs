@@ -110,8 +110,7 @@ fn beside_a_hint_of_a_later_layout_what_was_written_last_is_held() {
     assert_eq!(synced(None), "4", "nothing was measured");
 }
 
-/// The Node with so many annotations or labels beside its own that their keys take all of the 256 KiB that Kubernetes
-/// stores of annotations.
+/// The Node with additional annotations or labels whose keys fill the 256 KiB that Kubernetes stores of annotations.
 fn widened(mut node: Value, map: &str) -> Value {
     let members = (0..65_000).map(|number| (format!("{number:x}"), json!("")));
     let map = &mut node["metadata"][map];

@@ -31,15 +31,15 @@ use crate::{
 
 /// A body that is posted, in bytes.
 const BODY: usize = 3_000_000;
-/// What answering may take, whatever is in a body.
+/// Maximum cost of an answer, for any body.
 const MOST: Cost = Cost {
     bytes: 16 << 20,
     allocations: 50_000,
     passes: 8,
 };
-/// The same of pods to which a profile is applied: the review is scanned once, the profile changes the whole pod, two steps read
-/// the spec, one changes a list in it, and the patch compares, each after it has counted the values; what one step wrote, the
-/// next reads from what it wrote. The object is there twice while a profile changes it.
+/// Maximum cost for pods to which a profile is applied: the review is scanned once, the profile changes the whole
+/// pod, two steps read the spec, one changes a list in it, and the patch compares, each after counting the values; a
+/// step reads the values that an earlier step wrote. The object exists twice while a profile changes it.
 const MOST_OF_PODS: Cost = Cost {
     passes: 13,
     allocations: 65_000,
@@ -50,13 +50,12 @@ const OF_A_QUOTA: (u64, u64) = (48, 2);
 /// Bytes and allocations for a byte of a document under a key of Koordinator's ConfigMap. Empty entries cost the most.
 const OF_A_TEXT: (u64, u64) = (110, 4);
 
-/// What answering takes.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     /// The most memory at a time, besides the body, in bytes.
     bytes: u64,
     allocations: u64,
-    /// How often a byte of the body is gone past.
+    /// Number of times that a byte of the body is read.
     passes: usize,
 }
 
@@ -224,7 +223,7 @@ fn texts_of_koordinators_config_map_cost_in_proportion_to_their_length() {
     assert_eq!(found, Vec::<String>::new());
 }
 
-/// What is posted to those endpoints.
+/// Bodies posted to those endpoints.
 fn posted_to(paths: &[&str]) -> Vec<Target> {
     let targets: Vec<Target> = targets()
         .into_iter()
@@ -234,7 +233,7 @@ fn posted_to(paths: &[&str]) -> Vec<Target> {
     targets
 }
 
-/// What so many bytes may take, of which each may take so many bytes and allocations.
+/// Maximum cost of a body of `bytes`, with this cost for each byte.
 fn within((memory, allocations): (u64, u64), bytes: usize) -> Cost {
     Cost {
         bytes: memory * bytes as u64,

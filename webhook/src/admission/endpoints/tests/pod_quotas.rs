@@ -1,5 +1,5 @@
-//! What a Pod that is let through takes of its quota, until its answer is lost or it is seen; and what holds while nobody knows
-//! what is used.
+//! Quota use of an admitted Pod, until its answer is lost or the watch delivers it; and the answers while use is
+//! unknown.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::{
     },
     store::{
         arrivals::Arrivals,
-        claim_limit::MOST_OF_NAMESPACE,
         colocation::pods::PodsByName,
         informer::Store as _,
         known::KnownSources,
+        pending_limit::MOST_OF_NAMESPACE,
         quota::{index::QuotaIndex, tree_nodes::TreeNodes, with_pods::QuotasWithPods},
         quota_pods::QuotaPods,
         sources,
@@ -39,7 +39,7 @@ fn router(pods: &Arc<QuotaPods>) -> Router {
     router_beside(pods, &QuotaIndex::new(Arrivals::default()))
 }
 
-/// The same, with the store of quotas.
+/// Router as above, with the store of quotas.
 fn router_beside(pods: &Arc<QuotaPods>, index: &Arc<QuotaIndex>) -> Router {
     let mut listing = index.listing();
     let stored = serde_json::from_str(&quota(4, 1).to_string()).unwrap();
@@ -57,7 +57,7 @@ fn router_beside(pods: &Arc<QuotaPods>, index: &Arc<QuotaIndex>) -> Router {
     let quotas = PodQuotas {
         tree: Arc::clone(&tree) as _,
         nodes: Arc::new(TreeNodes::default()),
-        room: Arc::clone(pods) as _,
+        pod_usage: Arc::clone(pods) as _,
         known: known.clone(),
     };
     let features = Features::with_gates(GateSet::parse(gates(), "EnableQuotaAdmission=true").unwrap());
@@ -110,7 +110,7 @@ fn is_allowed(answer: &HttpAnswer) -> bool {
 fn admit(router: &Router, review: ReviewBuilder) -> bool {
     let answer = post(router, review);
     let is_allowed = is_allowed(&answer);
-    answer.claims.keep();
+    answer.pending.keep();
     is_allowed
 }
 
@@ -198,7 +198,7 @@ fn a_limit_that_is_about_to_rise_has_not_risen() {
         let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
         let answer = router.answer(endpoint, review.build().as_bytes(), deadline);
         assert!(is_allowed(&answer));
-        answer.claims.keep();
+        answer.pending.keep();
     };
     change(4, 400);
     assert!(
@@ -264,7 +264,7 @@ fn a_pod_that_cannot_count_is_a_failed_call() {
     assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
     let body = String::from_utf8_lossy(&answer.body);
     assert!(body.contains("namespace ns has 1024 pods"), "{body}");
-    // It is told that it has no room where it has none, and a dry run counts nowhere.
+    // The request without quota left is refused, and a dry run is not counted.
     assert!(!admit(&router, create("large", "l", 4)));
     assert!(admit(&router, small(MOST_OF_NAMESPACE).dry_run()));
 }

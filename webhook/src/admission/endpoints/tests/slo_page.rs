@@ -13,7 +13,7 @@ use self::page::{Data, Mistake, SloPage};
 use super::{review::ReviewBuilder, *};
 use crate::store::{known::KnownSources, sources};
 
-/// What a new version's writer reads: lines that begin with `Warning: ` or `Error: `.
+/// Answer to the writer of a new version: lines that begin with `Warning: ` or `Error: `.
 fn answer(data: &Data) -> Vec<String> {
     let known = KnownSources::default();
     known.record(&sources::NODES, watch::channel(true).1);

@@ -12,13 +12,13 @@ use crate::{
         endpoints::quota_fields::{QuotaCtx, QuotaStep, parts, refuse},
         review::Operation,
     },
-    store::{quota::claims::AdmittedQuota, sources},
+    store::{quota::pending::AdmittedQuota, sources},
 };
 
 pub(super) static STEP: QuotaStep = QuotaStep {
     name: "removal",
     when: When::Always,
-    about: "Refuses to remove a quota that has parts or pods, or that is built in.",
+    about: "Refuses to remove a quota that has children or pods, or that is built in.",
     reads: &[&sources::QUOTAS, &sources::PODS_BY_NAME],
     unknown: UnknownSource::FailsTheCall,
     run: check,
@@ -35,7 +35,7 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     }
     let quota = Arc::new(parts(request, draft)?.quota());
     let mut found = Violations::default();
-    let claim = ctx.store.decide(&mut |tree| {
+    let pending = ctx.store.decide(&mut |tree| {
         removal::check(&quota, tree, &mut found);
         let admitted = AdmittedQuota {
             is_removal: true,
@@ -43,8 +43,8 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         };
         (found.is_empty() && !request.is_dry_run).then(|| (quota.key(), admitted))
     });
-    if let Some(claim) = claim {
-        ctx.claims.push(claim);
+    if let Some(pending) = pending {
+        ctx.pending.push(pending);
     }
     refuse(ctx, found)
 }

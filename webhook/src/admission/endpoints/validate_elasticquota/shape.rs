@@ -1,4 +1,4 @@
-//! Step `shape`: refuses amounts that contradict each other, and annotations that nobody can read.
+//! Step `shape`: refuses amounts that contradict each other, and unreadable annotations.
 
 use headroom_rules::quota::{Violations, shape};
 
@@ -12,7 +12,8 @@ use crate::admission::{
 pub(super) static STEP: QuotaStep = QuotaStep {
     name: "shape",
     when: When::Always,
-    about: "Refuses negative amounts, min above max, max below what is used where that is asked for, and annotations that cannot be read.",
+    about: "Refuses negative amounts, min above max, max below current use if that is enabled, and \
+     unreadable annotations.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: check,

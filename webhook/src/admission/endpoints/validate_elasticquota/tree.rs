@@ -11,13 +11,14 @@ use crate::{
         endpoints::quota_fields::{QuotaCtx, QuotaStep, change, parts, refuse, rules},
         review::{Operation, Request},
     },
-    store::{lookup::QuotaLookup, quota::claims::AdmittedQuota, sources},
+    store::{lookup::QuotaLookup, quota::pending::AdmittedQuota, sources},
 };
 
 pub(super) static STEP: QuotaStep = QuotaStep {
     name: "tree",
     when: When::Always,
-    about: "Refuses parents that are not there, are none or lie below, other resources than those of the tree, and sums of min above that of the parent.",
+    about: "Refuses parents that do not exist, are not parents or lie below the quota, resources that differ \
+     from the tree's, and sums of min above the parent's.",
     // Whether a quota may become a parent depends on its pods.
     reads: &[&sources::QUOTAS, &sources::PODS_BY_NAME],
     unknown: UnknownSource::FailsTheCall,
@@ -33,7 +34,7 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let mut found = Violations::default();
-    let claim = ctx.store.decide(&mut |tree| {
+    let pending = ctx.store.decide(&mut |tree| {
         topology::check(&change, tree, rules, &mut found);
         let new = Arc::new(Quota {
             before: before(&change, tree),
@@ -42,14 +43,15 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         let admitted = admitted(draft, draft.old(), Arc::clone(&new));
         (found.is_empty() && !ctx.request.is_dry_run).then(|| (new.key(), admitted))
     });
-    if let Some(claim) = claim {
-        ctx.claims.push(claim);
+    if let Some(pending) = pending {
+        ctx.pending.push(pending);
     }
     refuse(ctx, found)
 }
 
-/// What may be stored instead of the new one. What the API server would change is in the request, whether this replica has seen
-/// it or not; what it would not create, because it is there, this replica may have admitted.
+/// Quota that may be stored instead of the new one. The request contains the object that the API server would change,
+/// even if this replica has not seen it; an object that it would not create, because it exists, may have been
+/// admitted by this replica.
 fn before(change: &QuotaChange, tree: &dyn QuotaTree) -> Option<Arc<Quota>> {
     let known = || tree.get(&change.new.namespace, &change.new.name);
     match change.old() {
@@ -63,7 +65,7 @@ fn before(change: &QuotaChange, tree: &dyn QuotaTree) -> Option<Arc<Quota>> {
     }
 }
 
-/// What is recorded of a quota that is let through: `before` is what it replaces.
+/// Record of an admitted quota: `before` is the quota that it replaces.
 pub(super) fn admitted<'a>(
     object: &impl Fields,
     before: Option<&(impl Fields + 'a)>,

@@ -14,7 +14,8 @@ use crate::{
 pub(super) static STEP: NodeStep = NodeStep {
     name: "conflict",
     when: When::On(&super::GATE),
-    about: "Refuses label changes by which several entries of one key in Koordinator's ConfigMap come to select the node; warns while they do.",
+    about: "Refuses label changes after which several entries of one key in Koordinator's ConfigMap select \
+     the node; warns while they do.",
     reads: &[&sources::SLO_CONFIG],
     unknown: UnknownSource::IsHandled,
     run: check,

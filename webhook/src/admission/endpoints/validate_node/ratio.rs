@@ -24,7 +24,8 @@ use crate::{
 pub(super) static STEP: NodeStep = NodeStep {
     name: "ratio",
     when: When::On(&super::GATE),
-    about: "Refuses ratios that cannot be read or lie out of bounds; above the current hint warns, or refuses with --deny-above-hint.",
+    about: "Refuses ratios that are unreadable or out of bounds; a ratio above the current hint gets a \
+     warning, or a refusal with --deny-above-hint.",
     reads: &[&sources::NODES],
     unknown: UnknownSource::IsHandled,
     run: check,
@@ -73,8 +74,7 @@ fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What is wrong with ratios above those that measurement supports. A hint that has run out supports nothing, and says
-/// nothing against anything.
+/// Faults of ratios above the measured ones. An expired hint supports no ratio and contradicts none.
 fn above_hint(ctx: &NodeCtx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
     let stored = draft
         .old()
@@ -102,7 +102,7 @@ fn above_hint(ctx: &NodeCtx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<
         let ratio = (*ratios.get(resource))?;
         let measured = note.resources().get(resource).published();
         (ratio > Ratio::from_cents(measured)).then(|| {
-            format!("{resource} ratio {ratio} is above the {measured} that measurement supports now")
+            format!("{resource} ratio {ratio} is above the {measured} that measurements support now")
         })
     };
     Resource::ALL.into_iter().filter_map(above).collect()

@@ -14,7 +14,8 @@ use crate::admission::{
 pub(super) static STEP: NodeStep = NodeStep {
     name: "writer",
     when: When::On(&super::GATE),
-    about: "Refuses changes of what only the webhook writes, unknown keys of Headroom's, and anything of either by kubelets.",
+    about: "Refuses changes of annotations that only the webhook writes, unknown keys of Headroom, and any \
+     of these by kubelets.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: check,

@@ -22,13 +22,14 @@ pub(super) static SUB_PRIORITY_MAY_CHANGE: Gate = Gate::negative(
 pub(super) static STEP: PodStep = PodStep {
     name: "colocation",
     when: When::Always,
-    about: "Refuses pods whose QoS class, priority band and requests do not go together, and changes of class and band.",
+    about: "Refuses pods whose QoS class, priority band and requests are inconsistent, and changes of class \
+     and band.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: check,
 };
 
-/// What is read of a Pod.
+/// Fields of a Pod that are read.
 struct PodParts {
     labels: Labels,
     spec: PodSpec,

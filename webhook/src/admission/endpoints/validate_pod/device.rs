@@ -19,7 +19,7 @@ static GATE: Gate = Gate::alpha(
 pub(super) static STEP: PodStep = PodStep {
     name: "device",
     when: When::On(&GATE),
-    about: "Refuses containers that ask for GPUs in percent and in cards, or for amounts that cards do not have.",
+    about: "Refuses containers that request GPUs both in percent and in cards, or invalid amounts of cards.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: check,

@@ -18,13 +18,13 @@ use crate::{
 
 static GATE: Gate = Gate::alpha(
     "EnablePodEnhancedValidator",
-    "Asks pods for the labels of the ConfigMap pod-enhanced-validator-config.",
+    "Requires the labels of the ConfigMap pod-enhanced-validator-config on pods.",
 );
 
 pub(super) static STEP: PodStep = PodStep {
     name: "enhanced",
     when: When::On(&GATE),
-    about: "Refuses pods without the labels that the rules of a ConfigMap ask for.",
+    about: "Refuses pods without the labels that the rules of a ConfigMap require.",
     reads: &[&LABEL_RULES],
     unknown: UnknownSource::FailsTheCall,
     run: check,

@@ -21,20 +21,20 @@ use crate::{
 /// Quotas with quotas below them take pods as well.
 pub(super) static PARENTS_TAKE_PODS: Gate = Gate::alpha(
     "SupportParentQuotaSubmitPod",
-    "Lets pods belong to an ElasticQuota that has others below it.",
+    "Lets pods belong to an ElasticQuota that has child quotas.",
 );
 
 pub(super) static STEP: PodStep = PodStep {
     name: "parent",
     when: When::Always,
-    about: "Refuses pods that belong to a quota with quotas below it, and changes of the label that makes a pod preemptible.",
+    about: "Refuses pods in a quota with child quotas, and changes of the label that makes a pod preemptible.",
     reads: &[&sources::QUOTAS],
     // A stored pod can always be changed: its quota is looked for as far as quotas are known.
     unknown: UnknownSource::FailsCreation,
     run: refuse_parents,
 };
 
-/// Whether parents take pods with these gates.
+/// Handling of pods in parent quotas under these gates.
 pub(in crate::admission::endpoints) fn parents_by(gates: &GateSet) -> ParentPods {
     if gates.enabled(&PARENTS_TAKE_PODS) {
         ParentPods::Taken

@@ -31,28 +31,29 @@ use crate::{
         review::{Operation, Request},
     },
     store::{
-        room::{PodGroup, PodName, RoomRequest},
-        room_levels::RoomLevels,
+        quota_levels::QuotaLevels,
+        quota_request::{PodGroup, PodName, QuotaRequest},
         sources,
     },
 };
 
 static GATE: Gate = Gate::alpha(
     "EnableQuotaAdmission",
-    "Refuses pods that ask for more than their ElasticQuota has left.",
+    "Refuses pods that exceed the unused part of their ElasticQuota.",
 );
 
 /// Stored pods that move to another quota are compared with it.
 pub(super) static ON_UPDATE: Gate = Gate::alpha(
     "EnableQuotaAdmissionOnUpdate",
-    "Compares a pod that moves to another ElasticQuota with that, where EnableQuotaAdmission is on.",
+    "Checks a pod that moves to another ElasticQuota against that quota, if EnableQuotaAdmission is on.",
 );
 
 /// Resources are renamed by an annotation of the pod: needs both gates, as with Koordinator.
 pub(super) static TRANSFORMS: [Gate; 2] = [
     Gate::alpha(
         "ElasticQuotaEvaluationTransformPod",
-        "Renames resources of a pod by its annotation before it is compared with its ElasticQuota, where ReplaceResourcesTransformer is on as well.",
+        "Renames resources of a pod by its annotation before the quota check, if \
+         ReplaceResourcesTransformer is on as well.",
     ),
     Gate::alpha(
         "ReplaceResourcesTransformer",
@@ -63,7 +64,8 @@ pub(super) static TRANSFORMS: [Gate; 2] = [
 pub(in crate::admission::endpoints) static STEP: PodStep = PodStep {
     name: "quota",
     when: When::On(&GATE),
-    about: "Refuses pods, and growing requests of stored ones, that are more than their ElasticQuota has left.",
+    about: "Refuses pods, and growing requests of stored pods, that exceed the unused part of their \
+     ElasticQuota.",
     reads: &[&sources::QUOTAS, &sources::QUOTA_PODS],
     // A pod that stays as large as it is can always be changed.
     unknown: UnknownSource::IsHandled,
@@ -124,13 +126,13 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
                 .as_ref()
                 .map(|(quota, requested)| Counted { quota, requested });
             levels = levels_of(ctx, &name, &asked, before, tree)
-                .map(|levels| Some(RoomLevels::new(levels, membership.has_default, tree)));
+                .map(|levels| Some(QuotaLevels::new(levels, membership.has_default, tree)));
         }
     });
     let Some(levels) = levels? else {
         return Ok(());
     };
-    let request = RoomRequest {
+    let request = QuotaRequest {
         pod: PodName {
             namespace: namespace.into(),
             name: part::<String>(draft, &["metadata", "name"])?.into(),
@@ -147,7 +149,7 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 }
 
 /// Compares with what is used, and has the Pod count from now on.
-fn ask_for_room(ctx: &PodCtx<'_>, levels: &RoomLevels, request: RoomRequest) -> Result<(), Stop> {
+fn ask_for_room(ctx: &PodCtx<'_>, levels: &QuotaLevels, request: QuotaRequest) -> Result<(), Stop> {
     let quotas = &ctx.store.quotas;
     for source in STEP.reads {
         if !quotas.known.is_known(source) {
@@ -157,19 +159,19 @@ fn ask_for_room(ctx: &PodCtx<'_>, levels: &RoomLevels, request: RoomRequest) -> 
     let noted = levels.noted(quotas.tree.as_ref(), ctx.switches);
     let mut answer = None;
     let mut fits = |used: &[Usage]| {
-        let result = levels.room(used, &noted, ctx.switches);
+        let result = levels.check(used, &noted, ctx.switches);
         let fits = result.is_ok();
         answer = Some(result);
         fits
     };
     if ctx.request.is_dry_run {
-        if let Some(used) = quotas.room.usage(&request, Instant::now()) {
+        if let Some(used) = quotas.pod_usage.usage(&request, Instant::now()) {
             fits(&used);
         }
     } else {
-        let claim = quotas.room.claim(request, Instant::now(), &mut fits);
-        if let Some(claim) = claim.map_err(StepError::from)? {
-            ctx.claims.push(claim);
+        let pending = quotas.pod_usage.admit(request, Instant::now(), &mut fits);
+        if let Some(pending) = pending.map_err(StepError::from)? {
+            ctx.pending.push(pending);
         }
     }
     match answer {
@@ -206,7 +208,7 @@ fn transformation(ctx: &PodCtx<'_>) -> Transformation {
     transformation_by(ctx.gates)
 }
 
-/// Whether resources are renamed with these gates.
+/// Renaming of resources under these gates.
 pub(in crate::admission::endpoints) fn transformation_by(gates: &GateSet) -> Transformation {
     if TRANSFORMS.iter().all(|gate| gates.enabled(gate)) {
         Transformation::ByAnnotation

@@ -15,7 +15,7 @@ use crate::admission::{
 pub(super) static STEP: PodStep = PodStep {
     name: "reserved",
     when: When::Always,
-    about: "Refuses pods with the annotation by which the scheduler knows the pods of Reservations.",
+    about: "Refuses pods with the annotation that marks pods of Reservations for the scheduler.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: check,

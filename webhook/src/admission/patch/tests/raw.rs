@@ -74,7 +74,6 @@ impl RawJson {
         }
     }
 
-    /// Parses one level.
     fn open(&mut self) {
         let Self::Text(text) = self else { return };
         if let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) {

@@ -1,5 +1,5 @@
-//! Properties of patches after rewrites: they do what the rewrites did, say no more than what differs, and leave the
-//! bytes of everything else alone.
+//! Properties of patches after rewrites: they repeat the rewrites, contain only differences, and leave all other
+//! bytes unchanged.
 
 use super::{raw::RawJson, *};
 use crate::admission::draft::RewriteError;
@@ -23,7 +23,7 @@ struct Change {
     act: Act,
 }
 
-/// What is changed in the value that the way leads to; nothing if it is none for it.
+/// Change of the value at the end of the path; nothing if the value has another type.
 #[derive(Debug, Clone)]
 enum Act {
     SetMember(String, Value),
@@ -265,7 +265,7 @@ fn elements_without_names_go_by_position() {
     "#);
 }
 
-/// What a step sets is one value to it; elements with names are not.
+/// A step sets one value; elements with names are set one by one.
 #[test]
 fn an_array_without_names_that_is_set_is_replaced_whole_and_one_with_names_is_not() {
     let text = r#"{"conditions":[{"type":"a"},{"type":"b"}],"containers":[{"name":"a"},{"name":"b"}]}"#;
@@ -367,7 +367,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     members.prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// Gives each element of each array a name of its own, and each object a member that nobody knows, under a number.
+/// Gives each element of each array a distinct name, and each object an unknown member, under a number.
 fn prepare(value: &mut Value, count: &mut usize) {
     match value {
         Value::Array(elements) => {

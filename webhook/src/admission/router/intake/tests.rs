@@ -66,7 +66,7 @@ async fn a_body_takes_memory_as_it_comes_whatever_was_announced() {
     assert_eq!(free(&intake), ROOM as usize - 100 * 4);
     drop(coming);
     assert_eq!(free(&intake), ROOM as usize);
-    assert!(intake.others.small.coming().is_empty());
+    assert!(intake.others.small.incoming().is_empty());
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn bodies_that_come_slowly_give_way_oldest_first() {
     let error = oldest.now_or_never().unwrap().err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the body was given up for others: 1024 KiB of bodies are held at once"
+        "the body was dropped in favour of others: the limit of all bodies is 1024 KiB"
     );
     let good = good.now_or_never().unwrap().unwrap();
     assert_eq!(good.bytes().len(), 300 << 10);

@@ -74,7 +74,7 @@ static TELLS_ALL: ThingEndpoint = ThingEndpoint {
         denials: Denials::All,
         denial_style: DenialStyle::KOORDINATOR,
         skips_deleting: true,
-        work: Work::Apart,
+        work: Work::Offloaded,
         limits: RequestLimits {
             body_bytes: 2048,
             ..RequestLimits::DEFAULT

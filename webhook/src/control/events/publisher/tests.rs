@@ -72,7 +72,7 @@ impl EventWriter for FakeEventWriter {
     }
 }
 
-/// Those profiles, and no nodes.
+/// Stores with these profiles and no nodes.
 fn stores(cluster: &Arc<FakeCluster>) -> EventStores {
     EventStores {
         profiles: Arc::clone(cluster) as _,
@@ -267,7 +267,7 @@ async fn a_brake_that_fires_again_and_again_is_one_event_in_a_minute() {
     assert!(publisher.published.is_empty(), "what is over is forgotten");
 }
 
-/// How many seconds the node waits for an Event while ten others change their conditions each minute.
+/// Seconds that the node waits for an Event while ten others change their conditions each minute.
 async fn wait_of(node: &str, cluster: &FakeCluster, publisher: &mut Publisher, second: &mut u64) -> u64 {
     let (_leads_tx, leads) = watch::channel(true);
     let from = *second;

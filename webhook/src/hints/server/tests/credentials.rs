@@ -41,7 +41,7 @@ async fn a_report_for_another_node_ends_the_stream() {
     assert_eq!(status.code(), Code::PermissionDenied);
     assert_eq!(
         status.message(),
-        r#"this credential speaks for node n1, not for "n2""#
+        r#"this credential is for node n1, not for "n2""#
     );
     assert!(site.cluster.hints.get("n2", Duration::ZERO).is_none());
 }
@@ -74,7 +74,7 @@ async fn a_stream_ends_with_its_pod() {
     let status = agent.end().await;
     assert_eq!(
         (status.code(), status.message()),
-        (Code::Unauthenticated, "the pod of this token is gone")
+        (Code::Unauthenticated, "the pod of this token no longer exists")
     );
 }
 

@@ -13,10 +13,10 @@ use super::*;
 use crate::store::{
     colocation::pod_fan::PodFan,
     known::KnownSources,
-    lookup::RoomLookup as _,
+    lookup::QuotaUsageLookup as _,
     quota_pods::ledger::Ledger,
+    quota_request::{PodGroup, PodName, QuotaRequest},
     quota_view::{Evaluation, QuotaBehaviour},
-    room::{PodGroup, PodName, RoomRequest},
     sources,
 };
 
@@ -38,8 +38,8 @@ pub(super) fn view() -> QuotaView {
         }),
         ..QuotaView::default()
     };
-    view.room.replace(Ledger::default());
-    view.room.set_known(true);
+    view.pod_usage.replace(Ledger::default());
+    view.pod_usage.set_known(true);
     view
 }
 
@@ -74,7 +74,7 @@ impl Site {
             "status": {"phase": "Running"},
         });
         self.quotas
-            .room
+            .pod_usage
             .apply(serde_json::from_value(pod.clone()).unwrap());
         let fan = PodFan {
             by_node: Arc::clone(&self.cluster.pods),
@@ -90,7 +90,7 @@ impl Site {
     /// Admits a pod that is not stored yet.
     fn admit(&self, quota: &str, name: &str, cpu: u32) {
         let group = PodGroup::new(Some(quota), "shop");
-        let request = RoomRequest {
+        let request = QuotaRequest {
             pod: PodName {
                 namespace: "shop".into(),
                 name: name.into(),
@@ -103,11 +103,11 @@ impl Site {
             resources: ["cpu".into()].into(),
             transformation: Transformation::None,
         };
-        let claim = self
+        let pending = self
             .quotas
-            .room
-            .claim(request, std::time::Instant::now(), &mut |_| true);
-        claim.unwrap().unwrap().keep();
+            .pod_usage
+            .admit(request, std::time::Instant::now(), &mut |_| true);
+        pending.unwrap().unwrap().keep();
     }
 
     async fn debug(&self) -> QuotaDebugClient<Channel> {
@@ -237,7 +237,7 @@ async fn a_quota_is_shown_with_what_its_pods_have_and_what_is_left() {
 async fn what_is_not_known_is_not_shown_as_nothing() {
     let site = Site::new().await;
     site.quota("q", "lab", "", &json!({"spec": {"max": {"cpu": 4}}}));
-    site.quotas.room.set_known(false);
+    site.quotas.pod_usage.set_known(false);
     site.quotas
         .known
         .record(&sources::QUOTA_PODS, watch::channel(false).1);

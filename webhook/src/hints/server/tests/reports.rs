@@ -138,7 +138,7 @@ async fn pod_events_are_told_and_repetitions_are_not() {
     site.apply_pod(pod("b", 6, "2"));
     let pods = agent.pods().await;
     assert_eq!((pods.generation, pods.pods.len()), (6, 2));
-    // Another node's pod and a heartbeat change nothing here; the deletion after them is told alone.
+    // Another node's pod and a heartbeat change nothing here; only the deletion after them is sent.
     let mut elsewhere = pod("c", 7, "2");
     elsewhere["spec"]["nodeName"] = "n2".into();
     site.apply_pod(elsewhere);

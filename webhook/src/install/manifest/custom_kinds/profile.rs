@@ -31,7 +31,7 @@ pub(super) static KIND: CustomKind = CustomKind {
 
 fn definition() -> Value {
     let spec = object(
-        "Which pods, and what they get.",
+        "Selects pods, and contains the fields that they get.",
         &[
             (
                 "namespaceSelector",
@@ -42,17 +42,17 @@ fn definition() -> Value {
             (
                 "qosClass",
                 with(
-                    text("The class of service that pods get."),
+                    text("QoS class that the pods get."),
                     json!({"enum": ["", "LSE", "LSR", "LS", "BE", "SYSTEM"]}),
                 ),
             ),
             (
                 "priorityClassName",
-                text("The PriorityClass that pods get, with its value and its policy of preemption."),
+                text("PriorityClass that the pods get, with its value and preemption policy."),
             ),
             (
                 "koordinatorPriority",
-                json!({"type": "integer", "format": "int32", "description": "The priority among pods of one class."}),
+                json!({"type": "integer", "format": "int32", "description": "Priority among pods of one class."}),
             ),
             ("labels", texts("Labels that pods get.")),
             ("annotations", texts("Annotations that pods get.")),
@@ -66,26 +66,26 @@ fn definition() -> Value {
             ),
             (
                 "labelSuffixes",
-                texts("What is added behind the values of labels that are there."),
+                texts("Suffixes for the values of existing labels."),
             ),
             ("schedulerName", text("The scheduler of the pods.")),
             (
                 "patch",
                 with(
-                    anything("A strategic merge patch of the pods."),
+                    anything("Strategic merge patch for the pods."),
                     json!({"nullable": true}),
                 ),
             ),
         ],
     );
-    let about = "What new pods of some namespaces and labels get, so that they share nodes with others.";
+    let about = "Fields that new pods of some namespaces and labels get, so that they share nodes with others.";
     whole(about, spec, anything("Nothing yet."))
 }
 
 /// A percentage, as a number or as a text with its sign.
 fn probability() -> Value {
     json!({
-        "description": "The share of the pods in percent, 0 to 100, as 50 or 50%; all if absent.",
+        "description": "Share of the pods in percent, 0 to 100, as 50 or 50%; all if absent.",
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "x-kubernetes-int-or-string": true,
         "maxLength": 16,

@@ -47,38 +47,38 @@ pub(super) static QUOTA_PROFILE: CustomKind = CustomKind {
 
 fn quota() -> Value {
     let spec = object(
-        "What the pods of the quota are sure of, and what they get at most.",
+        "Guaranteed and maximum amounts of the quota's pods.",
         &[
-            ("min", amounts("What they are sure of.")),
+            ("min", amounts("Guaranteed amounts.")),
             (
                 "max",
-                amounts("What they get at most; what is not named has no bound."),
+                amounts("Maximum amounts; an unnamed resource has no limit."),
             ),
         ],
     );
-    let status = anything("What is used.");
-    whole("A share of the cluster for some pods.", spec, status)
+    let status = anything("Current use.");
+    whole("Share of the cluster for some pods.", spec, status)
 }
 
 fn profile() -> Value {
     let spec = object(
-        "Nodes whose resources make a quota.",
+        "Nodes whose resources form a quota.",
         &[
             (
                 "quotaName",
                 json!({"type": "string", "minLength": 1, "description": "The quota."}),
             ),
             ("nodeSelector", selector("Labels of the nodes.")),
-            ("quotaLabels", texts("Labels that the quota gets.")),
+            ("quotaLabels", texts("Labels of the quota.")),
             (
                 "resourceRatio",
-                text("The share of the resources, above 0 and up to 1."),
+                text("Share of the resources, above 0 and up to 1."),
             ),
         ],
     );
     let spec = with(spec, json!({"required": ["nodeSelector", "quotaName"]}));
     whole(
-        "Makes a quota from the resources of nodes.",
+        "Forms a quota from the resources of nodes.",
         spec,
         anything("Nothing yet."),
     )

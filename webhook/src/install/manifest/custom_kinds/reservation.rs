@@ -28,43 +28,43 @@ pub(super) static KIND: CustomKind = CustomKind {
 fn definition() -> Value {
     let switch = |about: &str| json!({"type": "boolean", "description": about});
     let spec = object(
-        "What is kept free, for whom and for how long.",
+        "Reserved resources, their owners and their duration.",
         &[
             (
                 "template",
                 with(
-                    anything("The pod for which resources are kept free."),
+                    anything("Pod for which resources are reserved."),
                     json!({"nullable": false}),
                 ),
             ),
             ("owners", owners()),
             (
                 "ttl",
-                json!({"type": "string", "default": "24h", "maxLength": 64, "description": "How long, as 1h30m; 0s is for ever."}),
+                json!({"type": "string", "default": "24h", "maxLength": 64, "description": "Duration, as 1h30m; 0s means unlimited."}),
             ),
             (
                 "expires",
-                json!({"type": "string", "format": "date-time", "description": "Until when; it counts before ttl."}),
+                json!({"type": "string", "format": "date-time", "description": "End time; takes precedence over ttl."}),
             ),
             (
                 "preAllocation",
-                switch("Whether it may take what pods on the node still have."),
+                switch("If true, it may use resources that running pods on the node still hold."),
             ),
             (
                 "allocateOnce",
-                json!({"type": "boolean", "default": true, "description": "Whether it ends with its first owner."}),
+                json!({"type": "boolean", "default": true, "description": "If true, it ends with its first owner."}),
             ),
             (
                 "allocatePolicy",
                 with(
-                    text("How owners are fitted in."),
+                    text("Policy for fitting owners."),
                     json!({"enum": ["Aligned", "Restricted"]}),
                 ),
             ),
-            ("unschedulable", switch("Whether no owner may begin to use it.")),
+            ("unschedulable", switch("If true, no new owner may use it.")),
             (
                 "taints",
-                json!({"type": "array", "maxItems": 64, "items": anything("A taint, as nodes have them."), "description": "What owners must tolerate."}),
+                json!({"type": "array", "maxItems": 64, "items": anything("A taint, as nodes have them."), "description": "Taints that owners must tolerate."}),
             ),
             ("preAllocationPolicy", policy()),
         ],
@@ -79,13 +79,13 @@ fn definition() -> Value {
             }],
         }),
     );
-    let about = "Resources of a node that are kept free for pods to come.";
-    whole(about, spec, anything("What became of it."))
+    let about = "Resources of a node that are reserved for future pods.";
+    whole(about, spec, anything("Current state."))
 }
 
 fn policy() -> Value {
     object(
-        "How resources are kept free before pods leave.",
+        "Reserves resources before pods leave.",
         &[
             (
                 "mode",
@@ -126,6 +126,6 @@ fn owners() -> Value {
     );
     json!({
         "type": "array", "minItems": 1, "maxItems": 64, "items": owner,
-        "description": "Pods that may use what is kept free.",
+        "description": "Pods that may use the reserved resources.",
     })
 }

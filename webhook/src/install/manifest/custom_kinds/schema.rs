@@ -39,12 +39,12 @@ pub(super) fn whole(about: &str, spec: Value, status: Value) -> Value {
     )
 }
 
-/// A text.
+/// Schema of a string.
 pub(super) fn text(about: &str) -> Value {
     json!({"type": "string", "description": about})
 }
 
-/// A map of texts.
+/// Schema of a map of strings.
 pub(super) fn texts(about: &str) -> Value {
     json!({
         "type": "object", "description": about, "maxProperties": MOST_MEMBERS,
@@ -90,7 +90,7 @@ pub(super) fn selector(about: &str) -> Value {
             "required": ["key", "operator"],
             "x-kubernetes-validations": [{
                 "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
-                "message": "In and NotIn need values, Exists and DoesNotExist take none",
+                "message": "In and NotIn need values, Exists and DoesNotExist must have none",
             }],
         }),
     );

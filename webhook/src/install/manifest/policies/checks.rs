@@ -29,7 +29,7 @@ use crate::{
     install::manifest::named,
 };
 
-/// JSON's blanks.
+/// CEL character class of JSON's white space.
 const BLANK: &str = r"[ \t\r\n]*";
 /// A JSON number that a float can hold, zero or above.
 const NUMBER: &str = r"(0|[1-9][0-9]{0,8})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?";
@@ -37,7 +37,6 @@ const NUMBER: &str = r"(0|[1-9][0-9]{0,8})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?";
 /// A policy that refuses, and the binding that puts it in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checks {
-    /// The policy.
     pub policy: ValidatingAdmissionPolicy,
     /// Its binding, of the same name.
     pub binding: ValidatingAdmissionPolicyBinding,
@@ -154,13 +153,13 @@ fn ratio_annotation() -> String {
     format!(r"^({BLANK}(null|\{{{BLANK}({member}(,{BLANK}{member})*)?\}}){BLANK})?$")
 }
 
-/// A list of keys.
+/// Renders a CEL list of keys.
 fn listed(keys: &[&str]) -> String {
     let keys: Vec<_> = keys.iter().map(|key| text(key)).collect();
     format!("[{}]", keys.join(", "))
 }
 
-/// What kubelets may not write: anything of ours, and what people write.
+/// Keys that kubelets may not write: every key of ours, and the keys that users write.
 fn of_kubelets(webhook: &str) -> Validation {
     let steering = listed(&names::STEERING);
     let who = format!(
@@ -176,7 +175,8 @@ fn of_kubelets(webhook: &str) -> Validation {
     }
 }
 
-/// What nobody but us may write: what we record. Removing the marker is the way out for people.
+/// Keys that only the webhook may write, because it records values there. Users may remove the marker to release a
+/// node.
 fn of_others(webhook: &str) -> Validation {
     let (owned, ours) = (listed(&names::OWNED), by_us(webhook));
     let why = format!(

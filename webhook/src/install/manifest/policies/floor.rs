@@ -14,16 +14,20 @@
 
 use std::time::Duration;
 
-use headroom_domain::{capacity::floor::HOLDS_FOR, names, resource::Resource};
+use headroom_domain::{
+    capacity::floor::{HEARTBEAT_INTERVAL, HOLDS_FOR},
+    names,
+    resource::Resource,
+};
 
 use super::{MOST_MERGED, PolicyParts, annotation_path, annotations, text, variable};
-use crate::{admission::review::Operation, args::HEARTBEAT_INTERVAL};
+use crate::admission::review::Operation;
 
-/// How much sooner than in the webhook a heartbeat is due here: a kubelet's sync. What this policy holds back the
-/// webhook never sees; this way each interval has a write that reaches it as the kubelet sent it, and the stricter
-/// rule is its own.
+/// Difference to the webhook's interval: one kubelet sync. The webhook never sees a heartbeat that this policy holds
+/// back. With the shorter interval here, each webhook interval has one write that arrives unchanged, and the
+/// webhook's interval applies.
 const SOONER: Duration = Duration::from_secs(10);
-/// How old the stored Ready heartbeat gets before one is written.
+/// Age of the stored Ready heartbeat at which a new heartbeat is stored.
 pub const INTERVAL: Duration = HEARTBEAT_INTERVAL.saturating_sub(SOONER);
 
 const HEARTBEAT: &str = names::LAST_HEARTBEAT_TIME;
@@ -91,7 +95,7 @@ fn conditions(object: &str) -> String {
     format!("{object}.status.?conditions.orValue([])")
 }
 
-/// True while the marker has been renewed recently. A clock that was set back is told by an age below zero.
+/// True while the marker has been renewed recently. A negative age means that the kubelet's clock was set back.
 fn marker_is_fresh() -> String {
     let hour = seconds(HOLDS_FOR);
     format!(
@@ -105,7 +109,7 @@ fn seconds(duration: Duration) -> String {
     format!("duration('{}s')", duration.as_secs())
 }
 
-/// What the marker says of a resource, what the kubelet sent, and what comes of it.
+/// CEL variables of one resource: the marker's value, the kubelet's value and the result.
 fn resource_variables(resource: Resource) -> [(String, String); 7] {
     let name = resource.name();
     let origin = format!(r#"variables.marker.find(r'"{name}":\{{[^}}]*\}}')"#);
@@ -153,8 +157,8 @@ fn any_held() -> String {
         .join(" || ")
 }
 
-/// True if nothing but heartbeats would change and the stored Ready heartbeat is younger than the interval: the rules of
-/// the webhook's step `quiet`.
+/// True if only heartbeats would change and the stored Ready heartbeat is younger than the interval: the rules of the
+/// webhook's step `quiet`.
 fn quiet() -> String {
     let interval = seconds(INTERVAL);
     let (is, was) = (conditions("object"), conditions("oldObject"));

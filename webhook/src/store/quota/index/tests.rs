@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::time::advance;
 
-use super::{super::claims::LIFETIME, *};
+use super::{super::pending::LIFETIME, *};
 
 fn object(name: &str, version: u64, extra: &Value) -> WatchedQuota {
     let mut object = json!({
@@ -34,9 +34,11 @@ fn admitted(name: &str, version: u64, min: u64) -> (QuotaKey, AdmittedQuota) {
     (key, admitted)
 }
 
-fn claim(index: &QuotaIndex, (key, admitted): (QuotaKey, AdmittedQuota)) -> Box<dyn Claim> {
+fn admit(index: &QuotaIndex, (key, admitted): (QuotaKey, AdmittedQuota)) -> Box<dyn PendingAdmission> {
     let mut state = index.write();
-    index.claim(&mut state, key, admitted).expect("a claim")
+    index
+        .admit(&mut state, key, admitted)
+        .expect("a pending admission")
 }
 
 fn min(index: &QuotaIndex, name: &str) -> Option<String> {
@@ -68,15 +70,15 @@ fn an_event_that_changes_nothing_that_is_read_touches_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_counts_until_the_watch_shows_what_became_of_it() {
     let index = QuotaIndex::new(Arrivals::default());
-    claim(&index, admitted("new", 0, 5)).keep();
+    admit(&index, admitted("new", 0, 5)).keep();
     assert_eq!(min(&index, "new").as_deref(), Some("cpu=5"));
     index.apply(object("new", 7, &json!({})));
     assert_eq!(
-        (min(&index, "new").as_deref(), index.claims()),
+        (min(&index, "new").as_deref(), index.pending()),
         (Some("cpu=1"), 0)
     );
 
-    claim(&index, admitted("new", 7, 6)).keep();
+    admit(&index, admitted("new", 7, 6)).keep();
     index.apply(object("new", 7, &json!({"metadata": {"labels": {"a": "b"}}})));
     assert_eq!(
         min(&index, "new").as_deref(),
@@ -86,18 +88,18 @@ async fn a_claim_counts_until_the_watch_shows_what_became_of_it() {
     index.apply(object("new", 8, &json!({})));
     assert_eq!(min(&index, "new").as_deref(), Some("cpu=1"), "a later version");
 
-    claim(&index, admitted("gone", 0, 5)).keep();
+    admit(&index, admitted("gone", 0, 5)).keep();
     advance(LIFETIME).await;
-    assert_eq!((min(&index, "gone"), index.claims()), (None, 0));
+    assert_eq!((min(&index, "gone"), index.pending()), (None, 0));
 }
 
 #[test]
 fn a_claim_whose_answer_does_not_leave_ends_and_the_one_before_it_counts_again() {
     let index = QuotaIndex::new(Arrivals::default());
-    claim(&index, admitted("q", 0, 5)).keep();
-    drop(claim(&index, admitted("q", 3, 6)));
+    admit(&index, admitted("q", 0, 5)).keep();
+    drop(admit(&index, admitted("q", 3, 6)));
     assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"));
-    drop(claim(&index, admitted("other", 0, 6)));
+    drop(admit(&index, admitted("other", 0, 6)));
     assert_eq!((min(&index, "other"), index.len()), (None, 1));
 }
 
@@ -105,8 +107,8 @@ fn a_claim_whose_answer_does_not_leave_ends_and_the_one_before_it_counts_again()
 fn a_list_ends_claims_on_what_it_lacks_unless_that_is_new() {
     let index = QuotaIndex::new(Arrivals::default());
     index.apply(object("old", 1, &json!({})));
-    claim(&index, admitted("old", 1, 5)).keep();
-    claim(&index, admitted("new", 0, 5)).keep();
+    admit(&index, admitted("old", 1, 5)).keep();
+    admit(&index, admitted("new", 0, 5)).keep();
     index.replace(QuotaListing::default());
     assert_eq!(
         (min(&index, "old"), min(&index, "new").as_deref()),
@@ -118,9 +120,9 @@ fn a_list_ends_claims_on_what_it_lacks_unless_that_is_new() {
 fn claims_are_bounded() {
     let index = QuotaIndex::new(Arrivals::default());
     for number in 0..5_000 {
-        claim(&index, admitted(&format!("q{number}"), 0, 1)).keep();
+        admit(&index, admitted(&format!("q{number}"), 0, 1)).keep();
     }
-    assert!(index.claims() <= 4_097, "{}", index.claims());
+    assert!(index.pending() <= 4_097, "{}", index.pending());
     assert!(min(&index, "q0").is_none() && min(&index, "q4999").is_some());
 }
 
@@ -135,12 +137,12 @@ fn a_quota_of_the_name_of_one_that_is_going_is_claimed_and_of_one_that_stays_is_
             ..new
         };
         let mut state = index.write();
-        index.claim(&mut state, key, other)
+        index.admit(&mut state, key, other)
     };
     assert!(is_claimed().is_none());
     let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
     // Its finalizers may be done already, and it gone.
     index.apply(object("q", 2, &going));
-    is_claimed().expect("a claim").keep();
+    is_claimed().expect("a pending admission").keep();
     assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"));
 }

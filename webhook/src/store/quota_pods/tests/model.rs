@@ -9,10 +9,11 @@ use super::*;
 
 const LIMIT: i64 = 10;
 
-/// A request on its way takes at most so long from its answer until it is stored: a claim lasts for that and for the watch.
+/// Maximum time from the answer of an admitted request until it is stored: a pending admission lasts for this and for
+/// the watch.
 const LONGEST_WAY: Duration = Duration::from_secs(14);
 
-/// What becomes of a Pod that the replica has admitted.
+/// Fate of a Pod that the replica has admitted.
 #[derive(Debug, Clone, Copy)]
 enum PodFate {
     Stored,
@@ -77,7 +78,7 @@ struct AdmittedRequest {
     name: u8,
     pod: StoredPod,
     /// There while its answer may still go out, which it does not.
-    lost: Option<Box<dyn Claim>>,
+    lost: Option<Box<dyn PendingAdmission>>,
 }
 
 struct World {
@@ -127,7 +128,7 @@ impl World {
 
     /// Asks the replica, and has what it admits go its way.
     fn write(&mut self, name: u8, pod: StoredPod, fate: PodFate) {
-        let request = RoomRequest {
+        let request = QuotaRequest {
             replaced: pod.version,
             ..request(&name.to_string(), &pod.uid.to_string(), json!({"cpu": pod.cpu}))
         };
@@ -140,21 +141,21 @@ impl World {
             self.replica.usage(&request, self.now);
             return;
         }
-        let Some(claim) = self.replica.claim(request, self.now, &mut fits).unwrap() else {
+        let Some(entry) = self.replica.admit(request, self.now, &mut fits).unwrap() else {
             return;
         };
         let at = self.now;
         let admitted = |lost| AdmittedRequest { at, name, pod, lost };
         match fate {
-            PodFate::AnswerLost | PodFate::DryRun => drop(claim),
-            PodFate::AnswerLostLater => self.admitted.push(admitted(Some(claim))),
-            PodFate::RefusedLater => claim.keep(),
+            PodFate::AnswerLost | PodFate::DryRun => drop(entry),
+            PodFate::AnswerLostLater => self.admitted.push(admitted(Some(entry))),
+            PodFate::RefusedLater => entry.keep(),
             PodFate::Stored => {
-                claim.keep();
+                entry.keep();
                 self.store(name, pod);
             }
             PodFate::StoredLater => {
-                claim.keep();
+                entry.keep();
                 self.admitted.push(admitted(None));
             }
         }
@@ -272,7 +273,7 @@ proptest! {
         while !world.events.is_empty() {
             world.deliver();
         }
-        let settled = world.now + claim_limit::LASTS;
+        let settled = world.now + pending_limit::LASTS;
         let stored = match world.sum() {
             0 => String::new(),
             sum => format!("cpu={sum}"),

@@ -1,5 +1,6 @@
-//! What pods may hold beside the oracle's truths and ratios: the amount that the kubelet has set aside, up to the next cent of
-//! a truth, and of the stored value as much as bound pods fit into. Their requests are no reason for more.
+//! Amounts that pods may hold in addition to the oracle's raw values and ratios: the kubelet's reservation, rounded
+//! up to the next cent of a raw value, and the part of the stored value into which bound pods fit. Their requests
+//! justify nothing more.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +8,19 @@ use headroom_domain::resource::Resource;
 
 use super::{Oracle, Recorded, possible_shares, share, times};
 
-/// What pods hold of one resource when a write comes.
+/// Amounts that pods hold of one resource at the time of a write.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::interleavings) struct PodAmounts {
-    /// What is set aside.
+    /// Sum of the kubelet's reservations.
     pub(in crate::interleavings) admitted: u64,
     /// That, and what fits beside it into what is stored.
     pub(in crate::interleavings) fit: u64,
-    /// What was stored before the write.
+    /// Stored value before the write.
     pub(in crate::interleavings) stored: u64,
-    /// True while whoever decides has not heard of them, or asks for a hint of this Node and has none of the agent: then what
-    /// is stored stays.
+    /// True while the deciding replica has not observed them, or needs a hint of this Node and has none from the
+    /// agent: the stored value stays then.
     pub(in crate::interleavings) may_stay: bool,
-    /// True if whoever decides has heard of no policy, and so of no pods.
+    /// True if the deciding replica has observed no policy, and so no pods.
     pub(in crate::interleavings) is_policy_unknown: bool,
 }
 
@@ -70,7 +71,8 @@ impl Oracle {
         true
     }
 
-    /// True if that is what is stored, or made of it by whoever knows no policy; remembers that it was kept.
+    /// True if the value is the stored one, or computed from it by a replica without a policy; records that it was
+    /// kept.
     fn stays(&mut self, resource: Resource, value: u64, stored: u64) -> bool {
         // What was written unheard is taken for a share of the raw value that the marker records.
         let is_share = |truth: u64| {
@@ -85,10 +87,10 @@ impl Oracle {
         stays
     }
 
-    /// True if the marker records what pods held of its raw value, and `value` is the same share of today's; of what is stored, where
-    /// somebody has lowered that since. It is no more than is stored or raw. Pods may hold less by now, and nobody may have asked
-    /// for such a ratio: whoever knows neither of policies nor of pods leaves running pods what they could have, until it
-    /// does. Remembers that they hold it.
+    /// True if the marker records the amount that pods held of its raw value, and `value` is the same share of
+    /// today's raw value, or of the stored value if a client has lowered it since. It is at most the stored value or
+    /// raw. Pods may hold less by now, and the ratio may never have been requested: a replica that knows neither
+    /// policies nor pods leaves running pods their capacity until it does. Records that they hold it.
     fn is_left_of_pods(&mut self, resource: Resource, value: u64, stored: u64) -> bool {
         let was_held = |marker: &Recorded| self.held.get(resource).contains(&(marker.written, marker.raw));
         let Some(marker) = self.recorded.get(resource).filter(was_held) else {

@@ -1,11 +1,11 @@
-//! Recorded runs about markers that somebody forges one after the other, and the pods that they cover.
+//! Recorded runs about markers that users forge one after the other, and the pods that they cover.
 
 use rstest::rstest;
 
 use super::{Annotation, Forgery, ModelRun, ModelStep, Others, PodChange, Quiet, SYNC};
 
-/// A machine shrinks below what its pods hold; a forged raw value lets the node cover them above its maximum. The next one to forge the
-/// marker lets no more than that maximum stay.
+/// A machine shrinks below the amount that its pods hold; a forged raw value lets the node cover them above its
+/// maximum. The next forged marker leaves at most that maximum.
 #[rstest]
 #[case::as_found(2, 3, Forgery::Quarter, ModelStep::Restart)]
 #[case::another_ratio(3, 3, Forgery::Quarter, ModelStep::Restart)]
@@ -36,7 +36,7 @@ fn what_one_forged_marker_covers_another_uncovers(
     run.check().unwrap();
 }
 
-/// As above, but some of the pods leave before, and what is left is less than the marker says: it stays covered.
+/// Like the run above, but some pods leave before, and the rest is less than the marker's value: it stays covered.
 #[test]
 fn what_a_forged_marker_still_covers_stays_covered() {
     let admitted = [6, 0, 0].map(|size| ModelStep::Pods(PodChange::Bind(size)));

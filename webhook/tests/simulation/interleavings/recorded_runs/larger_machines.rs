@@ -67,9 +67,10 @@ const RATIOS_ON: ModelStep = ModelStep::Policy {
 };
 const PROBLEM: ModelStep = ModelStep::Others(Others::Problem);
 
-/// While no webhook answers, a machine grows so that its raw CPU is what a ratio made, and the kubelet tells of the capacity alone.
-/// Then raw is restored in a write that is no sync, and the marker is gone, which knew the capacity before. What is written
-/// next is what the kubelet finds: the node stays there. Not so once the kubelet is heard between, or another ratio is there.
+/// While no webhook answers, a machine grows so that its raw CPU equals an amplified value, and the kubelet reports
+/// the capacity alone. Then raw is restored in a write that is no sync, and the marker with the earlier capacity is
+/// deleted. The next written value equals the kubelet's: the node stays there. This does not happen if the kubelet is
+/// observed in between, or with another ratio.
 #[rstest]
 #[case::for_one_replica(0, vec![ModelStep::Policy { policy: 3, replica: Some(1) }, PROBLEM])]
 #[case::for_both(0, vec![RATIOS_OFF, PROBLEM, RATIOS_ON])]
@@ -121,9 +122,10 @@ fn a_larger_machine_that_nobody_heard_of_stays_at_raw_once_the_marker_is_gone(
     run.check().unwrap();
 }
 
-/// A machine grows so that its raw CPU is what a ratio made; the ratio goes and comes back. The kubelet's old copy has it tell of the
-/// capacity alone, and its next word is what the webhook has made of the former raw value meanwhile: the node stays there. Not so
-/// where it is heard before, or where what is made is another value.
+/// A machine grows so that its raw CPU equals an amplified value; the ratio is removed and set again. The kubelet's
+/// old copy makes it report the capacity alone, and its next value equals the one that the webhook has computed from
+/// the former raw value meanwhile: the node stays there. This does not happen if the kubelet is observed before, or
+/// with another value.
 #[rstest]
 #[case::as_found(1, 5, 3, 1)]
 #[case::by_another_ratio(2, 2, 3, 1)]
@@ -155,7 +157,7 @@ fn a_word_of_the_kubelet_that_is_what_was_made_is_not_heard(
     run.check().unwrap();
 }
 
-/// As above, but nobody has heard of the capacity before: it tells that the word is raw.
+/// Like the run above, but no replica has observed the capacity before: the capacity shows that the value is raw.
 #[test]
 fn a_word_of_the_kubelet_that_is_what_was_made_is_heard_with_its_capacity() {
     let outage = |is_over| ModelStep::Outage { replica: 0, is_over };

@@ -4,8 +4,8 @@ use rstest::rstest;
 
 use super::{Annotation, ModelRun, ModelStep, Others, PodChange, Quiet};
 
-/// A replica hears alone that ratios are off, when its hint is too old to hold anything. Its nudge goes through one that has not
-/// heard, which takes the nudge's hint for fresh.
+/// Only one replica observes that ratios are off, when its hint is too old to hold anything. Its nudge passes through
+/// a replica that has not observed it and counts the nudge's hint as fresh.
 #[test]
 fn a_nudge_by_a_hint_that_holds_nothing_lets_no_replica_keep_its_ratio() {
     let run = ModelRun {
@@ -36,8 +36,8 @@ fn a_nudge_by_a_hint_that_holds_nothing_lets_no_replica_keep_its_ratio() {
     run.check().unwrap();
 }
 
-/// The replica that answers heard of CPUs that a pod held for itself, and the one that nudges that there are none any more. Where
-/// people's ratio is applied, that is recorded: the former would count those CPUs again.
+/// The answering replica has observed exclusive CPUs of a pod, and the nudging replica that there are none left.
+/// Under a ratio set by users this is recorded: the answering replica would count those CPUs again.
 #[test]
 fn a_nudge_by_a_ratio_of_people_tells_that_no_cpus_are_held_any_more() {
     let report = |replica, exclusive| ModelStep::Hint {
@@ -61,8 +61,8 @@ fn a_nudge_by_a_ratio_of_people_tells_that_no_cpus_are_held_any_more() {
     run.check().unwrap();
 }
 
-/// A pod holds CPUs for itself, which by a ratio of people's is news. The mode changes to one that asks hints; a nudge by the mode
-/// before says no more than its hint counts for, and a second one on the same ground changes nothing.
+/// A pod has exclusive CPUs, which a ratio set by users must learn. The mode changes to one that uses hints; a nudge
+/// of the mode before carries at most its hint's ratio, and a second one for the same reason changes nothing.
 #[rstest]
 #[case::too_old(400, 2)]
 #[case::that_may_only_stay(200, 2)]

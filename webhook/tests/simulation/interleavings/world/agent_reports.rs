@@ -10,17 +10,16 @@ use headroom_domain::{
 use super::{EXCLUSIVE, HINTED, LIE, LIES, ModelWorld, NAME, OTHER_MACHINE, pick};
 use crate::interleavings::{Quiet, node::uid_of};
 
-/// What an agent says.
+/// Content of an agent's report.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::interleavings) struct Says {
     pub(super) cents: u32,
-    /// In milli-cores.
     pub(super) exclusive: u64,
     pub(super) is_lie: bool,
 }
 
 impl Says {
-    /// What an agent says of its machine.
+    /// Report that describes the real machine.
     pub(in crate::interleavings) fn the_truth(cents: usize, exclusive: usize) -> Self {
         Self {
             cents: pick(&HINTED, cents),
@@ -29,7 +28,7 @@ impl Says {
         }
     }
 
-    /// What it says when all is quiet.
+    /// Report at the end of a run.
     pub(super) fn when(quiet: Quiet) -> Self {
         Self {
             is_lie: quiet.are_lies,
@@ -38,7 +37,7 @@ impl Says {
     }
 }
 
-/// What a report of `cents` says of a resource.
+/// Ratio for a resource in a report of `cents`.
 pub(super) fn hint_of(resource: Resource, cents: u32) -> u32 {
     match resource {
         Resource::Cpu => cents,
@@ -48,7 +47,7 @@ pub(super) fn hint_of(resource: Resource, cents: u32) -> u32 {
     }
 }
 
-/// What an agent says of a pod that holds CPUs for itself.
+/// Trust in a pod with exclusive CPUs, as reported.
 fn trust(pod: &str, exclusive: u64) -> PodTrust {
     PodTrust {
         uid: pod.to_owned(),
@@ -116,7 +115,7 @@ impl ModelWorld {
         }
     }
 
-    /// What a pod holds for itself, as the agent says, where one runs that may.
+    /// Exclusive CPUs of a pod as reported, if a pod that may have them runs.
     pub(super) fn exclusive(&self, says: Says) -> u64 {
         self.pods.guaranteed().map_or(0, |_| says.exclusive)
     }

@@ -56,7 +56,7 @@ impl ModelWorld {
         }
         let has_missed_news = self.has_missed_news();
         if has_missed_news {
-            // The floor policy keeps all but such a report quiet, so nobody else hears the kubelet before.
+            // The floor policy suppresses all but such a report, so no replica observes the kubelet before.
             self.wait(REPORT);
         }
         self.sync(0, has_missed_news)?;
@@ -101,18 +101,18 @@ impl ModelWorld {
         Ok(())
     }
 
-    /// True if a kubelet told of another capacity while nobody answered. What it told of raw can then be the very value
-    /// that was made of the one before, and only its next write, at the latest its report, tells the two apart.
+    /// True if a kubelet reported another capacity while no replica answered. Its raw value can then equal the value
+    /// computed from the one before, and only its next write, at the latest its report, distinguishes the two.
     pub(super) fn has_missed_news(&self) -> bool {
         marker_of(self.stored()).is_some_and(|marker| {
             marker["from"]["cpu"]["capacity"] != self.stored()["status"]["capacity"]["cpu"]
         })
     }
 
-    /// True if the kubelet finds what is stored and written, and has told of its capacity unheard: what was written was made of
-    /// another raw value, and nothing but the capacity that the marker records tells the two apart, in the kubelet's next
-    /// sync. Any other write says nothing of raw. One that restores raw takes the marker away before, and the kubelet can
-    /// find once more what is written after it.
+    /// True if the kubelet's value equals the stored and written one, and no replica observed its new capacity: the
+    /// written value was computed from another raw value, and only the capacity in the marker distinguishes the two,
+    /// in the kubelet's next sync. Other writes contain nothing about raw. A write that restores raw deletes the
+    /// marker first, and the kubelet's value can then equal the next written one again.
     pub(super) fn is_raw_told_by_marker(&self) -> bool {
         let (found, node) = (self.raw.cpu, self.stored());
         self.has_missed_news()
@@ -132,9 +132,9 @@ impl ModelWorld {
         Resource::ALL.into_iter().any(is_other)
     }
 
-    /// True if what was written is the very value that the kubelet finds, by a forged raw value and what pods hold of it, or as the
-    /// kubelet has told of its capacity and not of the raw value, or to nobody who knew by that what it finds: nothing tells
-    /// that from ours, and the node stays at raw for as long as that is so.
+    /// True if the written value equals the kubelet's, by a forged raw value and the amount that pods hold of it, or
+    /// because the kubelet reported its capacity without the raw value, or to no replica that could conclude from it:
+    /// the values cannot be distinguished, and the node stays at raw meanwhile.
     fn is_kubelets_by_chance(&self, resource: Resource) -> bool {
         let raw = Some(*self.raw.get(resource));
         let is_unsaid = resource == Resource::Cpu && self.is_raw_unsaid;
@@ -210,8 +210,7 @@ impl ModelWorld {
         }
     }
 
-    /// What pods hold for themselves: without reports what the Node says of that goes on counting, while a pod is there that
-    /// may.
+    /// Exclusive CPUs of pods: without reports the Node's record counts, while a pod that may have them is there.
     fn apart(&self, quiet: Quiet) -> u64 {
         if quiet.streams > 0 {
             return self.exclusive(Says::when(quiet));
@@ -222,7 +221,7 @@ impl ModelWorld {
         self.pods.guaranteed().and(recorded).unwrap_or_default()
     }
 
-    /// Fails if more is published than is there, where nothing that the agent says is believed.
+    /// Fails if more is published than exists, while no report of the agent is trusted.
     fn expect_quarantine(&self, resource: Resource) -> StepResult {
         let raw = *self.raw.get(resource);
         let most = covering(*self.pods.admitted().get(resource), raw).max(raw);
@@ -265,8 +264,8 @@ impl ModelWorld {
                 // How much of it is covered depends on what was before.
                 is.clamp(decided.max(highest), decided.max(admitted))
             } else if is == admitted && follows_hint {
-                // Beneath what pods hold a ratio climbs from 1.00 by a step with each heartbeat that is written: nothing is to be
-                // nudged. Below 1.00 it is there at once.
+                // Below the amount that pods hold, a ratio rises from 1.00 by a step with each written heartbeat: no
+                // nudge is due. Below 1.00 it applies at once.
                 is.max(decided.min(raw))
             } else {
                 decided.max(admitted)

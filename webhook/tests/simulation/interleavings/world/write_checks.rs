@@ -19,7 +19,7 @@ impl ModelWorld {
         PerResource::from_fn(|resource| self.oracle.truths(resource).iter().copied().collect())
     }
 
-    /// Whatever is decided, a pod that the kubelet has let in is not left uncovered by whoever knows of it.
+    /// After any decision, a replica that knows an admitted pod leaves it covered.
     pub(super) fn check_covered(&self, old: &Value) -> StepResult {
         let replica = &self.replicas[self.route];
         let Some(policy) = replica.policy().filter(|_| replica.is_up && replica.knows_pods()) else {
@@ -35,7 +35,7 @@ impl ModelWorld {
         let admitted = self.pods.admitted();
         for resource in Resource::ALL {
             if raw_of_marker(self.stored(), resource).is_none() {
-                // Its raw value cannot be told, so whatever somebody writes is left alone.
+                // Its raw value is unknown, so a user's value is left unchanged.
                 continue;
             }
             let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
@@ -67,7 +67,7 @@ impl ModelWorld {
         let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
         let is_unheard =
             !hint.is_some_and(|hint| hint.contains(&format!("\"uid\":\"{}\"", uid_of(self.stored()))));
-        // A hint that is ahead of what the replica was told, by another replica or forged, counts as the Node's own.
+        // A hint that is ahead of the replica's own, by another replica or forged, counts as the Node's.
         let seq = hint
             .and_then(|hint| hint.parse::<Note>().ok())
             .map_or(0, |note| note.seq);
@@ -82,8 +82,9 @@ impl ModelWorld {
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
             let before = *before.get(resource);
-            // A forged marker can keep what is stored, or make it any less, and its ratio outlives it where nobody knows the
-            // policy. What counts is that it raises nothing beyond raw, true or forged, and that all is well in the end.
+            // A forged marker can keep the stored value, or lower it, and its ratio outlives it while no replica
+            // knows the policy. The check is that it raises nothing beyond raw, true or forged, and that the end
+            // state is correct.
             let truth = self.oracle.truths(resource).last().copied().unwrap_or_default();
             let raw = truth.max(self.oracle.believed(resource));
             let is_low = self.oracle.was_forged(resource) && value <= before.max(raw);
@@ -98,7 +99,8 @@ impl ModelWorld {
                 self.oracle.left_to_pods(resource, value, pods);
                 continue;
             }
-            // While no webhook answers, the floor policy keeps what somebody wrote above capacity, up to what the marker says.
+            // While no webhook answers, the floor policy keeps a user's value above capacity, up to the marker's
+            // value.
             let is_floored = || {
                 let written = written_by_marker(self.stored(), resource);
                 is_alone && self.oracle.was_shown(resource, value) && written >= Some(value)

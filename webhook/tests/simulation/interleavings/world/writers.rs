@@ -111,11 +111,11 @@ impl ModelWorld {
         for resource in Resource::ALL {
             let raw = *self.raw.get(resource);
             let is_said = node["status"]["capacity"] != self.stored()["status"]["capacity"];
-            // It says nothing because the copy already has it, and so has the Node, whoever put it there.
+            // The copy already has the value, so the kubelet omits it, and so has the Node, from any writer.
             if is_said && allocatable(&node, resource) == raw {
                 self.claim(&node, resource, raw);
             }
-            // A word that is what we wrote already is one that nobody hears, unless the capacity tells.
+            // A reported value that equals our written one is not recognized, unless the capacity shows it.
             let is_heard = allocatable(self.stored(), resource) != raw
                 || written_by_marker(self.stored(), resource) != Some(raw)
                 || self.has_missed_news();
@@ -184,8 +184,8 @@ impl ModelWorld {
         self.write(user, node)
     }
 
-    /// Somebody says that allocatable is `value`. Even a kubelet can seem to claim more than its capacity: where its copy
-    /// is old, it sends one of the two and leaves the other out.
+    /// A client states that allocatable is `value`. Even a kubelet can seem to report more than its capacity: from an
+    /// old copy it sends one of the two and omits the other.
     fn claim(&mut self, node: &Value, resource: Resource, value: u64) {
         if value > amount_in(node, "capacity", resource) {
             self.oracle.shown(resource, value);

@@ -88,7 +88,7 @@ impl ModelWorld {
         let is_sync = is_kubelet && heartbeat_of(&node) != heartbeat_of(&old);
         let replica = &self.replicas[self.route];
         if is_kubelet && !replica.is_up {
-            // What the floor policy has kept to itself nobody hears before the kubelet speaks again.
+            // No replica observes a value that the floor policy dropped, until the kubelet's next write.
             for resource in Resource::ALL {
                 let is_kept =
                     |stored| *sent.get(resource) != stored && allocatable(&node, resource) == stored;
@@ -143,7 +143,7 @@ impl ModelWorld {
     }
 }
 
-/// What the marker of a Node says.
+/// Content of a Node's marker.
 fn recorded_in(node: &Value) -> PerResource<Option<Recorded>> {
     PerResource::from_fn(|resource| {
         let raw = raw_of_marker(node, resource)?;

@@ -2,10 +2,9 @@
 
 use super::{ScanError, Scanner};
 
-/// What is escaped in a string.
+/// Kinds of escapes in a string.
 #[derive(Default)]
 pub(super) struct Escapes {
-    /// Anything.
     pub(super) any: bool,
     /// Half of a surrogate pair without the other: it stands for no character.
     pub(super) half: bool,
@@ -142,7 +141,7 @@ impl Scanner<'_> {
     }
 }
 
-/// What comes after a string whose opening quote is behind.
+/// Rest of the text after a string whose opening quote has been read.
 pub(super) fn behind_string(mut text: &[u8]) -> &[u8] {
     loop {
         text = text.get(plain(text)..).unwrap_or_default();
@@ -154,7 +153,7 @@ pub(super) fn behind_string(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// What comes after the value that begins here, in JSON.
+/// Rest of the text after the JSON value that begins here.
 pub(super) fn behind_value(mut text: &[u8]) -> &[u8] {
     let mut depth = 0_usize;
     loop {
@@ -178,7 +177,7 @@ pub(super) fn behind_value(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// How far it is to the next quote, backslash or control character, eight bytes at a time.
+/// Distance to the next quote, backslash or control character, computed eight bytes at a time.
 pub(super) fn plain(text: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
     // With this bit turned round, a quote comes right behind the control characters, which stay among themselves.

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::{lexical::plain, *};
 use crate::admission::draft::Fields as _;
 
-/// What the library says about the same text.
+/// Verdict of the library on the same text.
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
@@ -142,7 +142,7 @@ fn wide_objects_are_read_in_passing() {
     assert_eq!(tree.get(&["oldObject"]).unwrap().names(&[]).len(), 8_000);
 }
 
-/// An object that does not fit is passed a second time, on each level that is to be opened.
+/// An object that exceeds the limit is read a second time, on each level to be opened.
 #[test]
 fn what_does_not_fit_is_passed_once_more_and_not_once_for_each_member() {
     let wide = format!("{{{}\"a\":{{}}}}", "\"a\":{},".repeat(100_000));

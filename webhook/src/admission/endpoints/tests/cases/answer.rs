@@ -5,18 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Stands for whatever text.
 const ANYTHING: char = '…';
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "WrittenAnswer")]
 pub(super) enum ExpectedAnswer {
-    /// Allowed without a patch.
     Unchanged,
     /// Allowed; this is merged into the object that was sent.
     Patched(Value),
-    /// A no.
     Denied {
         code: u16,
         reason: Option<String>,
@@ -41,11 +37,10 @@ enum WrittenAnswer {
         status: u16,
         message: String,
     },
-    /// What cannot be read.
     Unreadable(String),
-    /// What is wrong with each field, without the field's name.
+    /// Fault of each field, without the field's name.
     Invalid(BTreeMap<String, String>),
-    /// What is wrong with an entry.
+    /// Fault of an entry.
     Refused(String),
     Overlap(EntryConflict),
     Conflict(EntryConflict),

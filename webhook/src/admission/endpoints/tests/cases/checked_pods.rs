@@ -6,10 +6,10 @@ use tokio::sync::watch;
 use super::*;
 use crate::{admission::endpoints::validate_pod::MOST_ERRORS, store::sources};
 
-/// The longest refusal, in bytes: so many errors, of three steps, none of which is longer than 200.
+/// Longest refusal, in bytes: this number of errors, of three steps, each at most 200 bytes.
 const LONGEST: usize = 3 * MOST_ERRORS * 200;
 
-/// What nobody expects at a place.
+/// Unexpected values at a place.
 fn junk() -> impl Strategy<Value = Value> {
     let numbers = select(vec!["1e308", "-1", "1.5", "18446744073709551616", "0.1e-300"]);
     let leaf = prop_oneof![

@@ -1,5 +1,5 @@
-//! Each case of `/mutate-pod` once more by the rules alone, as `kubectl headroom pod explain` runs them: the same pod comes out,
-//! and the same explanation as this replica kept of the review.
+//! Each case of `/mutate-pod` by the rules alone, as `kubectl headroom pod explain` runs them: the pod and the
+//! explanation equal those of the review.
 
 use headroom_rules::{
     completion::complete,
@@ -10,7 +10,7 @@ use headroom_rules::{
 use super::*;
 
 impl CaseRun<'_> {
-    /// Whether the rules alone answer such a case: a new pod, gates at their defaults.
+    /// True if the rules alone answer such a case: a new pod, gates at their defaults.
     fn is_offline(&self) -> bool {
         let is_new = self.section.endpoint == "mutate-pod" && self.row.operation == "CREATE";
         is_new && self.row.gates.is_empty() && self.row.resource(self.section) == "pods"

@@ -1,4 +1,4 @@
-//! Trees as wide and as deep as anybody may write them: an answer has field and value, and does not take long.
+//! Trees as wide and as deep as users may write them: an answer names field and value, and is quick.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,8 @@ use super::{
     *,
 };
 
-/// Quotas below one parent.
 const MANY: usize = 20_000;
-/// How long an answer may take without optimization.
+/// Maximum time of an answer without optimization.
 const LONGEST: Duration = Duration::from_secs(2);
 
 fn quota(name: &str, parent: &str, min: u32) -> QuotaNotes {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Where the endpoint writes besides containers.
+/// Path that the endpoint writes besides containers.
 const EXTENDED: &str = "/metadata/annotations/node.koordinator.sh~1extended-resource-spec";
 
 /// Amounts of some resources, spelt in one of the ways that Kubernetes reads.

@@ -23,7 +23,7 @@ pub(super) struct QuotaNotes {
     namespace: Option<String>,
     /// The year in which it was created.
     created: Option<u16>,
-    /// Whether it waits for finalizers.
+    /// True if it waits for finalizers.
     is_going: bool,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
@@ -31,7 +31,6 @@ pub(super) struct QuotaNotes {
     max: Option<Value>,
 }
 
-/// An ElasticQuotaProfile.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TreeNotes {
@@ -41,13 +40,11 @@ pub(super) struct TreeNotes {
     nodes: Value,
 }
 
-/// What the watch brings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum QuotaEvent {
     Applied(QuotaNotes),
     Deleted(QuotaNotes),
-    /// All that there are.
     Listed(Vec<QuotaNotes>),
 }
 
@@ -94,7 +91,7 @@ pub(super) fn tree_nodes(profiles: &[TreeNotes]) -> Arc<TreeNodes> {
     trees
 }
 
-/// What the pods ask for, by NAMESPACE/NAME.
+/// Requests of the pods, by NAMESPACE/NAME.
 pub(super) fn quota_pods(pods: &BTreeMap<String, PodNotes>) -> Arc<QuotaPods> {
     let store = QuotaPods::new();
     let mut listing = store.listing();

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{answer::ExpectedAnswer, world::CaseWorld};
 
-/// One file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CaseTable {
@@ -35,7 +34,6 @@ pub(super) struct CaseSection {
     pub(super) rows: Vec<CaseRow>,
 }
 
-/// One case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CaseRow {
@@ -47,18 +45,18 @@ pub(super) struct CaseRow {
     pub(super) switches: String,
     #[serde(default)]
     pub(super) world: CaseWorld,
-    /// What is drawn for colocation profiles.
+    /// Random values for colocation profiles.
     #[serde(default)]
     draws: BTreeMap<String, u8>,
     base: Option<String>,
     #[serde(default)]
     delta: Value,
-    /// What the stored object has on top of the base.
+    /// Fields of the stored object, merged into the base.
     #[serde(default)]
     old: Value,
     /// Texts of the ConfigMap that is sent, by key.
     data: Option<BTreeMap<String, String>>,
-    /// Those of the stored one.
+    /// Data of the stored object.
     old_data: Option<BTreeMap<String, String>>,
     #[serde(default)]
     pub(super) has_no_object: bool,
@@ -78,7 +76,7 @@ pub(super) struct CaseRow {
     pub(super) expect: Expectation,
 }
 
-/// What the answers are to be.
+/// Expected answers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expectation {
@@ -88,14 +86,14 @@ pub(super) struct Expectation {
     pub(super) upstream: Option<ExpectedAnswer>,
     /// The switch that makes the difference.
     pub(super) by: Option<String>,
-    /// What Koordinator answers and nobody gets here.
+    /// Koordinator's answer that Headroom does not offer.
     pub(super) not_offered: Option<NotOffered>,
     /// Of every answer that is not a failed call.
     #[serde(default)]
     pub(super) warnings: Vec<String>,
-    /// What the details say, where that is told.
+    /// Text of the details, if given.
     pub(super) causes: Option<Vec<String>>,
-    /// What a second run comes to where it changes what the first one made.
+    /// Result of a second run if it changes the result of the first one.
     #[serde(default)]
     pub(super) again: Again,
 }
@@ -104,7 +102,6 @@ pub(super) struct Expectation {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Again {
-    /// By default.
     pub(super) ours: Option<ExpectedAnswer>,
     /// With `--compat upstream`, where it is another.
     pub(super) upstream: Option<ExpectedAnswer>,
@@ -166,7 +163,6 @@ impl CaseRow {
         uids.find(is_drawn).expect("a UID with these draws")
     }
 
-    /// As in `pods/binding`.
     pub(super) fn resource<'r>(&'r self, section: &'r CaseSection) -> &'r str {
         self.resource
             .as_ref()

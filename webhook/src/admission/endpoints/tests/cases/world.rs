@@ -25,14 +25,11 @@ use crate::{
     },
 };
 
-/// What is known.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CaseWorld {
-    /// Pods by NAMESPACE/NAME.
     pods: BTreeMap<String, PodNotes>,
     binding: BindingFlags,
-    /// Colocation profiles by name.
     profiles: BTreeMap<String, ProfileParts>,
     /// The labels of namespaces, by name.
     namespaces: BTreeMap<String, Value>,
@@ -42,17 +39,15 @@ pub(super) struct CaseWorld {
     label_rules: Vec<BTreeMap<String, String>>,
     /// Labels of nodes by their names.
     nodes: BTreeMap<String, Labels>,
-    /// ElasticQuotas that were listed.
     quotas: Vec<QuotaNotes>,
-    /// What the watch of ElasticQuotas brought then.
+    /// Later events of the watch of ElasticQuotas.
     quota_events: Vec<QuotaEvent>,
-    /// ElasticQuotaProfiles.
     quota_trees: Vec<TreeNotes>,
-    /// Whether entries of Koordinator's ConfigMap need names.
+    /// True if entries of Koordinator's ConfigMap need names.
     needs_names: bool,
 }
 
-/// What a colocation profile says.
+/// Fields of a colocation profile.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ProfileParts {
@@ -60,7 +55,7 @@ struct ProfileParts {
     annotations: BTreeMap<String, String>,
 }
 
-/// What is written on a stored pod.
+/// Labels and annotations of a stored pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PodNotes {
@@ -68,11 +63,11 @@ pub(super) struct PodNotes {
     annotations: BTreeMap<String, String>,
     /// The phase, which only quotas look at.
     pub(super) phase: Option<String>,
-    /// What it asks for, which quotas count.
+    /// Its requests, which quotas count.
     pub(super) requests: BTreeMap<String, String>,
 }
 
-/// Who may bind pods, as the flags say it.
+/// Users that may bind pods, as flags.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct BindingFlags {
@@ -123,7 +118,7 @@ impl Default for CaseWorld {
 }
 
 impl CaseWorld {
-    /// What steps see of it.
+    /// Stores as the steps read them.
     pub(super) fn stores(mut self) -> Stores {
         let nodes = LabelledNodes(std::mem::take(&mut self.nodes));
         let needs_names = self.needs_names;
@@ -131,7 +126,7 @@ impl CaseWorld {
         let of_pods = PodQuotas {
             tree: Arc::clone(&quotas) as _,
             nodes: tree_nodes(&self.quota_trees),
-            room: quota_pods(&self.pods),
+            pod_usage: quota_pods(&self.pods),
             known: known(),
         };
         Stores {
@@ -214,7 +209,7 @@ struct LabelledNodes(BTreeMap<String, Labels>);
 
 impl slo::Nodes for LabelledNodes {
     fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
-        // The last come first: which one is told must not follow from the order.
+        // The last come first: the reported one must not depend on the order.
         let nodes = self.0.iter().rev();
         nodes.for_each(|(name, labels)| visitor(name, labels));
     }
@@ -230,7 +225,6 @@ fn fill<K: Keep>(store: &ByName<K>, objects: impl Iterator<Item = Value>) {
     store.replace(listing);
 }
 
-/// Every source, known.
 pub(super) fn known() -> KnownSources {
     let known = KnownSources::default();
     for source in sources::ALL {
@@ -239,7 +233,6 @@ pub(super) fn known() -> KnownSources {
     known
 }
 
-/// Pods by NAMESPACE/NAME.
 struct StoredPods(BTreeMap<String, Arc<PodKeys>>);
 
 impl PodLookup for StoredPods {

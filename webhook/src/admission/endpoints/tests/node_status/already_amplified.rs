@@ -118,7 +118,7 @@ async fn n20_d14_a_ratio_that_comes_and_goes_does_not_lose_raw() {
     }
 }
 
-/// The marker remembers raw.
+/// The marker contains raw.
 #[rstest]
 #[case::n36_d3(Some("xx"))]
 #[case::n38_d3(Some(""))]
@@ -168,7 +168,7 @@ async fn n57_d2_what_the_kubelet_wrote_while_we_were_away_is_raw_at_the_first_wr
     );
 }
 
-/// On Koordinator's nodes there is no marker: what is stored could be anybody's until the kubelet syncs.
+/// Koordinator's nodes have no marker: any client may have written the stored value until the kubelet syncs.
 #[rstest]
 #[case::the_kubelet_first(None)]
 #[case::the_kubelet_without_heartbeat_first(Some(By::Kubelet))]

@@ -169,7 +169,7 @@ async fn an_unusable_raw_annotation_counts_as_missing() {
     .await;
 }
 
-/// G8.
+/// Rule G8.
 #[tokio::test]
 async fn without_allocatable_nothing_changes() {
     for (name, new) in [

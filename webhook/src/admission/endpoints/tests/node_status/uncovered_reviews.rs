@@ -67,7 +67,7 @@ async fn an_update_of_what_is_no_object_is_a_bad_request(#[case] field: &str, #[
     assert_eq!(body, format!("request.{field} is not an object\n"));
 }
 
-/// Koordinator answers 400; the API server has decoded the object before it asks anybody.
+/// Koordinator answers 400; the API server has decoded the object before it calls a webhook.
 #[rstest]
 #[case::status(json!({"status": []}))]
 #[case::allocatable(json!({"status": {"allocatable": "4"}}))]

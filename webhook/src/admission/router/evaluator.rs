@@ -1,4 +1,4 @@
-//! [`Judge`]: answers a review that is in memory: decodes it, runs the steps of its endpoint, encodes the verdict.
+//! [`Evaluator`]: answers a review that is in memory: decodes it, runs the steps of its endpoint, encodes the verdict.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     answer::{HttpAnswer, StepResults},
     pod_review::PodReview,
-    wait::Patience,
+    wait::WaitLimit,
 };
 use crate::admission::{
     draft::{Draft, Fields as _, Notes},
@@ -22,25 +22,23 @@ use crate::admission::{
     review::{self, Review, ReviewVerdict, shortened},
 };
 
-/// Answers reviews.
-pub(super) struct Judge {
+pub(super) struct Evaluator {
     features: Arc<ArcSwap<Features>>,
     stores: Stores,
     time_of_day: fn() -> Timestamp,
 }
 
-/// What trying to answer came to.
+/// Result of an attempt to answer.
 pub(super) enum Attempt {
-    /// The answer.
     Answered(Box<HttpAnswer>),
     /// The object names something that is not known yet.
     Missing,
 }
 
-/// What the steps said, what the answer says besides, however it ends, and what was made of the object and why.
+/// Result of the steps, the other parts of the answer in any case, and the changes of the object with their reasons.
 type Verdict = (Result<StepResults, AdmissionError>, Notes, Option<Explanation>);
 
-impl Judge {
+impl Evaluator {
     /// Answers with these features and stores, and asks that function for the time of day.
     pub(super) const fn new(
         features: Arc<ArcSwap<Features>>,
@@ -61,7 +59,7 @@ impl Judge {
 
     /// Answers with what is known.
     pub(super) fn answer(&self, endpoint: &dyn AnyEndpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
-        match self.attempt(endpoint, body, deadline, Patience::IsOver) {
+        match self.attempt(endpoint, body, deadline, WaitLimit::Reached) {
             Attempt::Answered(answer) => *answer,
             // Without patience nothing is missing.
             Attempt::Missing => deadline.error().into(),
@@ -74,7 +72,7 @@ impl Judge {
         endpoint: &dyn AnyEndpoint,
         body: &[u8],
         deadline: Deadline,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) -> Attempt {
         let answered = |answer| Attempt::Answered(Box::new(answer));
         let review = match review::decode(body) {
@@ -97,14 +95,14 @@ impl Judge {
             .filter(|_| endpoint.declaration().serves(&request))
             .map(|object| Draft::new(object, old));
         if let Some(draft) = &draft
-            && patience == Patience::Waits
+            && wait_limit == WaitLimit::NotReached
             && endpoint.is_awaiting(&self.stores, &request, draft)
         {
             return Attempt::Missing;
         }
         let (verdict, notes) = match draft {
             None => (Ok(StepResults::default()), Notes::default()),
-            Some(draft) => self.judge_and_record(endpoint, &request, draft, deadline),
+            Some(draft) => self.evaluate_and_record(endpoint, &request, draft, deadline),
         };
         let encoded = match &verdict {
             Ok(StepResults { patch, .. }) => {
@@ -123,7 +121,7 @@ impl Judge {
     }
 
     /// Judges, and keeps what was made of a Pod and why.
-    fn judge_and_record(
+    fn evaluate_and_record(
         &self,
         endpoint: &dyn AnyEndpoint,
         request: &review::Request,
@@ -131,7 +129,7 @@ impl Judge {
         deadline: Deadline,
     ) -> (Result<StepResults, AdmissionError>, Notes) {
         let pod_review = PodReview::begin(endpoint, request, &mut draft);
-        let (verdict, notes, explanation) = self.judge(endpoint, request, draft, deadline);
+        let (verdict, notes, explanation) = self.evaluate(endpoint, request, draft, deadline);
         if let (Some(review), Some(explanation)) = (pod_review, explanation) {
             let decision = review.decision(request, &verdict, explanation);
             self.stores.decisions.record(decision);
@@ -139,7 +137,7 @@ impl Judge {
         (verdict, notes)
     }
 
-    fn judge(
+    fn evaluate(
         &self,
         endpoint: &dyn AnyEndpoint,
         request: &review::Request,

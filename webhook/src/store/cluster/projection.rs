@@ -1,4 +1,4 @@
-//! What mode `auto` would come to on a node that another mode keeps as it is.
+//! Projected allocatable under mode `auto` of a node in another mode.
 
 use std::time::Duration;
 
@@ -9,28 +9,27 @@ use headroom_domain::{
 };
 
 use super::Cluster;
-use crate::{hints::directive, store::node::Node};
+use crate::store::node::Node;
 
 /// Raw allocatable of a node, and that at which `auto` would come to rest, in milli-cores and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WouldBe {
-    /// The kubelet's own.
+pub struct ProjectedAllocatable {
     pub raw: PerResource<Option<u64>>,
     /// With the ratio that the agent publishes.
     pub allocatable: PerResource<Option<u64>>,
 }
 
 impl Cluster {
-    /// What `auto` would come to on a node that another mode keeps as it is; `None` for nodes in `guard` and `auto`, and where
-    /// no report counts in full.
-    pub fn would_be(&self, node: &Node, now: Duration) -> Option<WouldBe> {
+    /// Projected allocatable of a node under mode `auto`; `None` for nodes in `guard` and `auto`, and if no report
+    /// counts in full.
+    pub fn projected_allocatable(&self, node: &Node, now: Duration) -> Option<ProjectedAllocatable> {
         let InForce { policy, .. } = self.policy(node)?;
         if !matches!(policy.mode, Mode::Off | Mode::Static) {
             return None;
         }
         let found = self.hint_at(&node.asked(), now)?;
-        let raw = directive::raw(node);
+        let raw = node.raw_allocatable();
         let allocatable = capacity::projected_allocatable(&found, &policy, raw)?;
-        Some(WouldBe { raw, allocatable })
+        Some(ProjectedAllocatable { raw, allocatable })
     }
 }

@@ -1,4 +1,4 @@
-//! What a Pod asks of its quota, and the pods that count together there.
+//! Request of a Pod against its quota, and the pods that count together there.
 
 use std::collections::BTreeSet;
 
@@ -11,29 +11,25 @@ use headroom_rules::{
 /// Pods that belong to one quota, whatever quotas there are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PodGroup {
-    /// Those of all namespaces with a label that names the quota.
+    /// Pods of all namespaces with a label that names the quota.
     Labelled(Box<str>),
-    /// Those of a namespace without one.
+    /// Pods of a namespace without such a label.
     Unlabelled(Box<str>),
 }
 
 /// The namespace and the name of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodName {
-    /// The namespace.
     pub namespace: Box<str>,
-    /// The name.
     pub name: Box<str>,
 }
 
 /// A Pod that asks for room in a quota.
 #[derive(Debug, Clone)]
-pub struct RoomRequest {
-    /// Its namespace and name.
+pub struct QuotaRequest {
     pub pod: PodName,
     /// Its UID, which it has before it is stored.
     pub uid: Box<str>,
-    /// Where it counts.
     pub group: PodGroup,
     /// All that it asks for.
     pub requested: Amounts,
@@ -44,29 +40,26 @@ pub struct RoomRequest {
     pub levels: Vec<Vec<PodGroup>>,
     /// The resources that some level limits. No other one is counted or kept.
     pub resources: BTreeSet<Box<str>>,
-    /// Whether resources are renamed by annotation.
+    /// Renaming of resources by annotation.
     pub transformation: Transformation,
 }
 
-/// What groups of pods have of a quota, with all pods of them.
+/// Use of a quota by groups of pods, with all pods of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupUsage {
-    /// What they ask for.
     pub usage: Usage,
     /// Stored pods that have not ended.
     pub pods: usize,
     /// Pods that were admitted and that this replica has not seen stored as they were admitted yet.
-    pub claims: usize,
+    pub pending: usize,
 }
 
 /// A stored Pod, as its quota counts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedPod {
-    /// Its UID.
     pub uid: Box<str>,
-    /// Where it counts.
     pub group: PodGroup,
-    /// What it asks for; nothing once it has ended.
+    /// Requests; empty once the pod has ended.
     pub requested: Amounts,
 }
 

@@ -1,4 +1,4 @@
-//! [`QuotaClaims`]: what this replica admitted of quotas and has not seen on the watch yet. A claim ends when the watch
+//! [`PendingQuotas`]: what this replica admitted of quotas and has not seen on the watch yet. A claim ends when the watch
 //! shows what became of it, when the answer did not leave, or after [`LIFETIME`].
 
 use std::{
@@ -10,28 +10,26 @@ use std::{
 use headroom_rules::quota::{Quota, QuotaKey};
 use tokio::time::Instant;
 
-/// How long something admitted counts that the watch does not show.
+/// Time for which an admission counts that the watch does not deliver.
 pub const LIFETIME: Duration = Duration::from_secs(30);
 
 /// The most claims at a time. One more ends the oldest.
 const MOST: usize = 4_096;
 
-/// What was admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmittedQuota {
     /// The UID of the object; empty where the API server said none.
     pub uid: Box<str>,
     /// The resource version of the object that it changes or removes; 0 for a new one.
     pub version: u64,
-    /// What is to be stored, or removed.
+    /// Quota to be stored or removed.
     pub quota: Arc<Quota>,
-    /// True for a removal.
     pub is_removal: bool,
 }
 
 /// A version of an object that the watch shows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shown<'s> {
+pub(super) struct ObservedVersion<'s> {
     pub(super) uid: &'s str,
     pub(super) version: u64,
     /// True while a removal waits for finalizers.
@@ -41,7 +39,7 @@ pub(super) struct Shown<'s> {
 }
 
 #[derive(Debug)]
-struct QuotaClaim {
+struct PendingQuota {
     admitted: AdmittedQuota,
     /// Tells it from the others.
     number: u64,
@@ -49,37 +47,37 @@ struct QuotaClaim {
 
 /// All claims, by object. The last one of an object counts; those before it are there in case its answer does not leave.
 #[derive(Debug, Default)]
-pub(super) struct QuotaClaims {
-    claims: HashMap<QuotaKey, Vec<QuotaClaim>>,
+pub(super) struct PendingQuotas {
+    pending: HashMap<QuotaKey, Vec<PendingQuota>>,
     /// In the order in which they expire; with some that ended before.
     expiries: VecDeque<(Instant, QuotaKey, u64)>,
     numbers: u64,
 }
 
-impl QuotaClaims {
+impl PendingQuotas {
     /// Records what was admitted. The number keeps or ends it.
     pub(super) fn insert(&mut self, key: QuotaKey, admitted: AdmittedQuota, now: Instant) -> u64 {
         self.numbers = self.numbers.wrapping_add(1);
         let number = self.numbers;
         self.expiries.push_back((now + LIFETIME, key.clone(), number));
-        let claims = self.claims.entry(key).or_default();
-        claims.push(QuotaClaim { admitted, number });
+        let pending = self.pending.entry(key).or_default();
+        pending.push(PendingQuota { admitted, number });
         number
     }
 
-    /// What is claimed of an object.
+    /// Pending admission of an object.
     pub(super) fn get(&self, key: &QuotaKey) -> Option<&AdmittedQuota> {
-        self.claims.get(key)?.last().map(|claim| &claim.admitted)
+        self.pending.get(key)?.last().map(|entry| &entry.admitted)
     }
 
     /// The objects that something is claimed of.
     pub(super) fn keys(&self) -> Vec<QuotaKey> {
-        self.claims.keys().cloned().collect()
+        self.pending.keys().cloned().collect()
     }
 
-    /// How many objects something is claimed of.
+    /// Number of objects with a pending admission.
     pub(super) fn len(&self) -> usize {
-        self.claims.len()
+        self.pending.len()
     }
 
     /// True if some claim is too old, or one is too many.
@@ -90,22 +88,22 @@ impl QuotaClaims {
 
     /// Ends the claims on an object that were made before the one of that number.
     pub(super) fn keep(&mut self, key: &QuotaKey, number: u64) {
-        let Some(claims) = self.claims.get_mut(key) else {
+        let Some(pending) = self.pending.get_mut(key) else {
             return;
         };
-        if claims.iter().any(|claim| claim.number == number) {
-            claims.retain(|claim| claim.number >= number);
+        if pending.iter().any(|entry| entry.number == number) {
+            pending.retain(|entry| entry.number >= number);
         }
     }
 
     /// Ends the claim of that number.
     pub(super) fn end(&mut self, key: &QuotaKey, number: u64) {
-        self.retain(key, |claim| claim.number != number);
+        self.retain(key, |entry| entry.number != number);
     }
 
     /// Ends the claims on an object of which the watch shows what became of them.
-    pub(super) fn show(&mut self, key: &QuotaKey, shown: Shown<'_>) {
-        self.retain(key, |claim| !claim.admitted.is_told_by(shown));
+    pub(super) fn observe(&mut self, key: &QuotaKey, observed: ObservedVersion<'_>) {
+        self.retain(key, |entry| !entry.admitted.is_settled_by(observed));
     }
 
     /// Ends claims on objects that are not there any more, by a complete list.
@@ -113,7 +111,7 @@ impl QuotaClaims {
         for key in self.keys() {
             // What is new may be younger than the list.
             let is_there = is_there(&key);
-            self.retain(&key, |claim| is_there || claim.admitted.version == 0);
+            self.retain(&key, |entry| is_there || entry.admitted.version == 0);
         }
     }
 
@@ -130,11 +128,11 @@ impl QuotaClaims {
         ended
     }
 
-    fn retain(&mut self, key: &QuotaKey, is_kept: impl Fn(&QuotaClaim) -> bool) {
-        if let Some(claims) = self.claims.get_mut(key) {
-            claims.retain(is_kept);
-            if claims.is_empty() {
-                self.claims.remove(key);
+    fn retain(&mut self, key: &QuotaKey, is_kept: impl Fn(&PendingQuota) -> bool) {
+        if let Some(pending) = self.pending.get_mut(key) {
+            pending.retain(is_kept);
+            if pending.is_empty() {
+                self.pending.remove(key);
             }
         }
     }
@@ -142,16 +140,16 @@ impl QuotaClaims {
 
 impl AdmittedQuota {
     /// True if that version of the object, or its end, tells what became of what was admitted.
-    fn is_told_by(&self, shown: Shown<'_>) -> bool {
-        let is_other = !self.uid.is_empty() && !shown.uid.is_empty() && *self.uid != *shown.uid;
-        let is_later = shown.version > self.version;
+    fn is_settled_by(&self, observed: ObservedVersion<'_>) -> bool {
+        let is_other = !self.uid.is_empty() && !observed.uid.is_empty() && *self.uid != *observed.uid;
+        let is_later = observed.version > self.version;
         match (self.is_removal, self.version) {
             // What is shown of an earlier object of the name says nothing of a new one, or of what changes it.
             (false, 0) => !is_other,
             _ if is_other => is_later,
-            (false, _) => shown.is_gone || is_later,
-            // It may be shown as it was going when it changed once more.
-            (true, version) => shown.is_gone || (shown.is_going && shown.version >= version),
+            (false, _) => observed.is_gone || is_later,
+            // A later change of a quota that is being deleted also shows the deletion.
+            (true, version) => observed.is_gone || (observed.is_going && observed.version >= version),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Detects another controller that keeps overwriting the ratio annotation of a Node in `auto`, where the webhook owns
 //! it.
 //!
-//! The watch of Nodes feeds [`Contests`]. A change counts if the ratio changed although the webhook's last write did
+//! The watch of Nodes feeds [`RatioOwnerConflicts`]. A change counts if the ratio changed although the webhook's last write did
 //! not, while the administrator's own value is put aside. The webhook's next write puts its ratio back, and that is
 //! such a change too.
 
@@ -15,18 +15,18 @@ use headroom_domain::capacity::last_written;
 
 use crate::store::node::Node;
 
-/// Changes within [`WITHIN`] that make a contest: three by somebody else, and ours between them.
+/// Changes within [`WITHIN`] that make a conflict: three by another controller, and ours between them.
 const CHANGES: usize = 5;
-/// Changes count for so long.
+/// Time for which a change counts.
 const WITHIN: Duration = Duration::from_secs(600);
 
 /// The changes of each node's ratio that were not ours to make, and those that undid them.
 #[derive(Debug, Default)]
-pub struct Contests {
+pub struct RatioOwnerConflicts {
     changes: Mutex<HashMap<String, VecDeque<Duration>>>,
 }
 
-impl Contests {
+impl RatioOwnerConflicts {
     /// Records a write of a Node.
     pub fn observe(&self, before: &Node, after: &Node, now: Duration) {
         let is_ours = |node: &Node| node.state.annotations.static_ratio.is_some();
@@ -48,8 +48,8 @@ impl Contests {
         }
     }
 
-    /// True while somebody else keeps writing the ratio of that node; `None` where this replica has not watched for
-    /// long enough to deny it.
+    /// True while another controller keeps writing the ratio of that node; `None` if this replica has not watched for
+    /// long enough.
     pub fn is_contested(&self, node: &str, now: Duration) -> Option<bool> {
         let mut all = self.lock();
         if let Some(changes) = all.get_mut(node) {
@@ -95,34 +95,34 @@ mod tests {
 
     #[test]
     fn three_rewrites_in_ten_minutes_are_a_contest_until_they_end() {
-        let contests = Contests::default();
+        let conflicts = RatioOwnerConflicts::default();
         let (ours, theirs) = (node("4800m", r#"{"cpu":1.20}"#), node("4800m", r#"{"cpu":1.00}"#));
         for round in 0..3 {
-            assert_eq!(contests.is_contested("n1", at(700 + round)), Some(false));
-            contests.observe(&ours, &theirs, at(700 + round));
+            assert_eq!(conflicts.is_contested("n1", at(700 + round)), Some(false));
+            conflicts.observe(&ours, &theirs, at(700 + round));
             if round < 2 {
-                contests.observe(&theirs, &ours, at(700 + round));
+                conflicts.observe(&theirs, &ours, at(700 + round));
             }
         }
-        assert_eq!(contests.is_contested("n1", at(703)), Some(true));
-        assert_eq!(contests.is_contested("n2", at(703)), Some(false));
-        assert_eq!(contests.is_contested("n1", at(1300)), Some(true));
-        assert_eq!(contests.is_contested("n1", at(1301)), Some(false));
+        assert_eq!(conflicts.is_contested("n1", at(703)), Some(true));
+        assert_eq!(conflicts.is_contested("n2", at(703)), Some(false));
+        assert_eq!(conflicts.is_contested("n1", at(1300)), Some(true));
+        assert_eq!(conflicts.is_contested("n1", at(1301)), Some(false));
     }
 
     #[test]
     fn a_ratio_that_changes_with_what_we_write_is_ours() {
-        let contests = Contests::default();
+        let conflicts = RatioOwnerConflicts::default();
         for second in 0..20 {
             let (one, other) = (node("4800m", r#"{"cpu":1.20}"#), node("5", r#"{"cpu":1.25}"#));
-            contests.observe(&one, &other, at(700 + second));
-            contests.observe(&other, &one, at(700 + second));
+            conflicts.observe(&one, &other, at(700 + second));
+            conflicts.observe(&other, &one, at(700 + second));
         }
-        assert_eq!(contests.is_contested("n1", at(720)), Some(false));
+        assert_eq!(conflicts.is_contested("n1", at(720)), Some(false));
     }
 
     #[test]
     fn a_replica_that_has_just_started_does_not_deny_it() {
-        assert_eq!(Contests::default().is_contested("n1", at(599)), None);
+        assert_eq!(RatioOwnerConflicts::default().is_contested("n1", at(599)), None);
     }
 }

@@ -15,25 +15,24 @@ use tracing::{info, warn};
 use super::Store;
 use crate::store::metrics::{INFORMER_AGE, INFORMER_KNOWN};
 
-/// A store counts as unknown after so long without an object, a bookmark, a whole list or a watch that the API server
-/// ended when it was asked to.
+/// A store becomes unknown after this time without an object, a bookmark, a complete list or a regular end of a
+/// watch.
 pub const UNKNOWN_AFTER: Duration = Duration::from_secs(90);
-/// How often that is looked at.
+/// Interval of that check.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// When the API server last gave a sign of life of a resource, or when the waiting for the first one began. Clones share it.
+/// Time of the API server's last activity for a resource, or of the start of the wait for the first one. Clones share
+/// it.
 #[derive(Debug, Clone)]
-pub struct LastSign(Arc<Mutex<Instant>>);
+pub struct LastActivity(Arc<Mutex<Instant>>);
 
-impl Default for LastSign {
-    /// The waiting begins.
+impl Default for LastActivity {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
 }
 
-impl LastSign {
-    /// When it was.
+impl LastActivity {
     pub fn get(&self) -> Instant {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -44,63 +43,62 @@ impl LastSign {
 }
 
 /// The signs of life of one resource. They begin with the first whole list.
-pub(super) struct Life<'a, S: Store> {
+pub(super) struct InformerHealth<'a, S: Store> {
     resource: &'static str,
     store: &'a S,
     is_known: watch::Sender<bool>,
-    last_sign: LastSign,
-    /// When following began to fail; `None` while it does not.
+    last_activity: LastActivity,
+    /// Time at which following began to fail; `None` while it works.
     failing: Mutex<Option<Instant>>,
 }
 
-impl<'a, S: Store> Life<'a, S> {
-    /// No sign yet; whether the store is known is told to it and sent on.
+impl<'a, S: Store> InformerHealth<'a, S> {
+    /// State before the first activity; whether the store is known is recorded in the store and sent on.
     pub(super) fn new(
         resource: &'static str,
         store: &'a S,
         is_known: watch::Sender<bool>,
-        last_sign: LastSign,
+        last_activity: LastActivity,
     ) -> Self {
         INFORMER_KNOWN.with([resource]).set(0.0);
         Self {
             resource,
             store,
             is_known,
-            last_sign,
+            last_activity,
             failing: Mutex::new(None),
         }
     }
 
     /// Notes a sign of life.
-    pub(super) fn sign(&self) {
-        self.last_sign.note();
+    pub(super) fn record_activity(&self) {
+        self.last_activity.note();
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = None;
         INFORMER_AGE.with([self.resource]).set(0.0);
         self.set_known(true);
     }
 
-    /// Notes that following failed.
     pub(super) fn fail(&self) {
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         failing.get_or_insert_with(Instant::now);
     }
 
-    /// How long following has failed.
+    /// Time for which following has failed.
     fn failing_for(&self) -> Duration {
         let failing = *self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         failing.map(|since| since.elapsed()).unwrap_or_default()
     }
 
-    /// When the last sign was, or when the waiting for the first one began.
-    pub(super) fn last_sign(&self) -> Instant {
-        self.last_sign.get()
+    /// Time of the last activity, or of the start of the wait for the first one.
+    pub(super) fn last_activity(&self) -> Instant {
+        self.last_activity.get()
     }
 
     /// Declares the store unknown whenever signs stay away for too long.
     pub(super) async fn watch(&self) -> Infallible {
         loop {
             sleep(LOOK_EVERY).await;
-            let age = self.last_sign().elapsed();
+            let age = self.last_activity().elapsed();
             INFORMER_AGE.with([self.resource]).set(age.as_secs_f64());
             let has_failed = self
                 .store
@@ -122,12 +120,12 @@ impl<'a, S: Store> Life<'a, S> {
             .with([self.resource])
             .set(if is_known { 1.0 } else { 0.0 });
         if is_known {
-            info!(resource = self.resource, "in step with the API server");
+            info!(resource = self.resource, "the watch is up to date");
         } else {
             warn!(
                 resource = self.resource,
-                age = ?self.last_sign().elapsed(),
-                "no sign of life from the API server, or no watch that works: counts as unknown, and nothing is lowered by it"
+                age = ?self.last_activity().elapsed(),
+                "no watch event for too long, or the watch keeps failing: counts as unknown, and lowers nothing"
             );
         }
     }

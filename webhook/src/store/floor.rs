@@ -1,39 +1,28 @@
-//! Checks every five seconds whether the API server has the floor policy as this version generates it. A policy can be
-//! changed or deleted and an API server upgraded at any time, and a policy of another version does not count as floor.
+//! State of the floor policy in the API server, as this replica last read it.
 //!
 //! Without the floor an outage of the webhook lets nodes fall to raw, and a kubelet that restarts then fails pods that
 //! fit only into the amplified allocatable. `guard` and `auto` then raise nodes only with `--accept-no-floor`. Without
 //! that flag hints only hold and lower: amplified nodes lose nothing at once, brakes still act, and nothing grows that
 //! an outage would take away.
 
-mod fetch;
-
 use std::sync::Arc;
 
 use headroom_domain::{installation::Installation, names};
-use kube::Client;
-use tokio::{
-    select,
-    sync::watch,
-    time::{sleep, timeout},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-pub use self::fetch::{ACCESS, PolicyStates, fetch};
-use super::{INSTALL_CHECK_EVERY, INSTALL_CHECK_LIMIT};
-use crate::{
-    control::metrics::POLICY_IN_FORCE,
-    store::changes::{Changes, Urgency},
+use crate::store::{
+    changes::{Changes, Urgency},
+    metrics::POLICY_IN_FORCE,
 };
 
 /// The administrator's decision about running without the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Without {
+pub enum MissingFloor {
     /// Nothing: hints hold and lower.
-    IsRefused,
+    BlocksRaises,
     /// It is known and accepted: hints raise too.
-    IsAccepted,
+    Accepted,
 }
 
 /// State of a policy in the API server.
@@ -52,11 +41,19 @@ pub enum PolicyState {
     Unsupported,
 }
 
+/// The state of each policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PolicyStates {
+    pub floor: PolicyState,
+    /// The policy that reverts foreign annotations.
+    pub annotations: PolicyState,
+}
+
 /// The floor as this replica knows it.
 #[derive(Debug)]
 pub struct Floor {
     installation: Installation,
-    without: Without,
+    without: MissingFloor,
     changes: Arc<Changes>,
     found: watch::Sender<PolicyStates>,
 }
@@ -67,12 +64,13 @@ impl PolicyState {
         match self {
             Self::InForce => None,
             Self::Unknown => Some(format!(
-                "the API server has not answered yet whether it has policy {policy}"
+                "the API server has not answered yet about policy {policy}"
             )),
             Self::Missing => Some(format!("policy {policy} or its binding is not installed")),
             Self::Differs(fields) => Some(format!("policy {policy} is not that of this version: {fields}")),
             Self::Unsupported => Some(
-                "the API server does not know MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (Kubernetes 1.36)"
+                "the API server does not serve MutatingAdmissionPolicy of \
+                 admissionregistration.k8s.io/v1 (Kubernetes 1.36)"
                     .to_owned(),
             ),
         }
@@ -80,8 +78,8 @@ impl PolicyState {
 }
 
 impl Floor {
-    /// Nothing is known yet. Changes are told to those who follow nodes.
-    pub fn new(installation: Installation, without: Without, changes: Arc<Changes>) -> Self {
+    /// State before the first check. Changes are announced to the followers of nodes.
+    pub fn new(installation: Installation, without: MissingFloor, changes: Arc<Changes>) -> Self {
         Self {
             installation,
             without,
@@ -92,7 +90,7 @@ impl Floor {
 
     /// True if hints may raise nodes.
     pub fn may_raise(&self) -> bool {
-        self.without == Without::IsAccepted || self.found.borrow().floor == PolicyState::InForce
+        self.without == MissingFloor::Accepted || self.found.borrow().floor == PolicyState::InForce
     }
 
     /// The fault of the floor and its consequence, for people; `None` if there is none.
@@ -100,17 +98,22 @@ impl Floor {
         let policy = self.installation.named(names::FLOOR_POLICY);
         let trouble = self.found.borrow().floor.trouble(&policy)?;
         let follows = match self.without {
-            Without::IsRefused => {
+            MissingFloor::BlocksRaises => {
                 "guard and auto raise nothing until it is in force or --accept-no-floor is given"
             }
-            Without::IsAccepted => "accepted by --accept-no-floor",
+            MissingFloor::Accepted => "accepted by --accept-no-floor",
         };
         Some(format!("no floor: {trouble}; {follows}"))
     }
 
+    /// The installation whose policies these are.
+    pub const fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
     /// True if the administrator does without the floor.
     pub fn is_accepted(&self) -> bool {
-        self.without == Without::IsAccepted
+        self.without == MissingFloor::Accepted
     }
 
     /// The fault of the policy that protects annotations, for people; `None` if there is none.
@@ -152,43 +155,22 @@ impl Floor {
                 let policy = self.installation.named(names::FLOOR_POLICY);
                 info!(policy, "the floor is in force");
             }
-            (Some(trouble), Without::IsRefused) => error!(
+            (Some(trouble), MissingFloor::BlocksRaises) => error!(
                 "{trouble}; while no webhook answers, nodes fall to raw, and kubelets that restart fail running pods"
             ),
-            (Some(trouble), Without::IsAccepted) => warn!("{trouble}"),
+            (Some(trouble), MissingFloor::Accepted) => warn!("{trouble}"),
         }
     }
 
     fn report_annotations(&self) {
         let policy = self.installation.named(names::ANNOTATIONS_POLICY);
         match self.annotations_trouble() {
-            None => info!(policy, "kubelets' writes to protected annotations are reverted"),
+            None => info!(policy, "writes of kubelets to protected annotations are reverted"),
             Some(trouble) => {
                 error!(
-                    "{trouble}; while no webhook answers, kubelets can write annotations that are not theirs"
+                    "{trouble}; while no webhook answers, kubelets can write protected annotations"
                 );
             }
-        }
-    }
-}
-
-/// Asks until told to stop. What was known stays while the API server does not answer.
-pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) {
-    loop {
-        let looked = select! {
-            () = stop.cancelled() => return,
-            looked = timeout(INSTALL_CHECK_LIMIT, fetch(&client, &floor.installation)) => looked,
-        };
-        match looked {
-            Ok(Ok(found)) => floor.record(found),
-            Ok(Err(error)) => warn!(%error, "cannot tell whether the floor is in force; asking again"),
-            Err(_elapsed) => {
-                warn!(limit = ?INSTALL_CHECK_LIMIT, "the API server takes too long to tell whether the floor is in force");
-            }
-        }
-        select! {
-            () = stop.cancelled() => return,
-            () = sleep(INSTALL_CHECK_EVERY) => {}
         }
     }
 }
@@ -197,7 +179,7 @@ pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) 
 mod tests {
     use super::*;
 
-    fn floor(without: Without) -> (Floor, watch::Receiver<crate::store::changes::Ticks>) {
+    fn floor(without: MissingFloor) -> (Floor, watch::Receiver<crate::store::changes::Ticks>) {
         let changes = Arc::new(Changes::default());
         let followed = changes.follow("n1");
         (Floor::new(Installation::default(), without, changes), followed)
@@ -218,8 +200,8 @@ mod tests {
 
     #[test]
     fn nothing_rises_unless_the_floor_is_in_force_or_its_absence_accepted() {
-        let (refused, _) = floor(Without::IsRefused);
-        let (accepted, _) = floor(Without::IsAccepted);
+        let (refused, _) = floor(MissingFloor::BlocksRaises);
+        let (accepted, _) = floor(MissingFloor::Accepted);
         assert!(!refused.may_raise() && accepted.may_raise());
         for state in [
             PolicyState::Unsupported,
@@ -247,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_floor_that_is_not_ours_is_told_by_its_fields() {
-        let (floor, _) = floor(Without::IsRefused);
+        let (floor, _) = floor(MissingFloor::BlocksRaises);
         floor.record(found(differing()));
         assert_eq!(
             floor.trouble().unwrap(),
@@ -259,7 +241,7 @@ mod tests {
 
     #[test]
     fn those_who_follow_nodes_are_told_of_changes_of_the_floor_only() {
-        let (floor, mut followed) = floor(Without::IsRefused);
+        let (floor, mut followed) = floor(MissingFloor::BlocksRaises);
         let no_revert = PolicyStates {
             annotations: PolicyState::Missing,
             ..found(PolicyState::InForce)

@@ -8,21 +8,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::{metrics::WOULD_RATIO, time_slices::Slices};
 use crate::store::{
-    cluster::{Cluster, would_be::WouldBe},
+    cluster::{Cluster, projection::ProjectedAllocatable},
     node::Node,
 };
 
-/// How often it is counted: as often as Prometheus usually asks, or twice.
+/// Interval of the computation: the usual scrape interval of Prometheus, or half of it.
 const COUNT_EVERY: Duration = Duration::from_secs(15);
 
 /// The pool of all nodes where no label names pools.
 const ALL: &str = "all";
 /// The pool of nodes without the label.
 const NONE: &str = "none";
-/// The pool of nodes whose value came after as many as are told apart.
+/// Pool of the nodes whose label value exceeds the limit of distinct values.
 const OTHER: &str = "other";
 
-/// Which label of a Node names its pool, and how many values are told apart.
+/// Node label that names the pool, and the limit of distinct values.
 #[derive(Debug, Clone)]
 pub struct PoolLabel {
     /// Key of the label; `None` for one pool of all.
@@ -42,7 +42,7 @@ struct Pools {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct PoolSums {
     raw: PerResource<f64>,
-    would_be: PerResource<f64>,
+    projected: PerResource<f64>,
 }
 
 /// Counts until told to stop.
@@ -78,9 +78,9 @@ impl Pools {
         let mut sums: BTreeMap<&'static str, PoolSums> = BTreeMap::new();
         let mut slices = Slices::begin();
         for node in cluster.nodes.all() {
-            if let Some(would_be) = cluster.would_be(&node, now) {
+            if let Some(projected) = cluster.projected_allocatable(&node, now) {
                 let pool = self.pool(&node);
-                sums.entry(pool).or_default().add(would_be);
+                sums.entry(pool).or_default().add(projected);
             }
             slices.rest().await;
         }
@@ -109,11 +109,11 @@ impl Pools {
 }
 
 impl PoolSums {
-    fn add(&mut self, node: WouldBe) {
+    fn add(&mut self, node: ProjectedAllocatable) {
         for resource in Resource::ALL {
-            if let (Some(raw), Some(would_be)) = (*node.raw.get(resource), *node.allocatable.get(resource)) {
+            if let (Some(raw), Some(projected)) = (*node.raw.get(resource), *node.allocatable.get(resource)) {
                 *self.raw.get_mut(resource) += float(raw);
-                *self.would_be.get_mut(resource) += float(would_be);
+                *self.projected.get_mut(resource) += float(projected);
             }
         }
     }
@@ -121,7 +121,7 @@ impl PoolSums {
     /// Sets the series; NaN where nothing was added.
     fn show(&self, pool: &'static str) {
         for resource in Resource::ALL {
-            let ratio = self.would_be.get(resource) / self.raw.get(resource);
+            let ratio = self.projected.get(resource) / self.raw.get(resource);
             WOULD_RATIO.with([pool, resource.name()]).set(ratio);
         }
     }
@@ -141,10 +141,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{
-        hints::table::tests::hint,
-        store::{cluster::tests::cluster, informer::Store as _},
-    };
+    use crate::store::{cluster::tests::cluster, hint_table::tests::hint, informer::Store as _};
 
     /// A node of 4 CPUs and 8Gi in that mode and pool.
     fn node(name: &str, mode: &str, pool: Option<&str>) -> Value {
@@ -170,7 +167,7 @@ mod tests {
     /// The ratio of CPU by pool, in cents.
     async fn cents(pools: &mut Pools, cluster: &Cluster) -> BTreeMap<&'static str, i64> {
         let sums = pools.count(cluster).await;
-        let ratio = |sums: &PoolSums| sums.would_be.cpu * 100.0 / sums.raw.cpu;
+        let ratio = |sums: &PoolSums| sums.projected.cpu * 100.0 / sums.raw.cpu;
         #[expect(clippy::cast_possible_truncation, reason = "ratios are small")]
         let cents = |(pool, sums): (&'static str, PoolSums)| (pool, ratio(&sums).round() as i64);
         sums.into_iter().map(cents).collect()
@@ -197,7 +194,7 @@ mod tests {
         let expected = BTreeMap::from([("blue", 120), ("none", 104), ("other", 150)]);
         let mut bounded = pools(1);
         assert_eq!(cents(&mut bounded, &cluster).await, expected);
-        // Whoever has a series keeps it, and a pool without nodes has none.
+        // A pool keeps its series; a pool without nodes has none.
         for name in ["a", "b"] {
             cluster
                 .nodes

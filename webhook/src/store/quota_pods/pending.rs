@@ -8,16 +8,15 @@ use std::{
 use headroom_domain::{amounts::Amounts, quantity::Quantity};
 
 use crate::store::{
-    claim_limit::{ClaimLimit, LASTS, MOST, MOST_OF_NAMESPACE},
-    room::{PodGroup, PodName},
+    pending_limit::{LASTS, MOST, MOST_OF_NAMESPACE, PendingLimit},
+    quota_request::{PodGroup, PodName},
 };
 
-/// An admitted Pod.
 #[derive(Debug)]
-pub(super) struct StoredClaim {
+pub(super) struct PendingPod {
     pub(super) uid: Box<str>,
     pub(super) group: PodGroup,
-    /// What it asks for of the resources that are limited where it counts.
+    /// Requests of the resources that are limited where it counts.
     pub(super) requested: Amounts,
     /// The resource version of the stored Pod that an update was to replace; 0 for a new one.
     pub(super) replaced: u64,
@@ -27,35 +26,35 @@ pub(super) struct StoredClaim {
 
 /// A claim to be made.
 #[derive(Debug)]
-pub(super) struct NewClaim {
+pub(super) struct NewPendingPod {
     pub(super) uid: Box<str>,
     pub(super) group: PodGroup,
     pub(super) requested: Amounts,
     pub(super) replaced: u64,
 }
 
-/// The admitted pods. There may be several of one name, because a client has asked again: one of them at most is stored, and
-/// nobody here knows which.
+/// Admitted pods. Several may have one name, because a client has repeated its request: at most one of them is
+/// stored, and this replica does not know which.
 #[derive(Debug, Default)]
-pub(super) struct ClaimedPods {
-    pods: HashMap<PodName, Vec<StoredClaim>>,
+pub(super) struct PendingPods {
+    pods: HashMap<PodName, Vec<PendingPod>>,
     by_group: HashMap<PodGroup, BTreeSet<PodName>>,
-    /// How many there are of each namespace.
+    /// Number of admitted pods by namespace.
     by_namespace: HashMap<Box<str>, usize>,
-    /// When each claim was made, and of what. Numbers grow with time.
+    /// Time and name of each pending admission. Numbers grow with time.
     made: BTreeMap<u64, (Instant, PodName)>,
     last_number: u64,
 }
 
-/// What is claimed under one name, in one group.
+/// Pending admissions under one name, in one group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ClaimsOfName<'c> {
+pub(super) struct PendingOfName<'c> {
     pub(super) pod: &'c PodName,
     group: &'c PodGroup,
-    claims: &'c [StoredClaim],
+    pending: &'c [PendingPod],
 }
 
-impl<'c> ClaimsOfName<'c> {
+impl<'c> PendingOfName<'c> {
     /// The most that one of them asks for of a resource; zero if none asks for it.
     pub(super) fn most(&self, resource: &str) -> Quantity {
         let asked = self.requested().filter_map(|requested| requested.get(resource));
@@ -70,12 +69,12 @@ impl<'c> ClaimsOfName<'c> {
 
     fn requested(&self) -> impl Iterator<Item = &'c Amounts> {
         let group = self.group;
-        let claims = self.claims.iter().filter(move |claim| claim.group == *group);
-        claims.map(|claim| &claim.requested)
+        let pending = self.pending.iter().filter(move |entry| entry.group == *group);
+        pending.map(|entry| &entry.requested)
     }
 }
 
-impl ClaimedPods {
+impl PendingPods {
     /// Ends all claims. No number is given twice.
     pub(super) fn clear(&mut self) {
         *self = Self {
@@ -90,11 +89,11 @@ impl ClaimedPods {
     }
 
     /// The names of a group that something is claimed of.
-    pub(super) fn in_group<'c>(&'c self, group: &'c PodGroup) -> impl Iterator<Item = ClaimsOfName<'c>> {
+    pub(super) fn in_group<'c>(&'c self, group: &'c PodGroup) -> impl Iterator<Item = PendingOfName<'c>> {
         let pods = self.by_group.get(group).into_iter().flatten();
         pods.filter_map(move |pod| {
-            let claims = self.pods.get(pod)?;
-            Some(ClaimsOfName { pod, group, claims })
+            let pending = self.pods.get(pod)?;
+            Some(PendingOfName { pod, group, pending })
         })
     }
 
@@ -102,8 +101,13 @@ impl ClaimedPods {
     ///
     /// # Errors
     /// There are as many as there may be.
-    pub(super) fn add(&mut self, pod: PodName, new: NewClaim, now: Instant) -> Result<u64, ClaimLimit> {
-        let NewClaim {
+    pub(super) fn add(
+        &mut self,
+        pod: PodName,
+        new: NewPendingPod,
+        now: Instant,
+    ) -> Result<u64, PendingLimit> {
+        let NewPendingPod {
             uid,
             group,
             requested,
@@ -112,10 +116,10 @@ impl ClaimedPods {
         let of_namespace = self.by_namespace.get(&pod.namespace).copied().unwrap_or_default();
         if of_namespace >= MOST_OF_NAMESPACE {
             let namespace = pod.namespace.to_string();
-            return Err(ClaimLimit::Namespace { namespace });
+            return Err(PendingLimit::Namespace { namespace });
         }
         if self.made.len() >= MOST {
-            return Err(ClaimLimit::All);
+            return Err(PendingLimit::All);
         }
         self.by_namespace.insert(pod.namespace.clone(), of_namespace + 1);
         self.last_number += 1;
@@ -123,7 +127,7 @@ impl ClaimedPods {
         self.made.insert(number, (now, pod.clone()));
         let pods = self.by_group.entry(group.clone()).or_default();
         pods.insert(pod.clone());
-        self.pods.entry(pod).or_default().push(StoredClaim {
+        self.pods.entry(pod).or_default().push(PendingPod {
             uid,
             group,
             requested,
@@ -136,43 +140,43 @@ impl ClaimedPods {
     /// Ends the claim of that number, if it is still there.
     pub(super) fn end(&mut self, number: u64) {
         if let Some((_, pod)) = self.made.remove(&number) {
-            self.end_if(&pod, |claim| claim.number == number);
+            self.end_if(&pod, |entry| entry.number == number);
         }
     }
 
     /// Ends the claims of a Pod that `is_over` is true for.
-    pub(super) fn end_if(&mut self, pod: &PodName, is_over: impl Fn(&StoredClaim) -> bool) {
-        let Some(claims) = self.pods.get_mut(pod) else {
+    pub(super) fn end_if(&mut self, pod: &PodName, is_over: impl Fn(&PendingPod) -> bool) {
+        let Some(pending) = self.pods.get_mut(pod) else {
             return;
         };
-        let over: Vec<StoredClaim> = claims.extract_if(.., |claim| is_over(claim)).collect();
-        for claim in over {
-            self.made.remove(&claim.number);
+        let over: Vec<PendingPod> = pending.extract_if(.., |entry| is_over(entry)).collect();
+        for entry in over {
+            self.made.remove(&entry.number);
             if let Some(count) = self.by_namespace.get_mut(&pod.namespace) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {
                     self.by_namespace.remove(&pod.namespace);
                 }
             }
-            if !claims.iter().any(|other| other.group == claim.group)
-                && let Some(pods) = self.by_group.get_mut(&claim.group)
+            if !pending.iter().any(|other| other.group == entry.group)
+                && let Some(pods) = self.by_group.get_mut(&entry.group)
             {
                 pods.remove(pod);
                 if pods.is_empty() {
-                    self.by_group.remove(&claim.group);
+                    self.by_group.remove(&entry.group);
                 }
             }
         }
-        if claims.is_empty() {
+        if pending.is_empty() {
             self.pods.remove(pod);
         }
     }
 
     /// Ends all claims but those that `stays` is true for.
-    pub(super) fn retain(&mut self, stays: impl Fn(&PodName, &StoredClaim) -> bool) {
+    pub(super) fn retain(&mut self, stays: impl Fn(&PodName, &PendingPod) -> bool) {
         let pods: Vec<PodName> = self.pods.keys().cloned().collect();
         for pod in pods {
-            self.end_if(&pod, |claim| !stays(&pod, claim));
+            self.end_if(&pod, |entry| !stays(&pod, entry));
         }
     }
 

@@ -1,9 +1,9 @@
-//! How many admitted Pods may be on their way to be stored, and for how long each counts.
+//! Limits on admitted Pods that are not stored yet: their number, and the time for which each counts.
 
 use std::time::Duration;
 
-/// How long a Pod counts of which the API server does not tell: somebody behind us has refused it, or it is gone again. The API
-/// server gives a request a minute in all, and a webhook half of that at most.
+/// Time for which a Pod counts that the watch does not deliver: a later admission plugin has refused it, or it has
+/// been deleted already. The API server allows one minute for a request, and at most half of it for a webhook.
 pub const LASTS: Duration = Duration::from_secs(30);
 
 /// The most claims at a time. Each review of a Pod reads those of its quota.
@@ -16,19 +16,17 @@ pub const MOST_OF_NAMESPACE: usize = 1_024;
 /// A Pod that has room cannot count, because too many others were admitted and are not stored: who may create pods that something
 /// behind us refuses can make any number of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ClaimLimit {
-    /// As many of its namespace.
+pub enum PendingLimit {
+    /// The limit of the namespace is reached.
     #[error(
-        "namespace {namespace} has {MOST_OF_NAMESPACE} pods that were admitted and are not stored yet; each counts for {} seconds at most",
+        "namespace {namespace} has {MOST_OF_NAMESPACE} pods that were admitted and are not stored \
+         yet; each counts for at most {} seconds",
         LASTS.as_secs()
     )]
-    Namespace {
-        /// Its name.
-        namespace: String,
-    },
-    /// As many of all namespaces.
+    Namespace { namespace: String },
+    /// The limit over all namespaces is reached.
     #[error(
-        "{MOST} pods were admitted and are not stored yet; each counts for {} seconds at most",
+        "{MOST} pods were admitted and are not stored yet; each counts for at most {} seconds",
         LASTS.as_secs()
     )]
     All,

@@ -1,4 +1,4 @@
-//! [`RoomLevels`]: the quotas that have to have room for a Pod, and the pods that count in each.
+//! [`QuotaLevels`]: the quotas that have to have room for a Pod, and the pods that count in each.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,16 +8,16 @@ use headroom_rules::{
     switch::Switches,
 };
 
-use crate::store::{lookup::QuotaLookup, room::PodGroup};
+use crate::store::{lookup::QuotaLookup, quota_request::PodGroup};
 
 /// Quotas from that of a Pod upwards.
 #[derive(Debug, Clone)]
-pub struct RoomLevels {
+pub struct QuotaLevels {
     levels: Vec<Level>,
     groups: Vec<Vec<PodGroup>>,
 }
 
-impl RoomLevels {
+impl QuotaLevels {
     /// With the pods that count in each.
     pub fn new(levels: Vec<Level>, has_default: bool, tree: &dyn QuotaTree) -> Self {
         let mut seen = HashSet::new();
@@ -48,7 +48,7 @@ impl RoomLevels {
         names.map(|(name, _)| name.into()).collect()
     }
 
-    /// What the scheduler has noted of each, where that counts.
+    /// Use that the scheduler recorded at each level, where it counts.
     pub fn noted(&self, quotas: &dyn QuotaLookup, switches: &Switches) -> Vec<Box<str>> {
         if switches.is_on(&USED_BY_SUM) {
             return Vec::new();
@@ -57,11 +57,11 @@ impl RoomLevels {
         keys.map(|key| quotas.noted_use(&key)).collect()
     }
 
-    /// Whether each has room beside what is used there.
+    /// Checks each level for quota left beyond its use.
     ///
     /// # Errors
     /// The nearest one that has none, or whose annotations cannot be read.
-    pub fn room(&self, used: &[Usage], noted: &[Box<str>], switches: &Switches) -> Result<(), RoomError> {
+    pub fn check(&self, used: &[Usage], noted: &[Box<str>], switches: &Switches) -> Result<(), RoomError> {
         let mut used = used.to_vec();
         for (used, noted) in used.iter_mut().zip(noted) {
             used.noted.clone_from(noted);
@@ -141,7 +141,7 @@ mod tests {
                 tree,
                 &switches,
             );
-            found = RoomLevels::new(levels, true, tree).groups();
+            found = QuotaLevels::new(levels, true, tree).groups();
         });
         let names = |groups: Vec<PodGroup>| {
             let mut names: Vec<String> = groups.iter().map(|group| format!("{group:?}")).collect();

@@ -98,7 +98,6 @@ impl HintTable {
         check.is_none_or(|check| check.upholds(contradiction, now))
     }
 
-    /// Nodes with a hint.
     pub fn len(&self) -> usize {
         self.read().len()
     }

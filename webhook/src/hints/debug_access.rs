@@ -1,4 +1,4 @@
-//! [`Door`]: lets people in who ask a debug service, and notes whom it does not let in.
+//! [`DebugAccess`]: lets people in who ask a debug service, and notes whom it does not let in.
 
 use std::sync::Arc;
 
@@ -12,14 +12,13 @@ use tracing::info;
 use super::{StreamError, auth::Caller, refusal_log::RefusalLog};
 use crate::hints::stream_context::StreamContext;
 
-/// Of one debug service.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct DebugAccess {
     shared: Arc<StreamContext>,
     refusals: Arc<RefusalLog>,
 }
 
-impl Door {
+impl DebugAccess {
     /// For a service with this state.
     pub(super) fn new(shared: Arc<StreamContext>) -> Self {
         Self {
@@ -28,7 +27,7 @@ impl Door {
         }
     }
 
-    /// Who asks, and a hold on their connection.
+    /// Authorizes the caller, and pins the caller's connection.
     pub(super) async fn admit<T: Sync>(
         &self,
         request: &Request<T>,

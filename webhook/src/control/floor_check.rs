@@ -1,5 +1,8 @@
-//! Fetches the admission policies and their bindings from the API server and compares them whole with the generated
-//! ones.
+//! Checks every five seconds whether the API server has the floor policy as this version generates it. Administrators
+//! can change or delete a policy or upgrade the API server at any time. A policy of another version does not count as
+//! floor: policies and their bindings are compared whole with the generated ones.
+
+use std::sync::Arc;
 
 use headroom_domain::{installation::Installation, names};
 use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};
@@ -9,21 +12,30 @@ use kube::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use tokio::{
+    select,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
-use super::PolicyState;
+use super::{INSTALL_CHECK_EVERY, INSTALL_CHECK_LIMIT};
 use crate::{
     install::manifest::{
         difference::{differences, summary},
         policies::{self, PolicyAndBinding},
     },
-    store::access::{Access, ObjectNames},
+    store::{
+        access::{Access, ObjectNames},
+        floor::{Floor, PolicyState, PolicyStates},
+    },
 };
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const POLICIES: &str = "mutatingadmissionpolicies";
 const BINDINGS: &str = "mutatingadmissionpolicybindings";
 
-/// API access that looking after the policies needs. What an API server serves, anybody may ask.
+/// API access for the check of the policies. Discovery needs no right.
 pub static ACCESS: &[Access] = &[get(POLICIES), get(BINDINGS)];
 
 const fn get(resource: &'static str) -> Access {
@@ -31,13 +43,25 @@ const fn get(resource: &'static str) -> Access {
     Access::to(GROUP, resource, ours, &["get"])
 }
 
-/// The state of each policy.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PolicyStates {
-    /// The floor.
-    pub floor: PolicyState,
-    /// The policy that reverts foreign annotations.
-    pub annotations: PolicyState,
+/// Asks until told to stop. What was known stays while the API server does not answer.
+pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) {
+    loop {
+        let looked = select! {
+            () = stop.cancelled() => return,
+            looked = timeout(INSTALL_CHECK_LIMIT, fetch(&client, floor.installation())) => looked,
+        };
+        match looked {
+            Ok(Ok(found)) => floor.record(found),
+            Ok(Err(error)) => warn!(%error, "could not read the floor's policies from the API server; retrying"),
+            Err(_elapsed) => {
+                warn!(limit = ?INSTALL_CHECK_LIMIT, "the API server did not return the floor's policies in time; retrying");
+            }
+        }
+        select! {
+            () = stop.cancelled() => return,
+            () = sleep(INSTALL_CHECK_EVERY) => {}
+        }
+    }
 }
 
 /// Asks the API server for the policies of an installation.
@@ -111,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// What is stored once both are installed as generated.
+    /// Stored form of the policy and its binding once both are installed as generated.
     fn installed(bound: &PolicyAndBinding) -> (Value, Value) {
         let mut policy = json(&bound.policy.spec);
         policy["matchConstraints"]["matchPolicy"] = json!("Equivalent");
