@@ -5,6 +5,6 @@
 #[cfg(target_arch = "bpf")]
 mod bpf;
 
-/// The programs are built for `bpfel-unknown-none` by the agent's build script; there is nothing to run here.
+/// The agent's build script builds the programs for `bpfel-unknown-none`; there is nothing to run here.
 #[cfg(not(target_arch = "bpf"))]
 fn main() {}

@@ -1,9 +1,9 @@
 //! [`CpuRing`]: the busy time of one CPU, as totals and a ring of 256 windows of 8.39 ms. The kernel program at
 //! `sched_switch` writes it; the agent reads copies.
 //!
-//! Work is done only when the CPU turns from idle to busy or back, and when a sampled wait ends. A window in which
+//! The ring changes only when the CPU turns from idle to busy or back, and when a sampled wait ends. A window in which
 //! neither happened has no slot. A slot records the CPU's state before and after it, from which the agent derives the
-//! silent windows around it.
+//! windows without a slot around it.
 #![expect(
     clippy::inline_always,
     reason = "part of the switch path in the kernel, where a call costs more than the code"
@@ -21,11 +21,11 @@ use self::guard::Guard;
 pub const W_SHIFT: u32 = 23;
 /// Length of a window: 8.388608 ms.
 pub const WINDOW_NS: u64 = 1 << W_SHIFT;
-/// Windows the ring remembers: 2.147 s. The agent reads it at least once a second, so that one reading may come a second
-/// late. A power of two: the index is a mask, which the verifier accepts as a bound.
+/// Windows in the ring: 2.147 s. The agent reads the ring at least once a second, so one reading may be a second late. The
+/// number is a power of two: the index is a mask, which the verifier accepts as a bound.
 pub const SLOTS: usize = 256;
 
-/// [`CpuRing::state`] until the first switch after attach: what the CPU does is not known yet.
+/// [`CpuRing::state`] until the first switch after attach: it is not known yet whether the CPU is busy.
 pub const UNKNOWN: u32 = 0;
 /// [`CpuRing::state`]: the idle task runs.
 pub const IDLE: u32 = 1;
@@ -50,31 +50,31 @@ pub struct Slot {
     pub end: u32,
 }
 
-/// What the kernel knows about one CPU.
+/// Counters and windows of one CPU, written by the kernel program at `sched_switch`.
 ///
-/// The agent gets copies that the kernel may be writing to; the [`guard`] tells which of them hold half of an update. The
-/// kernel copies 8 bytes at a time, from start to end: `closed` is in the first of them and `opened` in the last, so that
-/// one copy is enough where loads and stores keep their order ([`CpuRing::is_whole`]).
+/// The agent reads copies while the kernel may be writing; the [`guard`] detects copies with half of an update. The kernel
+/// copies 8 bytes at a time, from start to end: `closed` is in the first 8 bytes and `opened` in the last, so one copy is
+/// enough on machines that keep the order of loads and stores ([`CpuRing::is_whole`]).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuRing {
     /// [`UNKNOWN`], [`IDLE`] or [`BUSY`], since `last`.
     pub state: u32,
-    /// Updates completed, modulo 2^32.
+    /// Number of updates that have ended, modulo 2^32.
     pub closed: u32,
     /// CLOCK_MONOTONIC nanoseconds of the last transition (of the start of its window for the first switch seen).
     pub last: u64,
     /// Busy nanoseconds up to `last`, from the start of the window in which the first switch was seen.
     pub busy: u64,
-    /// Context switches.
+    /// Context switches since attach.
     pub nsw: u64,
-    /// Sampled run-queue waits in ticks of 1.024 us; to be multiplied by the sampling factor.
+    /// Sampled run-queue waits in ticks of 1.024 us. Multiply by the sampling factor for all waits.
     pub wait: u64,
-    /// The windows; window `w` lives in slot `w % 256`.
+    /// The windows; window `w` is in slot `w % 256`.
     pub slots: [Slot; SLOTS],
-    /// Switches that the kernel did not tell us of, as far as we noticed.
+    /// Detected switches at which the kernel did not call the program.
     pub missed: u32,
-    /// Updates begun, modulo 2^32.
+    /// Number of updates that have begun, modulo 2^32.
     pub opened: u32,
 }
 
@@ -94,7 +94,7 @@ impl Default for CpuRing {
     }
 }
 
-/// Keeps the compiler from moving stores, which is enough where the machine shows them to other CPUs in order.
+/// Keeps the compiler from moving stores. That is enough on machines whose stores become visible to other CPUs in order.
 impl Guard for CpuRing {
     #[inline(always)]
     fn opened(&self) -> u32 {
@@ -118,12 +118,12 @@ impl Guard for CpuRing {
 }
 
 impl Slot {
-    /// Was the CPU busy before the first transition of this window?
+    /// Returns true if the CPU was busy before the first transition of this window.
     pub const fn is_busy_before(&self) -> bool {
         self.end & BUSY_BEFORE != 0
     }
 
-    /// Was the CPU busy after the last transition of this window?
+    /// Returns true if the CPU was busy after the last transition of this window.
     pub const fn is_busy_after(&self) -> bool {
         self.end & BUSY_AFTER != 0
     }
@@ -150,15 +150,15 @@ impl Slot {
 }
 
 impl CpuRing {
-    /// Does this copy hold no half-done update? Only where it ran from start to end and the machine keeps the order of loads
-    /// and of stores, as x86-64 does.
+    /// Returns true if this copy contains no half-done update. Valid only for a copy made from start to end on a machine that
+    /// keeps the order of loads and of stores, such as x86-64.
     pub const fn is_whole(&self) -> bool {
         guard::is_whole(self.closed, self.opened)
     }
 
-    /// Takes note of the first switch since attach: until `now` the CPU was busy, or idle.
+    /// Records the first switch since attach: until `now` the CPU was busy, or idle.
     ///
-    /// Whoever reads the slot knows from it what all windows back to the attachment were.
+    /// The slot then gives the state of all windows back to the attachment.
     #[inline(always)]
     pub fn settle(&mut self, now: u64, was_busy: bool) {
         self.last = now >> W_SHIFT << W_SHIFT;
@@ -166,17 +166,17 @@ impl CpuRing {
         let _rolled = self.slot_at(now);
     }
 
-    /// Does the ring know whether the CPU is busy, and is that what it was until now?
+    /// Returns true if the ring's state is known and equal to `was_busy`.
     #[inline(always)]
     pub const fn agrees(&self, was_busy: bool) -> bool {
         self.state == if was_busy { BUSY } else { IDLE }
     }
 
-    /// Takes note of what the CPU really did until `now`, after a switch that was missed: the task that leaves now
-    /// has run for `ran_ns`, or the idle task leaves and `ran_ns` says nothing.
+    /// Corrects the state up to `now` after a missed switch. The task that leaves now has run for `ran_ns`; if the idle task
+    /// leaves, `ran_ns` is ignored.
     ///
-    /// What came before the task counts as idle; so does the time since the last transition when the idle task
-    /// leaves a CPU that was taken for busy. `/proc/stat` is there to correct what this leaves out.
+    /// Time before that task counts as idle. So does the time since the last transition if the idle task leaves a CPU that
+    /// was recorded as busy. The agent corrects the busy time that this omits by `/proc/stat`.
     #[inline(always)]
     pub fn correct(&mut self, now: u64, was_busy: bool, ran_ns: u64) {
         let start = now.saturating_sub(ran_ns);
@@ -213,7 +213,7 @@ impl CpuRing {
         self.wait = self.wait.wrapping_add(ticks);
     }
 
-    /// The slot of the window that `now` lies in, begun anew if it still holds an older window.
+    /// The slot of the window that contains `now`. A slot of an older window is reset.
     #[inline(always)]
     fn slot_at(&mut self, now: u64) -> Option<&mut Slot> {
         let win = (now >> W_SHIFT) as u32;

@@ -2,8 +2,8 @@
 //!
 //! A stamp is written when a sampled task becomes runnable and consumed when it is switched in. The agent changes the
 //! salt at every poll, so a task may be stamped under one salt and switched in under the next: the kernel therefore
-//! consumes under the current and the former salt ([`Config::watches`]) and believes no stamp older than the former
-//! salt ([`Config::since`]). A wait of more than two polls is a lost sample, never a wrong one.
+//! consumes under the current and the former salt ([`Config::watches`]) and ignores stamps older than the former salt
+//! ([`Config::since`]). A wait of more than two polls is a lost sample, never a wrong one.
 #![expect(
     clippy::inline_always,
     reason = "part of the switch path in the kernel, where a call costs more than the code"
@@ -11,48 +11,48 @@
 
 /// Times are kept in ticks of 2^10 ns = 1.024 us.
 pub const TICK_SHIFT: u32 = 10;
-/// Bits of a stamp that hold the time; the 22 above hold the pid (Linux' pids end below 2^22).
+/// Bits of a stamp that hold the time; the 22 bits above hold the pid (pids on Linux are below 2^22).
 pub const TICK_BITS: u32 = 42;
 /// Mask of the time bits. Ticks outgrow them after 52 days, so differences are taken modulo 2^42.
 pub const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
 
-/// What the agent tells the kernel programs; one cell, rewritten at every poll.
+/// Sampling configuration that the agent writes for the kernel programs, in one cell, at every poll.
 ///
-/// The kernel may read it half-written. The worst that follows is a lost sample.
+/// The kernel may read it half-written. The worst result is a lost sample.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Chooses which tasks are sampled: those with `pid & mask == salt`. No bit of it lies outside the mask.
+    /// Tasks with `pid & mask == salt` are sampled. All its bits lie within the mask.
     pub salt: u32,
     /// Sampling mask, one less than a power of two: 7 samples one task in eight, 0 all.
     pub mask: u32,
-    /// Histogram generation in use; its lowest bit counts.
+    /// Histogram generation in use; only its lowest bit is used.
     pub hist_idx: u32,
-    /// The salt before this one, as far as it lies within the mask.
+    /// The previous salt, reduced to the mask.
     pub former_salt: u32,
-    /// When `former_salt` came into use, in [`ticks`].
+    /// Start of the use of `former_salt`, in [`ticks`].
     pub since: u64,
-    /// 1 where the scheduler keeps books of how long each task has run since it was picked, 0 where they stand still, as
-    /// under a scheduler of sched_ext.
+    /// 1 if the scheduler accounts the run time of each task since it was picked; 0 if that accounting stands still, as under
+    /// a scheduler of sched_ext.
     pub trusts_books: u32,
-    /// Nothing.
+    /// Padding to 8 bytes; always 0.
     pub pad: u32,
 }
 
 impl Config {
-    /// Is this task stamped when it becomes runnable?
+    /// Returns true if this task is stamped when it becomes runnable.
     #[inline(always)]
     pub const fn samples(&self, pid: u32) -> bool {
         pid & self.mask == self.salt
     }
 
-    /// May this task hold a stamp, from this salt or the former one?
+    /// Returns true if this task may have a stamp, from this salt or the former one.
     #[inline(always)]
     pub const fn watches(&self, pid: u32) -> bool {
         self.samples(pid) || pid & self.mask == self.former_salt
     }
 
-    /// Ticks that `pid` waited until `now` (in [`ticks`]), if `stamp` is its own and not stale.
+    /// Ticks that `pid` waited until `now` (in [`ticks`]); `None` if `stamp` is of another task or stale.
     #[inline(always)]
     pub const fn waited(&self, stamp: u64, pid: u32, now: u64) -> Option<u64> {
         let wait = elapsed(stamp, now);
@@ -96,7 +96,7 @@ mod tests {
     const MAX_PID: u32 = (1 << 22) - 1;
 
     #[test]
-    fn stamp_gives_back_pid_and_time() {
+    fn stamp_contains_pid_and_time() {
         for pid in [1, 7, 65_536, MAX_PID] {
             for time in [0, 1, TICK_MASK] {
                 let stamp = pack(pid, time);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn stamp_under_the_former_salt_is_still_believed() {
+    fn stamp_under_the_former_salt_is_still_valid() {
         let config = Config {
             salt: 1,
             former_salt: 2,

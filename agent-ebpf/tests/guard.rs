@@ -1,5 +1,5 @@
-//! Tests of the guard of rings on a machine that may reorder all loads and stores that nothing keeps in order: loom tries each
-//! order in which a writer's stores can come to a reader.
+//! Tests of the guard of rings on a machine that may reorder all loads and stores without a barrier between them. loom tries
+//! each order in which a writer's stores can reach a reader.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -18,15 +18,15 @@ use loom::{
     thread,
 };
 
-/// Updates of the writer. After the nth both words of the ring are n.
+/// Updates that the writer makes. After update n both words of the ring are n.
 const UPDATES: u32 = 2;
 
-/// What is kept in order.
+/// Barriers that the machine respects.
 #[derive(Debug, Clone, Copy)]
 struct MachineOrder {
-    /// The writer's stores, where the guard asks for that.
+    /// Barrier of the writer's guard.
     stores: bool,
-    /// The reader's copies, before and behind that of the words.
+    /// Barriers of the reader before and after the copy of the words.
     copies: [bool; 2],
 }
 
@@ -38,7 +38,6 @@ struct GuardedWords {
     words: [AtomicU32; 2],
 }
 
-/// Who writes it.
 struct Writer<'r> {
     ring: &'r GuardedWords,
     order: MachineOrder,
@@ -64,8 +63,8 @@ impl Guard for Writer<'_> {
     }
 }
 
-/// Writes, and meanwhile reads the words in this order: what is taken for whole must be the state after as many updates as
-/// the guard says.
+/// Writes, and meanwhile reads the words in this order: a copy that passes as whole must be the state after the number of
+/// updates in the guard.
 fn write_and_read(order: MachineOrder, reading: [usize; 2]) {
     model(move || {
         let ring = Arc::new(GuardedWords::default());
@@ -100,7 +99,7 @@ fn write_and_read(order: MachineOrder, reading: [usize; 2]) {
     });
 }
 
-/// True if a half-done update is taken for whole in some order of events.
+/// Returns true if a half-done update passes as whole in some order of events.
 fn is_fooled(order: MachineOrder) -> bool {
     [[0, 1], [1, 0]]
         .into_iter()
@@ -108,7 +107,7 @@ fn is_fooled(order: MachineOrder) -> bool {
 }
 
 #[test]
-fn a_copy_that_is_taken_for_whole_holds_no_half_of_an_update() {
+fn a_copy_that_passes_as_whole_has_no_half_of_an_update() {
     assert!(!is_fooled(MachineOrder {
         stores: true,
         copies: [true; 2],
@@ -116,7 +115,7 @@ fn a_copy_that_is_taken_for_whole_holds_no_half_of_an_update() {
 }
 
 #[test]
-fn stores_in_any_order_would_fool_the_reader() {
+fn without_a_store_barrier_the_reader_accepts_half_an_update() {
     assert!(is_fooled(MachineOrder {
         stores: false,
         copies: [true; 2],
@@ -124,7 +123,7 @@ fn stores_in_any_order_would_fool_the_reader() {
 }
 
 #[test]
-fn copies_in_any_order_would_fool_the_reader() {
+fn without_a_load_barrier_the_reader_accepts_half_an_update() {
     for copies in [[false, true], [true, false]] {
         assert!(is_fooled(MachineOrder { stores: true, copies }), "{copies:?}");
     }

@@ -34,7 +34,7 @@ pub use self::{
 };
 use crate::{
     kernel::{
-        events::EventCounters,
+        hooks::EventCounters,
         probe::{Probe, Runs},
         supervisor::{Limits, ProbeState, ProbeSupervisor, WakeUps, Watch},
     },
@@ -55,14 +55,14 @@ pub const POLL: Duration = Duration::from_millis(250);
 /// Time between two readings of signals that are shown as they are.
 const PLAIN_EVERY: Duration = Duration::from_secs(1);
 
-/// What one turn of the thread yields. A signal that could not be read is `None`; so is one that is not due.
+/// Readings of one turn of the sampling thread. A signal that was not due or not readable is `None`.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// When the turn began.
+    /// Start of the turn.
     pub at: Clocks,
     /// CPU counters; once a second, and with every sample while waits matter.
     pub poll: Option<Poll>,
-    /// How the kernel programs stand; `None` if there were none from the start.
+    /// State of the kernel programs; `None` if there were none from the start.
     pub probe_state: Option<ProbeState>,
     /// Rare events since the kernel programs were attached.
     pub event_counters: Option<EventCounters>,
@@ -74,16 +74,16 @@ pub struct Sample {
     pub meminfo: Option<Meminfo>,
     /// Memory in use, of the machine and of pods, for estimates; as often, when the kernel has added it up.
     pub memory: Option<MemoryUse>,
-    /// What the pods used, once a frame, by its end; `None` if listing cgroups failed, or if the kernel did not add it up
-    /// in time.
+    /// Use of the pods, once a frame, at its end; `None` if listing cgroups failed, or if the kernel did not sum them
+    /// up in time.
     pub pods: Option<PodFrame>,
     /// Pods that may hold CPUs for themselves alone.
     pub pinned_use: Option<Vec<PinnedUse>>,
-    /// What the kernel counted of our programs, if it was asked to.
+    /// Run statistics of our programs in the kernel, if they are enabled.
     pub runs: Option<Arc<[Runs]>>,
     /// Signals that are shown as they are; once a second.
     pub plain: Option<Arc<PlainReadings>>,
-    /// What could not be read when it was last tried.
+    /// Signals whose last reading failed.
     pub failing: BTreeSet<GatheredSignal>,
     /// Is there a cgroup of all pods?
     pub has_kubepods: bool,
@@ -94,7 +94,6 @@ pub struct Sample {
 /// Memory in use at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// The machine's.
     pub node: Meminfo,
     /// Wk: the working set of all pods, in bytes; `None` where kubepods or its files are not there.
     pub working_set: Option<u64>,
@@ -103,21 +102,18 @@ pub struct MemoryUse {
 /// Everything the thread reads from.
 #[derive(Debug)]
 pub struct Gatherer {
-    /// CPU counters.
     pub sampler: Sampler,
     /// The kernel programs behind them: they count as long as this lives.
     pub probe: Option<Probe>,
-    /// What notices that they count no more.
+    /// Detects that they have stopped counting.
     pub watch: Watch,
-    /// When sampling is shed.
+    /// Limits for shedding samples.
     pub limits: Limits,
     /// Does the kernel count runs?
     pub has_program_stats: bool,
-    /// Files of the machine.
     pub files: Procfs,
-    /// Where the cgroup hierarchies are mounted.
+    /// Mount point of the cgroup hierarchies.
     pub cgroup_root: PathBuf,
-    /// Intervals.
     pub timing: Timing,
 }
 
@@ -147,8 +143,9 @@ struct Loop {
 }
 
 impl Gatherer {
-    /// Reads and hands on until `stop` is cancelled, or until the second thread is gone. Blocks; a receiver that is busy
-    /// loses samples, the thread never waits for it. CPUs that are told to be held by one pod each do not count for brakes.
+    /// Reads and sends samples until `stop` is cancelled, or until the second thread has ended. Blocks; a busy
+    /// receiver loses samples, and the thread never waits for it. CPUs that single pods hold exclusively do not count
+    /// for brakes.
     pub fn run(
         mut self,
         samples: &mpsc::Sender<Sample>,
@@ -163,7 +160,7 @@ impl Gatherer {
         let accounts = match Accounts::start(self.files.clone(), &timing) {
             Ok(accounts) => accounts,
             Err(error) => {
-                error!(%error, "cannot start the thread that reads pods' use");
+                error!(%error, "could not start the thread that reads pods' use");
                 return;
             }
         };
@@ -198,8 +195,8 @@ impl Gatherer {
             };
             sample.pods = sample.pods.or(owed.take());
             if let Err(mpsc::error::TrySendError::Full(lost)) = samples.try_send(sample) {
-                debug!("a sample was lost: nobody took the ones before it");
-                // What is told once a frame is told with the next one.
+                debug!("dropped a sample: the receiver is busy");
+                // A loss of pods is reported with the next frame.
                 owed = lost.pods;
             }
         }
@@ -215,7 +212,7 @@ impl Loop {
         let event_counters = self.event_counters();
         let frame = at.boottime_ns / self.frame_ns;
         let before = std::mem::replace(&mut self.frame, frame);
-        // It moves only when the kubelet is set up anew: once a frame is often enough.
+        // It moves only when the kubelet is configured again: once a frame is enough.
         if frame != before || self.kubepods.is_none() {
             self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
         }
@@ -226,7 +223,7 @@ impl Loop {
         }
         let question = Question {
             kubepods: self.kubepods.clone(),
-            cgroup_changes: event_counters.map(|event_counters| event_counters.cgroup_changes),
+            cgroup_changes: event_counters.map(|event_counters| event_counters.changes.cgroups()),
         };
         let answer = self.accounts.turn(at, question)?;
         let (pods, memory, pinned_use) = answer.map_or((None, None, None), |answer| {
@@ -238,7 +235,7 @@ impl Loop {
             } = answer;
             (pods, memory, pinned_use)
         });
-        // What comes after its frame has ended is nobody's.
+        // A reading that arrives after the end of its frame is dropped.
         let pods = pods.and_then(|(frame, pods)| (frame == before).then_some(pods));
         self.keep(at);
         let runs = self.runs();
@@ -304,7 +301,7 @@ impl Loop {
         }
     }
 
-    /// How the kernel programs stand since the last poll.
+    /// State of the kernel programs since the last poll.
     fn probe_state(&self) -> Option<ProbeState> {
         let lost = self
             .lost
@@ -337,8 +334,8 @@ impl Loop {
         is_due.then(|| self.gatherer.files.meminfo().ok()).flatten()
     }
 
-    /// Says to the source of counters, and once in the log, that a scheduler of sched_ext keeps no books of run time. What
-    /// cannot be read is not believed.
+    /// Notifies the source of counters, and the log once, that a sched_ext scheduler does not account run time. An
+    /// unreadable state counts as none.
     fn watch_scheduler(&mut self) {
         let has_sched_ext = self.gatherer.files.has_sched_ext().unwrap_or(true);
         if std::mem::replace(&mut self.has_sched_ext, has_sched_ext) == has_sched_ext {
@@ -347,7 +344,7 @@ impl Loop {
         self.gatherer.sampler.trust_books(!has_sched_ext);
         if has_sched_ext {
             warn!(
-                "a scheduler of sched_ext runs tasks: switches that the kernel does not tell of are not made good"
+                "a sched_ext scheduler runs tasks: missing context switches are not corrected"
             );
         }
     }

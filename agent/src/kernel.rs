@@ -6,6 +6,7 @@ pub mod cpu_source;
 pub mod events;
 pub(crate) mod file_pages;
 pub(crate) mod heap;
+pub mod hooks;
 pub mod privilege;
 pub mod probe;
 pub mod supervisor;

@@ -1,17 +1,19 @@
-//! Every metric of the agent. Only this module and its submodules spell the name, labels and buckets of a metric.
+//! Every metric of the agent. Name, labels and buckets of a metric are written only in this module and its submodules, and
+//! in `kernel::hooks` for the metrics of hooks.
 
 mod checkpoint;
 mod histograms;
 
-use headroom_kit::metric::{Cells, CountedTime, Counter, Gauge, Metric, Unit};
+use headroom_kit::metric::{Counter, Gauge, Metric, Unit};
 
 pub use self::{
     checkpoint::CHECKPOINTS,
     histograms::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE, seconds, share},
 };
+use crate::kernel::hooks;
 
 /// The metrics of the agent.
-pub static LISTS: [&[&Metric]; 3] = [METRICS, checkpoint::METRICS, histograms::METRICS];
+pub static LISTS: [&[&Metric]; 4] = [METRICS, checkpoint::METRICS, histograms::METRICS, hooks::METRICS];
 
 headroom_kit::metrics! {
     /// How much the agent sees.
@@ -28,14 +30,6 @@ headroom_kit::metrics! {
         Unit::Count,
         &["health"],
         "Hooks of the kernel programs by health: ok, unsupported or failed. All are zero with --source procfs.",
-    );
-
-    /// Programs that were attached again.
-    pub static REATTACHED: Counter = Counter::new(
-        "headroom_agent_bpf_reattach_total",
-        Unit::Count,
-        &[],
-        "Times the kernel programs lost a link or stopped counting and were attached again; where that does not help, the mode is PROC.",
     );
 
     /// Busy CPUs of the node.
@@ -116,13 +110,6 @@ headroom_kit::metrics! {
         Unit::Count,
         &[],
         "Processes the OOM killer ended on this machine, for whatever limit.",
-    );
-
-    /// Time in direct reclaim.
-    pub static DIRECT_RECLAIM: CountedTime = CountedTime::new(
-        "headroom_agent_direct_reclaim_seconds_total",
-        "Time that tasks spent freeing memory for the whole machine before they got some. 0 from procfs.",
-        &DIRECT_RECLAIM_CELLS,
     );
 
     /// Pages that were needed again.
@@ -269,8 +256,6 @@ headroom_kit::metrics! {
         "Answers of hint servers to reports: accepted, stale, rejected or unspecified.",
     );
 }
-
-static DIRECT_RECLAIM_CELLS: Cells = Cells::new();
 
 #[cfg(test)]
 mod tests {

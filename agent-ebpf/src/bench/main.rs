@@ -5,7 +5,7 @@
 #[cfg(target_arch = "bpf")]
 mod programs;
 
-/// The programs are built for `bpfel-unknown-none` by the agent's build script, if the bench is to be built; there is
-/// nothing to run here.
+/// The agent's build script builds the programs for `bpfel-unknown-none` if the feature `bench` is on; there is nothing to
+/// run here.
 #[cfg(not(target_arch = "bpf"))]
 fn main() {}

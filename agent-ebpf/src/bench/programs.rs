@@ -1,5 +1,5 @@
-//! Kernel programs that `headroom-bench` measures beside the agent's own. Some do nothing; the others measure run-queue
-//! latency in the usual shape, with a hash of start times and task fields fetched by a helper.
+//! Kernel programs that `headroom-bench` compares with the agent's own. Some do nothing; the others measure run-queue latency
+//! as most tools do, with a hash of start times and task fields read by a helper.
 #![expect(
     unsafe_code,
     reason = "kernel memory is read and map memory shared through pointers"
@@ -13,12 +13,12 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 
-/// Tasks that may wait at the same time: the usual default of such tools, which are what this is compared with.
+/// Tasks that may wait at the same time: the usual default of run-queue latency tools.
 const WAITING: u32 = 10_240;
 /// Powers of two of microseconds.
 const SLOTS: u32 = 32;
 
-// Set by the loader, by the names that the agent's programs have for them.
+// Set by the loader under the same names as in the agent's programs.
 #[unsafe(no_mangle)]
 static OFF_PID: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
@@ -26,7 +26,7 @@ static OFF_STATE: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static STATE_W: Global<u64> = Global::new(0);
 
-/// When each waiting task became runnable, by pid.
+/// Start time of each wait by pid, in nanoseconds.
 #[map]
 static SINCE: HashMap<u32, u64> = HashMap::with_max_entries(WAITING, 0);
 #[map]
@@ -64,7 +64,7 @@ fn hash_switch(ctx: BtfTracePointContext) -> i32 {
         // SAFETY: per-CPU memory, written by `sched_switch` alone.
         unsafe { *count += 1 };
     }
-    // One that another CPU has removed is gone as well.
+    // Another CPU may have removed it already.
     let _gone = SINCE.remove(pid);
     0
 }
@@ -81,7 +81,7 @@ fn hash_wakenew(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// `task` waits from now on.
+/// Records that `task` waits from now on.
 #[inline(always)]
 fn queued(task: *const u8) {
     let pid = pid(task);
@@ -105,7 +105,7 @@ fn is_runnable(task: *const u8) -> bool {
     }
 }
 
-/// A field of a task; zero where memory cannot be read.
+/// A field of a task; zero if memory cannot be read.
 #[inline(always)]
 fn field<T: Default>(task: *const u8, offset: u64) -> T {
     // SAFETY: the helper survives any address, and the types are integers.
@@ -118,7 +118,7 @@ fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
-/// Tracing helpers are offered to GPL-compatible programs only.
+/// The kernel offers tracing helpers only to GPL-compatible programs.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "license")]
 static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

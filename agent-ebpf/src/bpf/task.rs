@@ -3,15 +3,15 @@
 
 use aya_ebpf::{Global, helpers::bpf_probe_read_kernel};
 
-// Frozen by the loader, so the verifier knows the values, folds them, and checks a typed load against the kernel's
-// own BTF: a wrong offset is refused at load, not read.
+// The loader freezes these, so the verifier folds their values and checks a typed load against the kernel's own BTF: a wrong
+// offset is refused at load, not read.
 #[unsafe(no_mangle)]
 static OFF_PID: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static OFF_STATE: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static STATE_W: Global<u64> = Global::new(0);
-/// Does the kernel have the fields below? The verifier then never sees the loads of those that are not there.
+/// 1 if the kernel has the fields below; with 0 the verifier never sees their loads.
 #[unsafe(no_mangle)]
 static HAS_BOOKS: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
@@ -20,18 +20,18 @@ static OFF_PRIO: Global<u64> = Global::new(0);
 static OFF_RUNTIME: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static OFF_RUNTIME_PICK: Global<u64> = Global::new(0);
-/// Does `mark_victim` hand over the task? It handed over its pid before Linux 6.8.
+/// 1 if the argument of `mark_victim` is a task; before Linux 6.8 it was a pid.
 #[unsafe(no_mangle)]
 pub(super) static VICTIM_IS_TASK: Global<u64> = Global::new(0);
 
-/// Priorities below this one are of classes (real time, deadline, stop) that do not note when a task was picked.
+/// Priorities below this one belong to classes (real time, deadline, stop) that do not record the time of the pick.
 const MAX_RT_PRIO: i32 = 100;
 
-/// A task, as one kind of program may look at it.
+/// A `task_struct` as one type of program can read it.
 pub(super) trait Task: Copy {
-    /// The 32 bits at a byte offset.
+    /// Reads 32 bits at a byte offset.
     fn word(self, offset: u64) -> u32;
-    /// The 64 bits at a byte offset.
+    /// Reads 64 bits at a byte offset.
     fn long(self, offset: u64) -> u64;
 
     /// The task's id; 0 for every CPU's idle task.
@@ -40,14 +40,13 @@ pub(super) trait Task: Copy {
         self.word(OFF_PID.load())
     }
 
-    /// The ids of two tasks.
     #[inline(always)]
     fn pids(self, other: Self) -> (u32, u32) {
         let offset = OFF_PID.load();
         (self.word(offset), other.word(offset))
     }
 
-    /// Is the task's state `TASK_RUNNING`: runnable or running?
+    /// Returns true if the task's state is `TASK_RUNNING`: runnable or running.
     #[inline(always)]
     fn is_runnable(self) -> bool {
         let offset = OFF_STATE.load();
@@ -58,8 +57,8 @@ pub(super) trait Task: Copy {
         }
     }
 
-    /// Nanoseconds that a task which is being switched out has run since it was switched in, by the scheduler's own
-    /// books; 0 where it keeps none.
+    /// Run time, in nanoseconds, of a task that is being switched out, since it was switched in. It comes from the scheduler's
+    /// own accounting; 0 without it.
     #[inline(always)]
     fn ran_ns(self) -> u64 {
         if HAS_BOOKS.load() == 0 {
@@ -74,19 +73,19 @@ pub(super) trait Task: Copy {
     }
 }
 
-/// A `task_struct` pointer the verifier tracks the type of.
+/// A `task_struct` pointer whose type the verifier tracks.
 #[derive(Clone, Copy)]
 pub(super) struct Typed(pub(super) *const u8);
 
-/// A `task_struct` pointer that is only a number to the verifier.
+/// A `task_struct` pointer that is a plain number to the verifier.
 #[derive(Clone, Copy)]
 pub(super) struct Probed(pub(super) *const u8);
 
 impl Task for Typed {
     #[inline(always)]
     fn word(self, offset: u64) -> u32 {
-        // SAFETY: the verifier admits only loads that stay within a field of the kernel's `task_struct`, and the
-        // kernel resolves faults of such loads to zero.
+        // SAFETY: the verifier accepts only loads within a field of the kernel's `task_struct`, and a faulting load
+        // yields zero.
         unsafe { self.0.add(offset as usize).cast::<u32>().read_volatile() }
     }
 
@@ -100,7 +99,7 @@ impl Task for Typed {
 impl Task for Probed {
     #[inline(always)]
     fn word(self, offset: u64) -> u32 {
-        // SAFETY: the helper survives any address; unreadable memory yields an error, hence zero: the idle task.
+        // SAFETY: the helper accepts any address; unreadable memory yields an error and so zero, the pid of the idle task.
         unsafe { bpf_probe_read_kernel(self.0.wrapping_add(offset as usize).cast()).unwrap_or(0) }
     }
 

@@ -1,46 +1,45 @@
-//! The guard of a structure that one CPU updates while others copy it: two words that tell whether a copy holds half of an
-//! update.
+//! The guard of a structure that one CPU updates while others copy it: two words that reveal a copy with half of an update.
 //!
-//! It is a sequence lock (Linux: `Documentation/locking/seqlock.rst`) whose one number is split in two. A writer raises
-//! `opened`, updates, and sets `closed` to the same. A reader copies `closed`, then everything, then `opened`. If both are
-//! equal, what it copied is the state after that many updates: `closed` says that the last of them had ended before, and
-//! `opened` that no further one had begun after. Stores of the writer and copies of the reader must keep that order, which not
-//! every machine does by itself; the tests try all that a machine may do.
+//! It is a sequence lock (Linux: `Documentation/locking/seqlock.rst`) whose number is split in two. A writer increments
+//! `opened`, updates, and sets `closed` to the same number. A reader copies `closed`, then everything else, then `opened`. If
+//! both are equal, the copy is the state after that many updates: the last of them had ended before the copy began, and no
+//! further one had begun when it ended. Stores of the writer and loads of the reader must keep that order, which some machines
+//! do only with barriers. The tests try every order that a machine may produce.
 #![expect(
     clippy::inline_always,
     reason = "part of the switch path in the kernel, where a call costs more than the code"
 )]
 
-/// The words of a guard, at the side that writes.
+/// The words of a guard on the writer's side. Both count updates modulo 2^32.
 pub trait Guard {
-    /// Updates begun, modulo 2^32.
+    /// Number of updates that have begun.
     fn opened(&self) -> u32;
 
-    /// Sets the updates begun.
+    /// Sets the number of updates that have begun.
     fn set_opened(&mut self, updates: u32);
 
-    /// Sets the updates completed.
+    /// Sets the number of updates that have ended.
     fn set_closed(&mut self, updates: u32);
 
-    /// Other CPUs see all stores before this one before any store after it.
+    /// Store barrier: all stores before it become visible to other CPUs before any store after it.
     fn order_stores(&mut self);
 }
 
-/// Begins an update.
+/// Begins an update. Copies are not whole until [`close`].
 #[inline(always)]
 pub fn open(guard: &mut impl Guard) {
     guard.set_opened(guard.opened().wrapping_add(1));
     guard.order_stores();
 }
 
-/// Ends an update.
+/// Ends the update that [`open`] began.
 #[inline(always)]
 pub fn close(guard: &mut impl Guard) {
     guard.order_stores();
     guard.set_closed(guard.opened());
 }
 
-/// Does what was copied after `closed` and before `opened` hold no half-done update?
+/// Returns true if data copied after `closed` and before `opened` contains no half-done update.
 pub const fn is_whole(closed: u32, opened: u32) -> bool {
     closed == opened
 }

@@ -1,5 +1,5 @@
-//! Tests of `CpuRing`: busy time by window, sampled waits, missed switches and wraps. The agent's reconstruction of
-//! windows is tested in `agent/src/sample/ring/tests.rs`.
+//! Tests of `CpuRing`: busy time by window, sampled waits, missed switches and wraps. `agent/src/sample/ring/tests.rs` tests
+//! the agent's reconstruction of windows.
 
 use core::mem::{offset_of, size_of};
 
@@ -38,15 +38,12 @@ fn busy_time_across_windows_is_split_at_their_borders() {
     ring.turn(103 * W + 2_000, false);
     assert_eq!(u64::from(slot(&ring, 100).whole_busy_ns()), W - 1_000);
     assert_eq!(slot(&ring, 103).whole_busy_ns(), 2_000);
-    assert!(
-        slot(&ring, 103).is_busy_before(),
-        "tells that 101 and 102 were busy"
-    );
+    assert!(slot(&ring, 103).is_busy_before(), "101 and 102 were busy");
     assert_eq!(ring.busy, 3 * W + 1_000);
 }
 
 #[test]
-fn first_switch_tells_what_went_before() {
+fn first_switch_sets_the_state_before_it() {
     let ring = settled(100 * W + 7_000, true);
     assert!(slot(&ring, 100).is_busy_before() && slot(&ring, 100).is_busy_after());
     assert_eq!((ring.last, ring.busy, ring.state), (100 * W, 0, BUSY));
@@ -58,7 +55,7 @@ fn first_switch_tells_what_went_before() {
 }
 
 #[test]
-fn slot_of_an_older_window_is_begun_anew() {
+fn slot_of_an_older_window_is_reset() {
     let mut ring = settled(100 * W, false);
     ring.turn(100 * W + 10, true);
     ring.turn(100 * W + 20, false);
@@ -153,7 +150,7 @@ fn task_whose_arrival_was_missed_is_busy_for_as_long_as_it_ran() {
     ring.turn(103 * W, false);
     assert_eq!((ring.busy, ring.missed), (W + 2_000, 1));
     assert_eq!(slot(&ring, 101).whole_busy_ns(), 2_000);
-    assert!(slot(&ring, 103).is_busy_before(), "tells that 102 was busy");
+    assert!(slot(&ring, 103).is_busy_before(), "102 was busy");
 
     ring.correct(103 * W + 500, true, 9 * W);
     ring.turn(103 * W + 500, false);
@@ -161,15 +158,12 @@ fn task_whose_arrival_was_missed_is_busy_for_as_long_as_it_ran() {
 }
 
 #[test]
-fn idle_task_whose_arrival_was_missed_ends_what_was_taken_for_busy() {
+fn idle_task_whose_arrival_was_missed_ends_the_recorded_busy_time() {
     let mut ring = settled(100 * W, false);
     ring.turn(100 * W + 10, true);
     ring.correct(105 * W, false, 0);
     ring.turn(105 * W, true);
     assert_eq!((ring.busy, ring.missed), (0, 1));
     assert_eq!(slot(&ring, 100).whole_busy_ns(), 0);
-    assert!(
-        !slot(&ring, 105).is_busy_before(),
-        "tells that 101 to 104 were idle"
-    );
+    assert!(!slot(&ring, 105).is_busy_before(), "101 to 104 were idle");
 }

@@ -29,7 +29,7 @@ use crate::{
     args::{MarginCalibration, eviction::Eviction},
     config::Settings,
     gather::{GatheredSignal, MemoryUse, PinnedUse, Sample},
-    kernel::{cpu_source::CpuSource, events::EventCounters, supervisor::ProbeState},
+    kernel::{cpu_source::CpuSource, hooks::EventCounters, supervisor::ProbeState},
     metrics,
     publish::Directive,
     sample::{Poll, clock::Clocks, cpus::CpuSet},
@@ -278,7 +278,7 @@ impl EstimatorInputs {
     /// A CPU may have gone and come back between two polls: the frame under way would count it as there throughout.
     fn record_event_counters(&mut self, now: EventCounters) {
         let before = self.event_counters.replace(now).unwrap_or(now);
-        if before.cpu_changes != now.cpu_changes {
+        if before.changes.offline_steps != now.changes.offline_steps {
             self.frames.void();
         }
     }

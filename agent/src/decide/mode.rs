@@ -137,7 +137,7 @@ impl CpuSource {
             .iter()
             .filter(|verdict| verdict.health != Health::Ok);
         let missing =
-            missing.map(|verdict| format!("{} ({})", verdict.hook.tracepoint(), verdict.hook.purpose()));
+            missing.map(|verdict| format!("{} ({})", verdict.hook.tracepoint(), verdict.hook.loss()));
         missing.collect::<Vec<_>>().join(", ")
     }
 

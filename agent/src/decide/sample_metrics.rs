@@ -1,16 +1,14 @@
 //! `SampleMetrics` counts metrics from samples, apart from any decision; `StatusView` calls it. It also keeps the sets
 //! of failing readings and of sources that the machine lacks.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use crate::{
     decide::cgroup_warnings::CgroupWarnings,
     gather::{GatheredSignal, MemoryUse, Sample},
+    kernel::hooks::EventCounters,
     local::signals::Need,
-    metrics::{
-        self, DIRECT_RECLAIM, LOST_WINDOWS, MISSED_SWITCHES, OOM_KILLS, REFAULTED, RUNQ_WAIT, SWAPPED_OUT,
-        SWITCHES,
-    },
+    metrics::{self, LOST_WINDOWS, MISSED_SWITCHES, OOM_KILLS, REFAULTED, RUNQ_WAIT, SWAPPED_OUT, SWITCHES},
     sample::memory::{Vmstat, page_bytes},
 };
 
@@ -23,10 +21,10 @@ pub(super) struct SampleMetrics {
     pub(super) lacking: BTreeSet<Need>,
     /// Memory in use, at the last sample of it.
     pub(super) memory: Option<MemoryUse>,
+    /// Counters of rare events, at the last sample with kernel programs.
+    pub(super) events: Option<EventCounters>,
     cgroup_warnings: CgroupWarnings,
     vm: Option<Vmstat>,
-    /// Nanoseconds of direct reclaim that were counted.
-    reclaim_ns: u64,
 }
 
 impl SampleMetrics {
@@ -42,9 +40,8 @@ impl SampleMetrics {
             }
         }
         if let Some(counters) = sample.event_counters {
-            let more_ns = counters.reclaim_ns.saturating_sub(self.reclaim_ns);
-            DIRECT_RECLAIM.add(Duration::from_nanos(more_ns));
-            self.reclaim_ns = counters.reclaim_ns;
+            counters.add_to_metrics(&self.events.unwrap_or_default());
+            self.events = Some(counters);
         }
         let counters = &sample.memory_pressure;
         self.note(Need::MemoryPressure, counters.node.is_some());

@@ -160,6 +160,7 @@ impl StatusView {
             measured,
             pods,
             plain: &self.last.plain,
+            events: self.metrics.events,
             cpu_source: inputs.cpu_source(),
             failing: &self.metrics.failing,
             lacking: &self.metrics.lacking,

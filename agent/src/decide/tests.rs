@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use headroom_agent_ebpf::Changes;
 use headroom_domain::{
     estimate::{PodRequest, PodUse, Profile, Reason, View, confidence_ppm},
     hint::{AgentMode, Brake, Past},
@@ -21,7 +22,7 @@ use crate::{
     config::File,
     gather::{GatheredSignal, PinnedUse, PodFrame, Used},
     kernel::{
-        events::EventCounters,
+        hooks::EventCounters,
         supervisor::{ProbeState, Shed},
     },
     local::{checkpoint::CheckpointFile, status::Status},
@@ -713,7 +714,10 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
         decider.direct(pods(1));
         for quarter in 4..40 {
             let counters = EventCounters {
-                cpu_changes: u64::from(quarter >= change_at),
+                changes: Changes {
+                    offline_steps: u64::from(quarter >= change_at),
+                    ..Changes::default()
+                },
                 ..EventCounters::default()
             };
             decider.observe(Sample {

@@ -2,7 +2,7 @@
 
 use super::{GatheredSignal, read_errors::ReadErrors};
 use crate::{
-    kernel::events::EventCounters,
+    kernel::hooks::EventCounters,
     sample::{
         cgroup::{Kubepods, PodOoms},
         clock::Clocks,
@@ -30,11 +30,8 @@ impl MemoryReader {
         events: EventCounters,
         errors: &mut ReadErrors,
     ) -> MemoryCounters {
-        let EventCounters {
-            reclaim_ns, victims, ..
-        } = events;
         let counters = &mut self.counters;
-        counters.direct_reclaim_ns = reclaim_ns;
+        counters.direct_reclaim_ns = events.memory.reclaim_ns;
         if let Some(vm) = errors.note(files.vmstat(), GatheredSignal::Vmstat) {
             counters.vm = Some(vm);
         }
@@ -53,7 +50,7 @@ impl MemoryReader {
             let counted = KillCounts {
                 at_ns: at.monotonic_ns,
                 vm,
-                victims,
+                victims: events.memory.victims,
                 limit: counters.limit,
             };
             let pods = || kubepods.map_or_else(|| Ok(PodOoms::new()), Kubepods::pod_ooms);

@@ -1,5 +1,4 @@
-//! `KernelEvents` reads the maps of rare events and sums them over the CPUs: direct reclaim, OOM victims, cgroups
-//! created or removed, CPUs going offline. It also logs each OOM victim.
+//! `KernelEvents` reads the maps of rare events and sums them over the CPUs. It also logs each OOM victim.
 
 use std::fmt;
 
@@ -7,31 +6,22 @@ use aya::{
     Ebpf,
     maps::{MapData, PerCpuArray, RingBuf},
 };
-use headroom_agent_ebpf::{Changes, MAP_CHG, MAP_MEM, MAP_OOM, Memory, Victim};
+use headroom_agent_ebpf::{
+    Changes, Memory, Victim,
+    events::{MAP_CHG, MAP_MEM, MAP_OOM},
+};
 use tracing::warn;
 
 use crate::{
-    kernel::probe::{ProbeError, maps::failed},
+    kernel::{
+        hooks::EventCounters,
+        probe::{ProbeError, maps::failed},
+    },
     sample::SampleError,
 };
 
 /// Bytes of a [`Victim`] in the ring buffer.
 const VICTIM_BYTES: usize = size_of::<Victim>();
-
-/// What the rare hooks have counted since they were attached. A hook that is not attached stays at zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventCounters {
-    /// Direct reclaims of the whole machine that ended.
-    pub reclaims: u64,
-    /// Time of all tasks in them, in nanoseconds.
-    pub reclaim_ns: u64,
-    /// Tasks the OOM killer chose, for whatever limit.
-    pub victims: u64,
-    /// Cgroups created or removed.
-    pub cgroup_changes: u64,
-    /// Steps of CPUs on their way down.
-    pub cpu_changes: u64,
-}
 
 /// The counters of rare events. Stays readable like [`KernelMaps`](super::probe::KernelMaps).
 pub struct KernelEvents {
@@ -77,14 +67,10 @@ impl KernelEvents {
 fn sum(memory: &[Memory], changes: &[Changes]) -> EventCounters {
     let mut sum = EventCounters::default();
     for cpu in memory {
-        sum.reclaims = sum.reclaims.wrapping_add(cpu.dr_cnt);
-        sum.reclaim_ns = sum.reclaim_ns.wrapping_add(cpu.dr_ns);
-        sum.victims = sum.victims.wrapping_add(cpu.oom_cnt);
+        sum.memory.add(cpu);
     }
     for cpu in changes {
-        let cgroups = cpu.cgroup_mkdir.wrapping_add(cpu.cgroup_rmdir);
-        sum.cgroup_changes = sum.cgroup_changes.wrapping_add(cgroups);
-        sum.cpu_changes = sum.cpu_changes.wrapping_add(cpu.cpuhp);
+        sum.changes.add(cpu);
     }
     sum
 }
@@ -98,31 +84,6 @@ fn victim_pid(bytes: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters_are_summed_over_the_cpus() {
-        let memory = |dr_ns| Memory {
-            dr_cnt: 1,
-            dr_ns,
-            oom_cnt: 2,
-            ..Memory::default()
-        };
-        let changes = Changes {
-            cgroup_mkdir: 5,
-            cgroup_rmdir: 4,
-            cpuhp: 3,
-        };
-        assert_eq!(
-            sum(&[memory(100), memory(11)], &[changes, changes]),
-            EventCounters {
-                reclaims: 2,
-                reclaim_ns: 111,
-                victims: 4,
-                cgroup_changes: 18,
-                cpu_changes: 6
-            }
-        );
-    }
 
     #[test]
     fn a_victim_is_read_by_its_layout_and_nothing_else_is() {

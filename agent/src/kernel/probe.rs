@@ -32,9 +32,10 @@ pub use self::{
     error::{ProbeError, Refused},
     log::LogDrain,
     maps::KernelMaps,
-    verdict::{Flavour, Health, Hook, HookVerdict},
+    verdict::{Health, HookVerdict},
 };
 use self::{links::HookLink, verdict::Refusal};
+pub use crate::kernel::hooks::{Flavour, Hook};
 use crate::{
     kernel::{
         btf::{KernelTypes, VMLINUX},
@@ -136,7 +137,7 @@ impl Probe {
     ///
     /// # Errors
     /// When there is no way to count: see [`ProbeError`]. Another hook than `sched_switch` that is refused is not an
-    /// error; the verdict tells, and [`Hook::purpose`] what is missing.
+    /// error; the verdict tells, and [`Hook::loss`] what is missing.
     pub fn load(options: &Options) -> Result<Self, ProbeError> {
         let object = OBJECT.ok_or(ProbeError::NotBuilt)?;
         let loaded = Self::load_object(object, options);
@@ -185,7 +186,7 @@ impl Probe {
             links.extend(link.map(|link| HookLink::new(hook, link)));
             verdicts.push(verdict);
         }
-        if !links.iter().any(|link| link.hook == Hook::SchedSwitch) {
+        if lacks_mandatory(&links) {
             return Err(ProbeError::refused(&verdicts));
         }
         Ok(Self {
@@ -283,6 +284,11 @@ impl Probe {
         self.links.iter().any(|link| link.hook == hook)
     }
 
+    /// Returns true if a hook without which nothing is counted is not attached.
+    pub fn lacks_mandatory_hook(&self) -> bool {
+        lacks_mandatory(&self.links)
+    }
+
     /// Runs a program once for the calling thread, as if its event had happened with these arguments (at most twelve,
     /// the others zero). For hooks that are attached by their raw fallbacks and follow no pointer.
     ///
@@ -312,6 +318,11 @@ impl Probe {
             .map(|(hook, program)| Ok(Runs::read(hook, &information(program)?)))
             .collect()
     }
+}
+
+fn lacks_mandatory(links: &[HookLink]) -> bool {
+    let mut mandatory = Hook::ALL.into_iter().filter(|hook| hook.is_mandatory());
+    mandatory.any(|hook| !links.iter().any(|link| link.hook == hook))
 }
 
 /// Before Linux 5.11 maps count against this limit; where we may not raise it, creating maps says so.

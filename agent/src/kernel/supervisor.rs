@@ -18,10 +18,10 @@ pub use self::{
 };
 use crate::{
     kernel::{
-        events::{EventCounters, KernelEvents},
-        probe::{Hook, HookVerdict, LogDrain, Probe, Refused, Runs},
+        events::KernelEvents,
+        hooks::{EventCounters, Hook, REATTACHED},
+        probe::{HookVerdict, LogDrain, Probe, Refused, Runs},
     },
-    metrics::REATTACHED,
     sample::{Poll, SampleError, Sampler, clock::nanoseconds},
 };
 
@@ -244,7 +244,7 @@ impl ProbeSupervisor {
             warn!(reason = why, "the kernel programs are attached again");
             return None;
         };
-        if !self.probe.is_attached(Hook::SchedSwitch) {
+        if self.probe.lacks_mandatory_hook() {
             return Some(format!(
                 "{why}, and they cannot be attached again: {refused}; restart the agent"
             ));

@@ -14,7 +14,8 @@ use crate::{
     gather::GatheredSignal,
     kernel::{
         cpu_source::{CALM, CpuSource},
-        probe::{Health, Hook},
+        hooks::{EventCounters, Hook},
+        probe::Health,
         supervisor::{Limits, Shed},
     },
     local::status::{Measured, SignalStatus},
@@ -24,14 +25,13 @@ use crate::{
     },
 };
 
-/// One signal.
 #[derive(Debug)]
 pub struct Signal {
     /// Lower-case words joined by hyphens.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub about: &'static str,
-    /// What one unit of the value is.
+    /// Unit of the value.
     pub unit: Unit,
     /// Hooks of the kernel programs behind it; all are needed unless there are files to fall back to.
     pub hooks: &'static [Hook],
@@ -41,15 +41,15 @@ pub struct Signal {
     pub plain: Option<&'static PlainSignal>,
     /// The reading that it is part of.
     pub reading: GatheredSignal,
-    /// What a machine may lack, besides hooks.
+    /// Feature that a machine may lack, besides hooks.
     pub need: Need,
-    /// What may be missing while the rest serves.
+    /// Part that may be missing while the rest works.
     pub part: Option<Part>,
     /// The oldest kernel that has it.
     pub kernel: &'static str,
-    /// What it was measured to cost.
+    /// Measured cost.
     pub cost: &'static str,
-    /// What is lost without it.
+    /// Effect of its absence.
     pub missing: &'static str,
     /// The metric that shows it; some are only in `/status`.
     pub metric: Option<&'static Metric>,
@@ -60,47 +60,35 @@ pub struct Signal {
 /// A part of a signal's sources without which it is measured all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it takes.
+    /// Required feature.
     pub need: Need,
     /// The files that are left without it.
     pub rest: &'static str,
-    /// What is lost without it.
+    /// Effect of its absence.
     pub missing: &'static str,
 }
 
-/// What one unit of a signal's value is.
+/// Unit of a signal's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Milli-cores.
     Milli,
-    /// Parts of a million.
     Ppm,
-    /// Bytes.
     Bytes,
-    /// Microseconds.
     Micros,
-    /// Milliseconds.
     Millis,
-    /// Megabytes a second.
     MegabytesPerSecond,
-    /// A number a second.
     PerSecond,
-    /// A number.
     Count,
 }
 
-/// What a machine may lack.
+/// Feature that a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Nothing: every kernel that can run pods has it.
     Nothing,
-    /// CPU pressure (`CONFIG_PSI`).
     CpuPressure,
-    /// Memory pressure (`CONFIG_PSI`).
     MemoryPressure,
-    /// A cgroup `kubepods`.
     Kubepods,
-    /// Its charge of memory.
     WorkingSet,
     /// Its own memory pressure (cgroup version 2).
     KubepodsPressure,
@@ -111,17 +99,19 @@ pub enum Need {
 /// The last measurements, and what became of the attempts at them.
 #[derive(Debug)]
 pub struct Readings<'a> {
-    /// What `/status` says of them.
+    /// Values for `/status`.
     pub measured: Option<Measured>,
     /// CPU that all tracked pods used in the last frame, in milli-cores, and their memory, in bytes.
     pub pods: Option<(u64, u64)>,
     /// Signals that are shown as they are.
     pub plain: &'a PlainReadings,
-    /// Where CPU use is measured, and why not otherwise.
+    /// Counters of the kernel programs for signals that show one; `None` from procfs.
+    pub events: Option<EventCounters>,
+    /// Source of CPU use, with the reason for it.
     pub cpu_source: &'a CpuSource,
     /// Readings that fail at the moment.
     pub failing: &'a BTreeSet<GatheredSignal>,
-    /// What the machine lacks.
+    /// Missing features of the machine.
     pub lacking: &'a BTreeSet<Need>,
 }
 
@@ -142,7 +132,7 @@ impl Unit {
 }
 
 impl Signal {
-    /// Where it can come from, for people: hooks, then files.
+    /// Possible sources as text for users: hooks, then files.
     pub fn source(&self) -> String {
         let hooks: Vec<_> = self.hooks.iter().map(|hook| hook.tracepoint()).collect();
         let parts = [hooks.join(" + "), self.files.to_owned()];
@@ -153,7 +143,7 @@ impl Signal {
             .join(", ")
     }
 
-    /// How it is at the moment.
+    /// Current status.
     pub fn status(&self, readings: &Readings<'_>) -> SignalStatus {
         let (health, why) = self.health(readings);
         let is_from_files = !self.files.is_empty() && readings.cpu_source.origin == Origin::Procfs;
@@ -204,7 +194,7 @@ impl Signal {
             .and_then(|plain| Some((plain, readings.plain.get(plain.name)?)));
         match plain {
             Some((_, PlainReading::Failed)) => {
-                return (Health::Failed, Some("it cannot be read, see the log".to_owned()));
+                return (Health::Failed, Some("reading it failed, see the log".to_owned()));
             }
             Some((plain, PlainReading::Absent)) => {
                 return (Health::Unsupported, Some(plain.lacks.to_owned()));
@@ -219,7 +209,7 @@ impl Signal {
             ..
         } = readings;
         if failing.contains(&self.reading) {
-            return (Health::Failed, Some("it cannot be read, see the log".to_owned()));
+            return (Health::Failed, Some("reading it failed, see the log".to_owned()));
         }
         if let Some(lacks) = self.need.lack(lacking) {
             return (Health::Unsupported, Some(lacks.to_owned()));
@@ -243,8 +233,8 @@ impl Need {
         }
         let why = match self {
             Self::Nothing | Self::Kubepods => return None,
-            Self::CpuPressure => "this kernel keeps no CPU pressure",
-            Self::MemoryPressure => "this kernel keeps no memory pressure",
+            Self::CpuPressure => "this kernel has no CPU pressure",
+            Self::MemoryPressure => "this kernel has no memory pressure",
             Self::WorkingSet => "kubepods has no memory.current and no memory.usage_in_bytes",
             Self::KubepodsPressure => "kubepods has no memory.pressure, which cgroup version 1 never has",
             Self::LimitEvents => {
@@ -260,13 +250,13 @@ pub fn status(readings: &Readings<'_>) -> Vec<SignalStatus> {
     SIGNALS.iter().map(|signal| signal.status(readings)).collect()
 }
 
-/// How a signal is that needs these hooks and has not all of them.
+/// Status of a signal that needs these hooks and does not have all of them.
 fn without_hooks(cpu_source: &CpuSource, hooks: &[Hook]) -> Option<(Health, Option<String>)> {
     let refused = |verdict: &&crate::kernel::probe::HookVerdict| verdict.health != Health::Ok;
     match cpu_source.origin {
         Origin::Ebpf if cpu_source.shed == Shed::WakeUps && hooks.contains(&Hook::SchedWakeup) => {
             let hot = Limits::hot_text();
-            let why = format!("it is given up while a CPU switches more than {hot} times a second");
+            let why = format!("it is not measured while a CPU switches more than {hot} times a second");
             Some((Health::Unsupported, Some(why)))
         }
         Origin::Ebpf => {

@@ -26,8 +26,9 @@ use e2e::{
 use headroom_agent::{
     gather::{Gatherer, POLL, Sample},
     kernel::{
-        events::{EventCounters, KernelEvents},
-        probe::{Health, Hook, Options, Probe},
+        events::KernelEvents,
+        hooks::{EventCounters, Hook},
+        probe::{Health, Options, Probe},
         supervisor::{Limits, ProbeState, Shed, Watch},
     },
     sample::{Origin, Poll, STAT_EVERY, Sampler, clock::Clocks, cpus::CpuSet, procfs::Procfs, ring},
@@ -107,8 +108,8 @@ fn direct_reclaim_lasts_from_its_begin_to_its_end() {
     probe.test_run(Hook::ReclaimEnd, &[]).unwrap();
     let longest = begun.elapsed();
     let after = read(&mut events);
-    let stalled = Duration::from_nanos(after.reclaim_ns - before.reclaim_ns);
-    assert_eq!(after.reclaims - before.reclaims, 1);
+    let stalled = Duration::from_nanos(after.memory.reclaim_ns - before.memory.reclaim_ns);
+    assert_eq!(after.memory.reclaims - before.memory.reclaims, 1);
     assert!(
         stalled >= 19 * MS && stalled <= longest,
         "{stalled:?} of at most {longest:?}"
@@ -116,8 +117,8 @@ fn direct_reclaim_lasts_from_its_begin_to_its_end() {
 
     probe.test_run(Hook::ReclaimEnd, &[]).unwrap();
     assert_eq!(
-        read(&mut events).reclaims,
-        after.reclaims,
+        read(&mut events).memory.reclaims,
+        after.memory.reclaims,
         "an end without a begin is none"
     );
 }
@@ -137,8 +138,11 @@ fn task_that_meets_its_limit_is_a_victim_and_no_stall_of_the_machine() {
     let ended = Command::new("sh").args(["-c", &script]).status().unwrap();
     assert!(!ended.success());
     let after = read(&mut events);
-    assert_eq!(after.victims - before.victims, 1);
-    assert_eq!(after.reclaims, before.reclaims, "the machine had memory to spare");
+    assert_eq!(after.memory.victims - before.memory.victims, 1);
+    assert_eq!(
+        after.memory.reclaims, before.memory.reclaims,
+        "the machine had memory to spare"
+    );
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn cgroups_that_come_and_go_are_counted() {
     for _ in 0..10 {
         drop(Limited::memory("headroom-events-churn", 1 << 20));
     }
-    let counted = read(&mut events).cgroup_changes - before.cgroup_changes;
+    let counted = read(&mut events).changes.cgroups() - before.changes.cgroups();
     assert!(counted >= 20, "{counted} changes");
 }
 
@@ -186,7 +190,7 @@ fn samples_until(gatherer: Gatherer, may_bpf: bool, is_it: impl Fn(&Sample) -> b
         let (_nobody_tells, exclusive) = watch::channel(CpuSet::default());
         gatherer.run(&samples_tx, exclusive, &stopping);
     });
-    // A hypervisor that takes the CPU for a moment begins ten seconds of switches anew.
+    // A hypervisor that takes the CPU for a moment restarts the ten seconds of switches.
     let deadline = Instant::now() + 6 * happens_within();
     let mut seen = Vec::new();
     loop {
@@ -391,13 +395,13 @@ fn only_a_cpu_that_goes_is_a_change_of_cpus() {
     };
     let mut probe = attach(&raw);
     let mut events = probe.take_events().unwrap();
-    let before = read(&mut events).cpu_changes;
+    let before = read(&mut events).changes.offline_steps;
     let step = |target: u64| [0, target];
     // Modules run their callbacks for CPUs that are online and stay so; this is some state in between.
     probe.test_run(Hook::CpuhpEnter, &step(150)).unwrap();
     probe.test_run(Hook::CpuhpExit, &step(150)).unwrap();
-    assert_eq!(read(&mut events).cpu_changes, before);
+    assert_eq!(read(&mut events).changes.offline_steps, before);
     probe.test_run(Hook::CpuhpEnter, &step(0)).unwrap();
     probe.test_run(Hook::CpuhpExit, &step(0)).unwrap();
-    assert_eq!(read(&mut events).cpu_changes, before + 2);
+    assert_eq!(read(&mut events).changes.offline_steps, before + 2);
 }

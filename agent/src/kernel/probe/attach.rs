@@ -10,7 +10,8 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError, RawTracePoint, links::FdLink},
 };
 
-use super::verdict::{Flavour, Hook, HookVerdict, Refusal};
+use super::verdict::{HookVerdict, Refusal};
+use crate::kernel::hooks::{Flavour, Hook};
 
 /// What became of a hook, and the link while there is one.
 pub(super) fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> (HookVerdict, Option<FdLink>) {

@@ -4,7 +4,7 @@
 use aya::programs::links::{FdLink, LinkError};
 use rustix::io::Errno;
 
-use super::verdict::Hook;
+use crate::kernel::hooks::Hook;
 
 /// What keeps the program of one hook attached; dropping it detaches the program.
 #[derive(Debug)]

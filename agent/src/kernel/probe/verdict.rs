@@ -1,51 +1,15 @@
-//! `Hook` lists the hooks of the kernel programs. `HookVerdict` is the result for one hook: attached and how, not offered
-//! by this kernel, or refused and why.
+//! `HookVerdict` is the result of attaching one hook: attached and how, not offered by this kernel, or refused and why.
 
 use std::io;
 
 use aya::{BtfError, programs::ProgramError, sys::SyscallError};
-use headroom_agent_ebpf as abi;
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::kernel::hooks::{Flavour, Hook};
+
 /// Bytes of the verifier's log that a verdict keeps: its end says what was refused.
 const LOG_TAIL: usize = 4096;
-
-/// A place in the kernel the agent listens at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hook {
-    /// Every context switch: busy time, and the end of each sampled wait. Without it there is no kernel source.
-    SchedSwitch,
-    /// A sleeping task becomes runnable: the start of a wait.
-    SchedWakeup,
-    /// A new task becomes runnable: the start of its first wait.
-    SchedWakeupNew,
-    /// A task begins to free memory for the whole machine before it gets some: the start of a stall.
-    ReclaimBegin,
-    /// Its end.
-    ReclaimEnd,
-    /// The OOM killer chooses a task.
-    MarkVictim,
-    /// A cgroup was created.
-    CgroupMkdir,
-    /// A cgroup was removed.
-    CgroupRmdir,
-    /// A CPU begins a step towards a state, such as on its way down.
-    CpuhpEnter,
-    /// It ends one.
-    CpuhpExit,
-}
-
-/// How a program is attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Flavour {
-    /// BTF tracepoint (`tp_btf`): typed loads the verifier checks; the cheaper one.
-    Typed,
-    /// Raw tracepoint (`raw_tp`): probe reads at the same offsets.
-    Raw,
-}
 
 /// How a hook is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -80,106 +44,6 @@ pub(super) struct Refusal {
     pub(super) health: Health,
     pub(super) reason: String,
     pub(super) verifier_log: Option<String>,
-}
-
-impl Hook {
-    /// All hooks, the one that nothing works without last: stamps come before the switches that consume them.
-    pub const ALL: [Self; 10] = [
-        Self::ReclaimBegin,
-        Self::ReclaimEnd,
-        Self::MarkVictim,
-        Self::CgroupMkdir,
-        Self::CgroupRmdir,
-        Self::CpuhpEnter,
-        Self::CpuhpExit,
-        Self::SchedWakeup,
-        Self::SchedWakeupNew,
-        Self::SchedSwitch,
-    ];
-
-    /// The hooks at which waits begin: those that are given up when switches come too fast.
-    pub const WAKE_UPS: [Self; 2] = [Self::SchedWakeup, Self::SchedWakeupNew];
-
-    /// The kernel's name of the tracepoint.
-    pub const fn tracepoint(self) -> &'static str {
-        match self {
-            Self::SchedSwitch => "sched_switch",
-            Self::SchedWakeup => "sched_wakeup",
-            Self::SchedWakeupNew => "sched_wakeup_new",
-            Self::ReclaimBegin => "mm_vmscan_direct_reclaim_begin",
-            Self::ReclaimEnd => "mm_vmscan_direct_reclaim_end",
-            Self::MarkVictim => "mark_victim",
-            Self::CgroupMkdir => "cgroup_mkdir",
-            Self::CgroupRmdir => "cgroup_rmdir",
-            Self::CpuhpEnter => "cpuhp_enter",
-            Self::CpuhpExit => "cpuhp_exit",
-        }
-    }
-
-    /// Our program for this hook, as the kernel lists it.
-    pub const fn program(self, flavour: Flavour) -> &'static str {
-        let (typed, raw) = match self {
-            Self::SchedSwitch => (abi::PROGRAM_SWITCH, abi::PROGRAM_SWITCH_RAW),
-            Self::SchedWakeup => (abi::PROGRAM_WAKEUP, abi::PROGRAM_WAKEUP_RAW),
-            Self::SchedWakeupNew => (abi::PROGRAM_WAKENEW, abi::PROGRAM_WAKENEW_RAW),
-            Self::ReclaimBegin => (abi::PROGRAM_RECLAIM_BEGIN, abi::PROGRAM_RECLAIM_BEGIN_RAW),
-            Self::ReclaimEnd => (abi::PROGRAM_RECLAIM_END, abi::PROGRAM_RECLAIM_END_RAW),
-            Self::MarkVictim => (abi::PROGRAM_VICTIM, abi::PROGRAM_VICTIM_RAW),
-            Self::CgroupMkdir => (abi::PROGRAM_CGROUP_MKDIR, abi::PROGRAM_CGROUP_MKDIR_RAW),
-            Self::CgroupRmdir => (abi::PROGRAM_CGROUP_RMDIR, abi::PROGRAM_CGROUP_RMDIR_RAW),
-            Self::CpuhpEnter => (abi::PROGRAM_CPUHP_ENTER, abi::PROGRAM_CPUHP_ENTER_RAW),
-            Self::CpuhpExit => (abi::PROGRAM_CPUHP_EXIT, abi::PROGRAM_CPUHP_EXIT_RAW),
-        };
-        match flavour {
-            Flavour::Typed => typed,
-            Flavour::Raw => raw,
-        }
-    }
-
-    /// What is lost without it, as the end of a sentence.
-    pub const fn purpose(self) -> &'static str {
-        match self {
-            Self::SchedSwitch => "busy time and run-queue latency",
-            Self::SchedWakeup | Self::SchedWakeupNew => {
-                "waits of tasks that wake up, so the CPU brake may come late"
-            }
-            Self::ReclaimBegin | Self::ReclaimEnd => {
-                "time in direct reclaim, so the memory brake goes by pressure alone"
-            }
-            Self::MarkVictim => "victims of the OOM killer by pid; their number comes from /proc/vmstat",
-            Self::CgroupMkdir | Self::CgroupRmdir => "pods that come within a frame are seen at its end",
-            Self::CpuhpEnter | Self::CpuhpExit => "CPUs that go and return between two polls",
-        }
-    }
-
-    /// Do its programs read fields of a task, at offsets that the agent has looked up?
-    pub const fn reads_tasks(self) -> bool {
-        match self {
-            Self::SchedSwitch | Self::SchedWakeup | Self::SchedWakeupNew | Self::MarkVictim => true,
-            Self::ReclaimBegin
-            | Self::ReclaimEnd
-            | Self::CgroupMkdir
-            | Self::CgroupRmdir
-            | Self::CpuhpEnter
-            | Self::CpuhpExit => false,
-        }
-    }
-
-    /// Positions of the arguments that our programs take for a `struct task_struct *`.
-    pub(super) const fn task_arguments(self) -> &'static [usize] {
-        match self {
-            Self::SchedSwitch => &[1, 2],
-            Self::SchedWakeup | Self::SchedWakeupNew => &[0],
-            // `mark_victim` has a task or its pid, which is asked for apart.
-            Self::MarkVictim
-            | Self::ReclaimBegin
-            | Self::ReclaimEnd
-            | Self::CgroupMkdir
-            | Self::CgroupRmdir
-            | Self::CpuhpEnter
-            | Self::CpuhpExit => &[],
-        }
-    }
 }
 
 impl Health {
@@ -237,7 +101,7 @@ impl HookVerdict {
 impl Refusal {
     /// Would the raw fallback read what the verifier has refused to the typed program? It says something whenever it has
     /// looked at a program.
-    pub(super) const fn blocks_raw_fallback(&self, hook: Hook) -> bool {
+    pub(super) fn blocks_raw_fallback(&self, hook: Hook) -> bool {
         self.verifier_log.is_some() && hook.reads_tasks()
     }
 
@@ -394,8 +258,6 @@ mod tests {
         for hook in Hook::ALL {
             assert_eq!(refused.blocks_raw_fallback(hook), hook.reads_tasks(), "{hook:?}");
             assert!(!unknown.blocks_raw_fallback(hook), "{hook:?}");
-            // Whatever takes a task looks into it.
-            assert!(hook.reads_tasks() || hook.task_arguments().is_empty(), "{hook:?}");
         }
         let reason = refused.without_fallback().reason;
         assert!(

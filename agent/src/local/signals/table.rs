@@ -7,7 +7,7 @@
 use super::{Need, Part, Readings, Signal, Unit};
 use crate::{
     gather::GatheredSignal,
-    kernel::probe::Hook,
+    kernel::hooks::{self, Hook},
     local::status::Measured,
     metrics,
     sample::plain::{self, PlainSignal},
@@ -38,7 +38,7 @@ const PSI: &str = "4.20";
 const KUBEPODS_PRESSURE: Option<Part> = Some(Part {
     need: Need::KubepodsPressure,
     rest: "/proc/pressure/memory",
-    missing: "it is the machine's alone: pods that wait at the limit of all of them are seen only as far as limit-hits tells",
+    missing: "it covers the whole machine only: waits at the limit of all pods show only in limit-hits",
 });
 
 /// A signal that comes from files alone and that every machine has.
@@ -78,7 +78,6 @@ const KERNEL: Signal = Signal {
     ..FILE
 };
 
-/// Every signal.
 pub static SIGNALS: &[Signal] = &[
     Signal {
         name: "cpu-busy",
@@ -86,7 +85,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Milli,
         files: "/proc/stat",
         kernel: ANY,
-        missing: "nothing can be said of CPU: no frame is valid and the ratio goes to 1.00",
+        missing: "without it no CPU frame is valid and the ratio goes to 1.00",
         metric: Some(metrics::CPU_BUSY.metric()),
         value: |readings| highest(readings, |measured| measured.cpu_busy_milli),
         ..KERNEL
@@ -103,7 +102,7 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         name: "cpu-demand",
-        about: "CPUs that were busy, and those that tasks waited for where nearly all were",
+        about: "CPUs that were busy, plus those that tasks waited for while nearly all were busy",
         unit: Unit::Milli,
         files: "/proc/stat",
         kernel: ANY,
@@ -116,7 +115,8 @@ pub static SIGNALS: &[Signal] = &[
         name: "cpu-peak",
         about: "the busiest 134 ms of the last brake period",
         unit: Unit::Milli,
-        missing: "peaks below a second go unseen, so the margin is larger and ratios end earlier: the mode's sentence has the figures",
+        missing: "peaks shorter than a second are missed, so the margin is larger and the maximum ratio lower: \
+         the mode's sentence has the figures",
         metric: Some(metrics::BLOCK_USE.metric()),
         value: |readings| highest(readings, |measured| measured.cpu_peak_milli),
         ..KERNEL
@@ -132,9 +132,10 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         name: "sigma8",
-        about: "share of 8.39 ms windows in which no CPU that pods share was idle, in blocks of 134 ms in which these were busy to 95 %",
+        about: "share of 8.39 ms windows in which every CPU shared by pods was busy, in blocks of 134 ms in \
+         which these were at least 95 % busy",
         unit: Unit::Ppm,
-        missing: "the CPU brake goes by pressure and mean use, and may come late",
+        missing: "the CPU brake uses pressure and mean use, and may be late",
         metric: Some(metrics::SIGMA8.metric()),
         value: |readings| highest(readings, |measured| u64::from(measured.sigma8_ppm)),
         ..KERNEL
@@ -145,7 +146,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Micros,
         hooks: WAITS,
         cost: WAITS_COST,
-        missing: "nobody sees how long tasks wait",
+        missing: "waits of tasks are not measured",
         metric: Some(metrics::RUNQ_WAIT.metric()),
         value: |readings| highest(readings, |measured| measured.runq_p50_us),
         ..KERNEL
@@ -156,7 +157,8 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Micros,
         hooks: WAITS,
         cost: WAITS_COST,
-        missing: "the CPU brake cannot tell full CPUs from contended ones: it goes by CPU pressure, or takes all waits for long ones",
+        missing: "the CPU brake cannot distinguish full CPUs from contended ones: it uses CPU pressure, or \
+         counts all waits as long",
         metric: Some(metrics::RUNQ_WAIT.metric()),
         value: |readings| highest(readings, |measured| measured.runq_p99_us),
         ..KERNEL
@@ -165,14 +167,14 @@ pub static SIGNALS: &[Signal] = &[
         name: "switches",
         about: "context switches",
         unit: Unit::PerSecond,
-        missing: "the agent cannot limit its own cost, and has none to limit",
+        missing: "the agent cannot limit its own cost",
         metric: Some(metrics::SWITCHES.metric()),
         value: |readings| highest(readings, |measured| measured.switches_per_s),
         ..KERNEL
     },
     Signal {
         name: "steal",
-        about: "CPUs that the hypervisor gave to somebody else",
+        about: "CPUs that the hypervisor gave to other guests",
         unit: Unit::Milli,
         files: "/proc/stat",
         reading: GatheredSignal::Stat,
@@ -206,7 +208,7 @@ pub static SIGNALS: &[Signal] = &[
         part: KUBEPODS_PRESSURE,
         kernel: PSI,
         cost: PRESSURE_COST,
-        missing: "the memory brake comes with reclaim, refaults and kills only",
+        missing: "the memory brake uses reclaim, refaults and kills only",
         metric: Some(metrics::PRESSURE.metric()),
         value: |readings| highest(readings, |measured| u64::from(measured.psi_mem_some_ppm)),
         ..FILE
@@ -233,14 +235,14 @@ pub static SIGNALS: &[Signal] = &[
         hooks: RECLAIM,
         reading: GatheredSignal::Events,
         cost: "nothing while memory is plenty; two runs of a program a stall",
-        missing: "the memory brake goes by pressure, refaults and kills alone",
-        metric: Some(metrics::DIRECT_RECLAIM.metric()),
+        missing: "the memory brake uses pressure, refaults and kills only",
+        metric: Some(hooks::DIRECT_RECLAIM.metric()),
         value: |readings| highest(readings, |measured| measured.direct_reclaim_ms),
         ..KERNEL
     },
     Signal {
         name: "oom-kills",
-        about: "processes the OOM killer ended since the agent was started",
+        about: "processes killed by the OOM killer since the agent started",
         unit: Unit::Count,
         hooks: &[Hook::MarkVictim],
         files: "/proc/vmstat",
@@ -278,22 +280,22 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         name: "memory-available",
-        about: "memory that could be had without swapping",
+        about: "memory available without swapping",
         unit: Unit::Bytes,
         files: "/proc/meminfo",
         cost: MEMINFO_COST,
-        missing: "nothing can be said of memory: no frame is valid and the ratio goes to 1.00",
+        missing: "without it no memory frame is valid and the ratio goes to 1.00",
         metric: Some(metrics::MEMORY_AVAILABLE.metric()),
         value: |readings| highest(readings, |measured| measured.mem_available_bytes),
         ..FILE
     },
     Signal {
         name: "memory-spare",
-        about: "memory available above the kubelet's hard eviction threshold, the least in the last brake period",
+        about: "memory available above the kubelet's hard eviction threshold, minimum of the last brake period",
         unit: Unit::Bytes,
         files: "/proc/meminfo",
         cost: MEMINFO_COST,
-        missing: "memory brakes only when it is short already",
+        missing: "memory brakes only after it is short",
         value: |readings| readings.measured.as_ref()?.mem_spare_bytes,
         ..FILE
     },
@@ -315,7 +317,7 @@ pub static SIGNALS: &[Signal] = &[
         files: "kubepods memory.current or memory.usage_in_bytes, memory.stat",
         need: Need::WorkingSet,
         cost: GROUP_COST,
-        missing: "all memory of the machine beyond what is reserved counts as the pods'",
+        missing: "all memory of the machine beyond the reservations counts as the pods'",
         metric: Some(metrics::WORKING_SET.metric()),
         value: |readings| highest(readings, |measured| measured.working_set_bytes),
         ..FILE
@@ -329,7 +331,7 @@ pub static SIGNALS: &[Signal] = &[
         need: Need::LimitEvents,
         kernel: "5.3 with cgroup v2, any with v1",
         cost: PRESSURE_COST,
-        missing: "a node whose pods meet the limit of all of them does not brake",
+        missing: "a node whose pods meet the limit of kubepods does not brake",
         value: |readings| highest(readings, |measured| measured.limit_hits),
         ..FILE
     },
@@ -341,7 +343,7 @@ pub static SIGNALS: &[Signal] = &[
         reading: GatheredSignal::Pods,
         need: Need::Kubepods,
         cost: POD_COST,
-        missing: "no pod earns trust: all are charged in full",
+        missing: "no pod earns trust: all count with their full request",
         metric: Some(metrics::PODS.metric()),
         value: |readings| readings.pods.map(|(cpu, _)| cpu),
         ..FILE
@@ -361,13 +363,13 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         name: "exclusive-cpus",
-        about: "CPUs that pods hold for themselves alone",
+        about: "CPUs that single pods hold exclusively",
         unit: Unit::Milli,
         files: "cpuset.cpus of containers",
         reading: GatheredSignal::Cpusets,
         need: Need::Kubepods,
         cost: "11 us a container, with each sample of memory",
-        missing: "CPUs that a pod holds idle look free",
+        missing: "idle exclusive CPUs look free",
         metric: Some(metrics::EXCLUSIVE_CPUS.metric()),
         value: |readings| highest(readings, |measured| measured.exclusive_milli),
         ..FILE
@@ -385,7 +387,7 @@ pub static SIGNALS: &[Signal] = &[
         files: "/proc/pressure/io",
         kernel: PSI,
         cost: "10 us, once a second",
-        missing: "slow disks are told from busy CPUs by tasks-blocked alone",
+        missing: "only tasks-blocked distinguishes slow disks from busy CPUs",
         ..plain(&plain::PSI_IO)
     },
 ];
