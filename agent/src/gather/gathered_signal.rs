@@ -4,25 +4,21 @@
 /// One thing that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GatheredSignal {
-    /// CPU counters.
     Cpu,
     /// `/proc/stat`, where the kernel programs are the source and this is their second opinion.
     Stat,
-    /// CPU pressure.
     CpuPressure,
-    /// Memory in use.
     Memory,
     /// `/proc/vmstat`: reclaim, refaults, swap and kills.
     Vmstat,
     /// Memory pressure of the machine.
     MemoryPressure,
-    /// Memory pressure of kubepods.
     KubepodsPressure,
-    /// How often kubepods met its own limit.
+    /// Number of times kubepods met its own limit.
     LimitEvents,
-    /// Rare events that the kernel programs count: direct reclaim, OOM victims, cgroups and CPUs that come and go.
+    /// Counters of rare events from the kernel programs.
     Events,
-    /// What each pod uses.
+    /// Use of each pod.
     Pods,
     /// CPUs that pods hold for themselves.
     Cpusets,
