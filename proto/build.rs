@@ -1,4 +1,5 @@
-//! Build script: compiles the wire contract with protox (no protoc) and keeps its descriptor set for gRPC reflection.
+//! Build script: compiles the wire contract with protox (no protoc) and stores its descriptor set for gRPC
+//! reflection.
 
 use std::{env, error::Error, fs, path::PathBuf};
 

@@ -1,8 +1,8 @@
-//! The codec of all gRPC services: Prost's encoding, in buffers that begin small.
+//! [`Codec`] of all gRPC services: Prost's encoding with small initial buffers.
 //!
-//! A replica holds a stream for each node of a fleet for days, and each stream keeps a buffer for either direction. By
-//! default gRPC takes 8 KiB for each buffer, of which an acknowledgement fills 20 bytes and a report some hundred. A
-//! larger message makes its buffer grow.
+//! A replica keeps a stream per node of a fleet open for days, and each stream keeps a buffer per direction. gRPC's
+//! default is 8 KiB per buffer, of which an acknowledgement needs 20 bytes and a report a few hundred. The buffer
+//! grows for larger messages.
 
 use std::marker::PhantomData;
 
@@ -10,15 +10,15 @@ use prost::Message;
 use tonic::codec::BufferSettings;
 use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
-/// What a buffer for sending begins with, in bytes, and grows by at least.
+/// Initial size and least growth of a send buffer, in bytes.
 const SEND_BUFFER: usize = 512;
-/// The same of a buffer for receiving. It makes room for a message that has arrived already, and doubles: with this it never grows for
-/// a report of some 35 pods.
+/// Initial size and least growth of a receive buffer, in bytes. The buffer doubles when a message that has arrived
+/// does not fit: with this size it never grows for a report of about 35 pods.
 const RECEIVE_BUFFER: usize = 4 << 10;
-/// From how much on several messages are sent without waiting for more; as gRPC has it by default.
+/// Buffered bytes from which messages are sent without waiting for more; gRPC's default.
 const SENT_FROM: usize = 32 << 10;
 
-/// The codec of all our services.
+/// Codec of all our services.
 #[derive(Debug)]
 pub(crate) struct Codec<T, U>(PhantomData<(T, U)>);
 

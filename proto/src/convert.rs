@@ -15,13 +15,13 @@ pub use version::{ReleaseVersion, ReplicaVersion, VersionError};
 
 use crate::v1alpha1 as wire;
 
-/// A message that cannot be used: which field, and what was wrong with it.
+/// The message cannot be used because of one field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct WireError {
-    /// Path of the field.
+    /// Path of the field, such as `resources.cpu.brake`.
     pub field: String,
-    /// What is wrong, with the value where it helps.
+    /// Problem with the field, with the value if it helps.
     pub problem: String,
 }
 
@@ -34,11 +34,11 @@ impl WireError {
     }
 }
 
-/// Longest name or identifier that is taken, in bytes; Kubernetes' own names end at 253.
+/// Longest accepted name or identifier, in bytes; names in Kubernetes have at most 253.
 const LONGEST_NAME: usize = 253;
-/// Most pods per report or directive: ten times what a node may hold.
+/// Most pods per report or directive: ten times the number that a node supports.
 const MOST_PODS: usize = 5000;
-/// The largest capacity that is believed: a million cores, an exbibyte.
+/// Largest accepted capacity: a million cores, an exbibyte.
 const LARGEST: PerResource<u64> = PerResource {
     cpu: 1_000_000_000,
     memory: 1 << 60,
@@ -51,7 +51,7 @@ fn name(field: &str, text: String) -> Result<String, WireError> {
     if text.len() > LONGEST_NAME || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(WireError::new(
             field,
-            "is too long or has characters that no name has",
+            "is too long or has characters that names cannot have",
         ));
     }
     Ok(text)
@@ -64,34 +64,34 @@ fn ppm(field: &str, value: u32, most: u32) -> Result<u32, WireError> {
     Ok(value)
 }
 
-/// An enum field by its number; an unknown number is an error.
+/// Value of an enum field by its number; an unknown number is an error.
 fn known<E: TryFrom<i32>>(field: &str, number: i32) -> Result<E, WireError> {
     E::try_from(number).map_err(|_unknown| WireError::new(field, format!("{number} is not known")))
 }
 
 impl wire::NodeStatus {
-    /// Its size in a message, in bytes.
+    /// Size of the encoded message, in bytes.
     pub fn bytes(&self) -> usize {
         self.encoded_len()
     }
 }
 
 impl wire::PodDecision {
-    /// Its size in a message, in bytes.
+    /// Size of the encoded message, in bytes.
     pub fn bytes(&self) -> usize {
         self.encoded_len()
     }
 }
 
 impl wire::NodeLabels {
-    /// Its size in a message, in bytes.
+    /// Size of the encoded message, in bytes.
     pub fn bytes(&self) -> usize {
         self.encoded_len()
     }
 }
 
 impl wire::QuotaStatus {
-    /// Its size in a message, in bytes.
+    /// Size of the encoded message, in bytes.
     pub fn bytes(&self) -> usize {
         self.encoded_len()
     }

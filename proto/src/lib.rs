@@ -25,5 +25,5 @@ pub mod v1alpha1 {
     tonic::include_proto!("headroom.v1alpha1");
 }
 
-/// The descriptor set of [`v1alpha1`], for gRPC reflection.
+/// Descriptor set of [`v1alpha1`], for gRPC reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/headroom.bin"));

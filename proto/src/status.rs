@@ -1,8 +1,8 @@
-//! The agent's status: what `/status` on its admin port, its debug service, and the tables and the JSON of
-//! `kubectl headroom agent` are made of. [`FIELDS`] lists its fields.
+//! [`Status`] of the agent, the source of `/status` on its admin port, of its debug service, and of the tables and
+//! the JSON of `kubectl headroom agent`. [`FIELDS`] lists its fields.
 //!
-//! As JSON it is a stable document. Numbers are integers with the unit in the name; those of a resource are in its
-//! `unit`. `_ns` are CLOCK_MONOTONIC.
+//! The JSON is a stable document. Numbers are integers with the unit in the name; amounts of a resource are in its
+//! `unit`. Names in `_ns` are CLOCK_MONOTONIC.
 
 mod fields;
 mod resource;
@@ -22,203 +22,204 @@ pub use self::{
     resource::{CalibrationStatus, PeakStatus, ResourceStatus},
 };
 
-/// The agent at one moment.
+/// State of the agent at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Name of the Node.
+    /// Name of the Node object.
     pub node: String,
     /// UID of the Node object; empty before the first directive.
     pub node_uid: String,
-    /// The kernel's boot id.
+    /// Boot ID of the kernel.
     pub boot_id: String,
-    /// The agent's version.
+    /// Version of the agent, such as `0.2.0`.
     pub version: String,
-    /// `FULL`, `FULL_SHED`, `PROC` or `BLIND`.
+    /// Mode of the agent: `FULL`, `FULL_SHED`, `PROC` or `BLIND`.
     pub mode: String,
-    /// What the mode means here: what is lost, why, and what to do.
+    /// Meaning of the mode on this node: lost signals, the cause, and the fix.
     pub mode_sentence: String,
-    /// Since when the history counts.
+    /// Age and beginning of the history.
     #[serde(default)]
     pub history: HistoryStatus,
-    /// `production` or `demo`.
+    /// Timing profile: `production` or `demo`.
     pub timing: String,
-    /// Where CPU use comes from: `ebpf` or `procfs`.
+    /// Source of CPU use: `ebpf` or `procfs`.
     pub source: String,
-    /// The kernel programs.
+    /// State of the kernel programs, by hook.
     pub programs: Vec<ProgramStatus>,
-    /// What the last whole second showed; absent before the first.
+    /// Measurements of the last complete second; absent before the first.
     pub measured: Option<Measured>,
     /// CPU and memory, in this order.
     pub resources: Vec<ResourceStatus>,
-    /// Pods by cgroup.
+    /// Numbers of pods found by their cgroups.
     pub pods: PodsStatus,
     /// Sequence number of the last report; 0 before the first.
     pub seq: u64,
     /// Generation of the pod store behind the numbers; 0 before the first directive.
     pub generation: u64,
-    /// Streams to hint servers.
+    /// Streams to hint servers, one per replica.
     pub streams: Vec<StreamStatus>,
-    /// Every signal, as the agent's table declares them.
+    /// Every signal, in the order of the agent's table.
     pub signals: Vec<SignalStatus>,
 }
 
-/// Since when the history counts.
+/// Age and beginning of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryStatus {
-    /// Age of its beginning, in seconds.
+    /// Age of the history's beginning, in seconds.
     pub age_s: u64,
-    /// Why it began then: a [`Beginning`].
+    /// Code of the reason for its beginning: a [`Beginning`].
     pub beginning: String,
-    /// The same for people.
+    /// Reason for its beginning, as a sentence.
     pub why: String,
 }
 
-/// One signal.
+/// State and last measurement of one signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalStatus {
-    /// Its name.
+    /// Name in the agent's table of signals.
     pub name: String,
-    /// Where it comes from here: hooks or files.
+    /// Hooks or files that it comes from on this node.
     pub source: String,
-    /// `ok`, `unsupported` or `failed`.
+    /// Health: `ok`, `unsupported` or `failed`.
     pub health: String,
-    /// What one unit of the value is.
+    /// Unit of the value, such as `ppm`.
     pub unit: String,
-    /// The last measurement; absent before the first, and where the signal is missing.
+    /// Last measurement; absent before the first, and if the signal is missing.
     pub value: Option<u64>,
-    /// What is lost without it, or without the part of its source that is not there, and why; absent while all of it is.
+    /// Effect of the missing signal, or of a missing part of its source, and the cause; absent if nothing is missing.
     pub missing: Option<String>,
 }
 
-/// One hook of the kernel programs.
+/// State of one hook of the kernel programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramStatus {
-    /// The kernel's name of the tracepoint.
+    /// Kernel's name of the tracepoint.
     pub hook: String,
-    /// `ok`, `unsupported` or `failed`.
+    /// Health: `ok`, `unsupported` or `failed`.
     pub health: String,
-    /// `typed` or `raw`; absent unless attached.
+    /// Program type: `typed` or `raw`; absent unless attached.
     pub flavour: Option<String>,
-    /// Why it is not attached, or not as the typed program.
+    /// Reason why it is not attached, or attached as the raw program.
     pub reason: Option<String>,
-    /// Runs, as the kernel counts them; 0 unless the agent was told to have it count.
+    /// Number of runs, as counted by the kernel; 0 unless the agent was started with `--program-stats`.
     pub runs: u64,
-    /// Time in those runs.
+    /// Time spent in those runs, in nanoseconds.
     pub run_time_ns: u64,
-    /// End of what the kernel's verifier said when it refused a program, at most 4 KiB; absent where it refused none.
+    /// End of the verifier log of a rejected program, at most 4 KiB; absent if none was rejected.
     #[serde(default)]
     pub verifier_log: Option<String>,
 }
 
-/// Measurements of one second, for those who read them by these names. The list is closed: each is a signal, too, and a new
-/// signal is a row of the agent's table alone.
+/// Measurements of one second under stable names. The list is closed: each measurement is also a signal, and new
+/// signals are added only to the agent's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Start of the stretch that the CPU numbers are of.
+    /// Start of the interval of the CPU numbers, CLOCK_MONOTONIC.
     pub from_ns: u64,
-    /// Its end.
+    /// End of the interval of the CPU numbers, CLOCK_MONOTONIC.
     pub until_ns: u64,
-    /// Busy CPUs without stolen time.
+    /// Busy CPUs without stolen time, in milli-cores.
     pub cpu_used_milli: u64,
-    /// Busy CPUs with it.
+    /// Busy CPUs with stolen time, in milli-cores.
     pub cpu_busy_milli: u64,
-    /// Busy CPUs, and those that tasks waited for where nearly all were busy.
+    /// Busy CPUs, plus CPUs that tasks waited for while nearly all were busy, in milli-cores.
     pub cpu_demand_milli: u64,
-    /// The busiest 134 ms of the last brake period; 0 from procfs.
+    /// Busiest 134 ms of the last brake period, in milli-cores; 0 from procfs.
     pub cpu_peak_milli: u64,
-    /// CPUs that pods hold for themselves alone.
+    /// Exclusive CPUs of pods, in milli-cores.
     pub exclusive_milli: u64,
-    /// Time the hypervisor gave to somebody else.
+    /// CPU time that the hypervisor gave to other guests, in milli-cores.
     pub steal_milli: u64,
-    /// Context switches a second; 0 from procfs.
+    /// Context switches per second; 0 from procfs.
     pub switches_per_s: u64,
-    /// Windows of 8.39 ms that were lost in it.
+    /// Windows of 8.39 ms that were lost in the second.
     pub lost_windows: u64,
-    /// Memory in real use.
+    /// Memory in use, in bytes.
     pub mem_used_bytes: u64,
-    /// Memory that could be had without swapping.
+    /// Memory available without swapping, in bytes.
     pub mem_available_bytes: u64,
-    /// Memory available above the kubelet's hard eviction threshold when it was least in the last brake period.
+    /// Least memory above the kubelet's hard eviction threshold in the last brake period, in bytes; absent if
+    /// unknown.
     pub mem_spare_bytes: Option<u64>,
-    /// Working set of all pods; 0 without kubepods.
+    /// Working set of all pods, in bytes; 0 without kubepods.
     pub working_set_bytes: u64,
-    /// Time in direct reclaim for the whole machine, in the last brake period; 0 from procfs.
+    /// Time in global direct reclaim in the last brake period, in milliseconds; 0 from procfs.
     pub direct_reclaim_ms: u64,
-    /// Pages that came back after reclaim, in the last brake period.
+    /// Refaults of reclaimed pages in the last brake period, in MB/s.
     pub refault_mb_s: u64,
-    /// Pages swapped out, in the last brake period.
+    /// Pages swapped out in the last brake period, in MB/s.
     pub swap_out_mb_s: u64,
-    /// Times kubepods met its own limit, in the last brake period.
+    /// Number of times kubepods reached its memory limit in the last brake period.
     pub limit_hits: u64,
-    /// OOM kills of the machine since the agent was started.
+    /// Global OOM kills since the agent started.
     pub oom_kills: u64,
-    /// Share of windows without an idle CPU, of the last brake period; 0 from procfs.
+    /// Share of windows without an idle CPU in the last brake period, in ppm; 0 from procfs.
     pub sigma8_ppm: u32,
-    /// Run-queue latency of the last brake period, median by waiting time; 0 from procfs.
+    /// Median run-queue latency of the last brake period, weighted by waiting time, in microseconds; 0 from procfs.
     pub runq_p50_us: u64,
-    /// 99th percentile of it, by waiting time.
+    /// 99th percentile of run-queue latency, weighted by waiting time, in microseconds; 0 from procfs.
     pub runq_p99_us: u64,
-    /// 134 ms peak over mean, of the last brake period; 0 from procfs.
+    /// 134 ms peak over mean of the last brake period, in ppm; 0 from procfs.
     pub burst_ppm: u32,
-    /// CPU pressure, some, of the last brake period. Not to be trusted alone: quotas count.
+    /// CPU pressure `some` of the last brake period, in ppm. Unreliable on its own: tasks throttled by a quota count.
     pub psi_cpu_some_ppm: u32,
-    /// Memory pressure, some, of the last brake period.
+    /// Memory pressure `some` of the last brake period, in ppm.
     pub psi_mem_some_ppm: u32,
-    /// Memory pressure, full, of the last brake period.
+    /// Memory pressure `full` of the last brake period, in ppm.
     pub psi_mem_full_ppm: u32,
 }
 
-/// Pods by cgroup.
+/// Numbers of pods found by their cgroups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodsStatus {
-    /// Pods whose use is read.
+    /// Pods whose use is measured.
     pub tracked: u64,
-    /// Pods beyond the limit; charged in full.
+    /// Pods beyond the limit, charged in full.
     pub untracked: u64,
-    /// Cgroups that look like a pod's and have no UID in their name.
+    /// Cgroups that look like a pod's but have no UID in their name.
     pub unreadable: u64,
 }
 
-/// One stream to a hint server.
+/// State of one stream to a hint server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamStatus {
-    /// The server.
+    /// Address and port of the server.
     pub peer: SocketAddr,
-    /// What it is doing.
+    /// Current state of the stream.
     pub state: StreamState,
     /// True for the server that nudges for this node.
     pub is_primary: bool,
-    /// The last answer to a report.
+    /// Last answer to a report; absent before the first.
     pub last_ack: Option<AckStatus>,
-    /// Why there is no stream.
+    /// Reason why there is no stream; absent if there is one.
     pub last_problem: Option<String>,
 }
 
-/// What a stream is doing.
+/// State of a stream to a hint server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamState {
-    /// The first attempt is under way.
+    /// The first attempt is in progress.
     Connecting,
-    /// Reports go up.
+    /// The stream is open and carries reports.
     Open,
     /// The last attempt failed or the stream was lost; another attempt follows.
     Waiting,
 }
 
-/// A server's answer to a report.
+/// Answer of a server to one report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AckStatus {
-    /// Sequence number of the report.
+    /// Sequence number of the answered report.
     pub seq: u64,
-    /// `accepted`, `stale`, `rejected` or `unspecified`.
+    /// Verdict: `accepted`, `stale`, `rejected` or `unspecified`.
     pub verdict: String,
-    /// For people; empty when accepted.
+    /// Reason of the verdict, for display; empty if accepted.
     pub reason: String,
 }
 
 impl HistoryStatus {
-    /// What is said of a past.
+    /// Converts the origin of a history; an unknown reason is empty.
     pub fn from_domain(past: Past) -> Self {
         let Past { age_s, beginning } = past;
         let text =
@@ -232,7 +233,7 @@ impl HistoryStatus {
 }
 
 impl StreamStatus {
-    /// A stream that is being opened.
+    /// State of a stream whose first attempt starts.
     pub const fn new(peer: SocketAddr) -> Self {
         Self {
             peer,
@@ -245,10 +246,10 @@ impl StreamStatus {
 }
 
 impl StreamState {
-    /// All of them.
+    /// All states, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Connecting, Self::Open, Self::Waiting];
 
-    /// Its name.
+    /// Word in the document, such as `open`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
@@ -257,14 +258,14 @@ impl StreamState {
         }
     }
 
-    /// The one of that name.
+    /// State of that name; `None` if unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 }
 
 impl Status {
-    /// The part of one resource.
+    /// Part of one resource; `None` if the agent has none.
     pub fn resource(&self, resource: Resource) -> Option<&ResourceStatus> {
         self.resources.iter().find(|part| part.name == resource.name())
     }

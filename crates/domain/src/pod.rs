@@ -192,7 +192,7 @@ impl<R: ResourceList, L> Pod<R, L> {
         requests(&self.spec, &self.status, basis)
     }
 
-    /// Amounts that the kubelet has allocated: see [`allocated`].
+    /// Amounts that the kubelet has allocated: see [`allocated()`].
     pub fn allocated(&self, source: SpecSource) -> R {
         allocated(&self.spec, &self.status, source)
     }

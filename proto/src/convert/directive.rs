@@ -11,7 +11,7 @@ use super::{LARGEST, MOST_PODS, WireError, name};
 use crate::v1alpha1 as wire;
 
 impl wire::Policy {
-    /// The policy as an agent is told it, with the timing profiles that the server takes.
+    /// Policy for an agent, with the timing profiles that the server accepts.
     pub fn from_domain(policy: &Policy, timing_allowed: &[Profile]) -> Self {
         let Policy {
             mode,
@@ -47,7 +47,7 @@ impl wire::Policy {
 }
 
 impl wire::PolicyInForce {
-    /// What is in force for a node, as people are told it.
+    /// Policy in force for a node, for users of the debug service.
     pub fn from_domain(in_force: &InForce, timing_allowed: &[Profile]) -> Self {
         let InForce {
             policy,
@@ -106,14 +106,15 @@ impl TryFrom<wire::PolicyInForce> for InForce {
     }
 }
 
-/// What an agent keeps of its directives: the estimator's view without the machine's own capacity.
+/// Content of the directives that an agent uses: the estimator's view, with the Node's capacity instead of the
+/// machine's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeView {
     /// UID of the Node object.
     pub node_uid: String,
-    /// The view, with the Node object's capacity and the default policy's bounds until a policy came.
+    /// View of the node, with the Node object's capacity and, until a policy arrives, the default policy's bounds.
     pub view: View,
-    /// True while the Node's condition `MemoryPressure` is.
+    /// True while the Node's condition `MemoryPressure` is true.
     pub has_memory_pressure: bool,
 }
 
@@ -133,7 +134,7 @@ impl TryFrom<wire::Pods> for NodeView {
         if pods.len() > MOST_PODS {
             return Err(WireError::new(
                 "pods",
-                format!("{} pods are above {MOST_PODS}", pods.len()),
+                format!("{} pods exceed the limit of {MOST_PODS}", pods.len()),
             ));
         }
         let amounts = |field: &str, amounts: Option<wire::Amounts>| {
@@ -201,10 +202,10 @@ fn pod_request(pod: wire::PodRequest) -> Result<(String, PodRequest), WireError>
     ))
 }
 
-/// The part of a policy directive that an agent follows: bounds and targets, per resource.
+/// Bounds and targets per resource in a policy directive, the part that agents use.
 ///
 /// # Errors
-/// If bounds are missing or out of range, or a target is not from 1 ppm to all.
+/// If bounds are missing or out of range, or a target is outside 1 to 1,000,000 ppm.
 pub fn agent_policy(policy: &wire::Policy) -> Result<(PerResource<Bounds>, PerResource<u32>), WireError> {
     let part = |resource: Resource| {
         let (field, bounds) = match resource {

@@ -11,9 +11,9 @@ use super::{
 };
 use crate::v1alpha1 as wire;
 
-/// Most signals of a report: some ten times what an agent has.
+/// Most signals of a report: about ten times the number that an agent has.
 const MOST_SIGNALS: usize = 256;
-/// The longest unit, in bytes.
+/// Longest unit of a signal, in bytes.
 const LONGEST_UNIT: usize = 32;
 
 impl TryFrom<wire::HintReport> for NodeHint {
@@ -39,13 +39,13 @@ impl TryFrom<wire::HintReport> for NodeHint {
         if trust.len() > MOST_PODS {
             return Err(WireError::new(
                 "trust",
-                format!("{} pods are above {MOST_PODS}", trust.len()),
+                format!("{} pods exceed the limit of {MOST_PODS}", trust.len()),
             ));
         }
         if signals.len() > MOST_SIGNALS {
             return Err(WireError::new(
                 "signals",
-                format!("{} are above {MOST_SIGNALS}", signals.len()),
+                format!("{} signals exceed the limit of {MOST_SIGNALS}", signals.len()),
             ));
         }
         Ok(Self {
@@ -83,7 +83,7 @@ impl TryFrom<wire::Signal> for Signal {
             value,
         } = signal;
         if unit.len() > LONGEST_UNIT || unit.chars().any(char::is_control) {
-            return Err(WireError::new("signals.unit", "is no unit"));
+            return Err(WireError::new("signals.unit", "is not a unit"));
         }
         Ok(Self {
             name: name("signals.name", signal)?,
@@ -93,7 +93,7 @@ impl TryFrom<wire::Signal> for Signal {
     }
 }
 
-/// Exactly one entry for each resource.
+/// Requires exactly one entry per resource.
 fn both(resources: Vec<wire::Resource>) -> Result<PerResource<ResourceHint>, WireError> {
     let mut found: PerResource<Option<ResourceHint>> = PerResource::default();
     for part in resources {
@@ -102,7 +102,7 @@ fn both(resources: Vec<wire::Resource>) -> Result<PerResource<ResourceHint>, Wir
         })?;
         let slot = found.get_mut(resource);
         if slot.is_some() {
-            return Err(WireError::new("resources", format!("{resource} comes twice")));
+            return Err(WireError::new("resources", format!("{resource} occurs twice")));
         }
         *slot = Some(resource_hint(resource, part)?);
     }
@@ -149,7 +149,7 @@ impl From<&NodeHint> for wire::HintReport {
 }
 
 impl wire::HintReport {
-    /// A report without what it says of single pods, for whoever looks at many nodes.
+    /// Converts without the trust of single pods, for clients that list many nodes.
     pub fn without_trust(hint: &NodeHint) -> Self {
         let NodeHint {
             node,

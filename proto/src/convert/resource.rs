@@ -12,10 +12,10 @@ use crate::v1alpha1 as wire;
 
 /// Most reason codes per resource.
 const MOST_REASONS: usize = 16;
-/// The highest ratio that is believed, in cents. The floor may publish more than any bound.
+/// Highest ratio that is accepted, in cents. The floor may publish more than any bound.
 const HIGHEST_CENTS: u32 = 10_000;
 
-/// Reads fields of one resource; an error names the field.
+/// Reads and checks fields of one resource; an error names the field.
 #[derive(Clone, Copy)]
 struct Reader(Resource);
 
@@ -81,13 +81,13 @@ impl Reader {
 
     fn reasons(self, codes: Vec<String>) -> Result<Vec<String>, WireError> {
         if codes.len() > MOST_REASONS || codes.iter().any(|code| name("", code.clone()).is_err()) {
-            return Err(self.refused("reasons", "are too many or not codes".to_owned()));
+            return Err(self.refused("reasons", "are too many or not reason codes".to_owned()));
         }
         Ok(codes)
     }
 }
 
-/// A resource as sent, checked.
+/// Converts a received resource and checks its ranges.
 pub(super) fn resource_hint(resource: Resource, part: wire::Resource) -> Result<ResourceHint, WireError> {
     let wire::Resource {
         name: _,
@@ -131,7 +131,7 @@ pub(super) fn resource_hint(resource: Resource, part: wire::Resource) -> Result<
     })
 }
 
-/// A resource as it is sent.
+/// Converts a resource for sending.
 pub(super) fn resource_of(resource: Resource, hint: &ResourceHint) -> wire::Resource {
     let ResourceHint {
         capacity,

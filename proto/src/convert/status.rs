@@ -1,5 +1,5 @@
-//! Conversions of an agent's status: [`wire::AgentStatus`] ↔ [`Status`]. A new field does not compile until it is
-//! handled here.
+//! Conversions of an agent's status: [`wire::AgentStatus`] ↔ [`Status`]. Exhaustive patterns make the compiler reject
+//! a new field until it is handled here.
 
 mod resource;
 
@@ -133,7 +133,7 @@ impl TryFrom<wire::AgentStatus> for Status {
     }
 }
 
-/// The figures of a second by their names in the document; those that are not known are left out.
+/// Measurements of a second by their names in the document; unknown ones are omitted.
 fn figures(measured: &Measured) -> Figures {
     let Ok(serde_json::Value::Object(document)) = serde_json::to_value(measured) else {
         return Figures::new();
@@ -243,7 +243,7 @@ impl TryFrom<wire::AgentStream> for StreamStatus {
         Ok(Self {
             peer: peer
                 .parse()
-                .map_err(|_none| WireError::new("streams.peer", format!("{peer:?} is no address")))?,
+                .map_err(|_none| WireError::new("streams.peer", format!("{peer:?} is not an address")))?,
             state: StreamState::from_name(&state)
                 .ok_or_else(|| WireError::new("streams.state", format!("{state:?} is not known")))?,
             is_primary: primary,
@@ -295,7 +295,7 @@ impl From<wire::AgentSignal> for SignalStatus {
     }
 }
 
-/// A text that is there.
+/// The text; `None` if it is empty.
 fn text(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }

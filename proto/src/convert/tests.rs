@@ -1,4 +1,4 @@
-//! Tests of the conversions: round trips, and every field that must be refused by name.
+//! Tests of the conversions: round trips, and rejection of every invalid field by name.
 
 use headroom_domain::{
     estimate::Profile,
@@ -67,7 +67,7 @@ fn hint() -> NodeHint {
     }
 }
 
-/// The field that a changed report is refused for.
+/// Field for which a changed report is rejected.
 fn refused(change: impl FnOnce(&mut wire::HintReport)) -> String {
     let mut report = wire::HintReport::from(&hint());
     change(&mut report);
@@ -77,13 +77,13 @@ fn refused(change: impl FnOnce(&mut wire::HintReport)) -> String {
 }
 
 #[test]
-fn a_report_survives_the_wire() {
+fn a_report_round_trips() {
     assert_eq!(NodeHint::try_from(wire::HintReport::from(&hint())), Ok(hint()));
 }
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a line or two for each field")]
-fn a_bad_report_is_refused_by_field() {
+fn an_invalid_report_is_rejected_by_field() {
     assert_eq!(refused(|report| report.node.clear()), "node");
     assert_eq!(refused(|report| report.node = "a b".to_owned()), "node");
     assert_eq!(refused(|report| report.node = "x".repeat(254)), "node");
@@ -194,7 +194,7 @@ fn a_directive_becomes_a_view() {
 }
 
 #[test]
-fn a_bad_directive_is_refused_by_field() {
+fn an_invalid_directive_is_rejected_by_field() {
     let refused = |change: &dyn Fn(&mut wire::Pods)| {
         let mut message = pods();
         change(&mut message);
@@ -212,7 +212,7 @@ fn a_bad_directive_is_refused_by_field() {
 }
 
 #[test]
-fn a_policy_survives_the_wire() {
+fn a_policy_round_trips() {
     let policy = Policy::default();
     let (bounds, target_ppm) =
         agent_policy(&wire::Policy::from_domain(&policy, &[Profile::Production])).unwrap();
@@ -235,7 +235,7 @@ fn in_force(mode_from: Source, entry: Option<&str>) -> InForce {
 }
 
 #[test]
-fn what_is_in_force_survives_the_wire() {
+fn the_policy_in_force_round_trips() {
     for in_force in [
         in_force(Source::Default, None),
         in_force(Source::Entry, Some("batch")),
@@ -248,7 +248,7 @@ fn what_is_in_force_survives_the_wire() {
 }
 
 #[test]
-fn what_cannot_be_in_force_is_refused_with_its_field() {
+fn an_invalid_policy_in_force_is_rejected_by_field() {
     let refused = |change: fn(&mut wire::PolicyInForce)| {
         let mut message = wire::PolicyInForce::from_domain(&in_force(Source::File, None), &[]);
         change(&mut message);
@@ -272,7 +272,7 @@ fn what_cannot_be_in_force_is_refused_with_its_field() {
 
 proptest! {
     #[test]
-    fn any_bytes_convert_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_convert_or_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         if let Ok(report) = <wire::HintReport as prost::Message>::decode(bytes.as_slice())
             && let Ok(hint) = NodeHint::try_from(report)
         {

@@ -1,32 +1,32 @@
-//! Versions of programs: parsed from what a replica says of itself.
+//! [`ReleaseVersion`] and [`ReplicaVersion`]: versions of programs, parsed from a replica's answer.
 
 use std::{fmt, str::FromStr};
 
 use super::{WireError, name};
 use crate::v1alpha1 as wire;
 
-/// A version of Headroom, as in `0.2.0-rc.1`.
+/// Version of Headroom, such as `0.2.0-rc.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseVersion {
-    /// The first number: programs of another one need not understand each other.
+    /// First number; programs with different first numbers may be incompatible.
     pub major: u64,
-    /// The second number.
+    /// Second number of the version.
     pub minor: u64,
     text: String,
 }
 
-/// A replica and its version.
+/// Name of a replica with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaVersion {
-    /// The name of the replica.
+    /// Name of the replica, usually its pod.
     pub replica: String,
-    /// Its version.
+    /// Version of the replica's program.
     pub version: ReleaseVersion,
 }
 
-/// The text is no version.
+/// The text is not a version of three numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no version such as 0.1.0")]
+#[error("{0:?} is not a version such as 0.1.0")]
 pub struct VersionError(String);
 
 impl FromStr for ReleaseVersion {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_refused_with_its_field() {
+    fn an_invalid_version_is_rejected_by_field() {
         let answer = |replica: &str, version: &str| {
             ReplicaVersion::try_from(wire::GetInstallationResponse {
                 replica: replica.to_owned(),

@@ -1,4 +1,4 @@
-//! The status of one resource in `/status`: the estimate, and the numbers that it is derived from.
+//! [`ResourceStatus`]: one resource in `/status`, with the estimate and the numbers behind it.
 
 use headroom_domain::{
     estimate::{Estimate, Peak, Slack},
@@ -6,73 +6,73 @@ use headroom_domain::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The estimate of one resource; amounts in its unit. The letters are those of docs/estimator.md#inputs.
+/// Estimate of one resource; amounts are in its unit. The letters are those of docs/estimator.md#inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceStatus {
-    /// `cpu` or `memory`.
+    /// Name of the resource: `cpu` or `memory`.
     pub name: String,
-    /// `milli` or `bytes`.
+    /// Unit of amounts: `milli` or `bytes`.
     pub unit: String,
-    /// C: what the machine has.
+    /// C: physical capacity of the machine.
     pub capacity: u64,
-    /// A: raw allocatable.
+    /// A: raw allocatable, the kubelet's own value.
     pub raw: u64,
-    /// T: use that is safe.
+    /// T: safe use, the target share.
     pub safe: u64,
-    /// P0: conditioned peak.
+    /// P0: conditioned peak, before the margin.
     pub peak: u64,
-    /// Where P0 comes from; absent before the first valid frame.
+    /// Terms of P0; absent before the first valid frame.
     pub history: Option<PeakStatus>,
     /// P: P0 with its margin.
     pub predicted_peak: u64,
-    /// Rw: requests that are trusted.
+    /// Rw: requests of trusted pods, weighted by trust.
     pub warm_requests: u64,
-    /// R: requests bound to the node.
+    /// R: requests of all bound pods.
     pub bound: u64,
-    /// S = T - P + Rw - A.
+    /// Slack: S = T - P + Rw - A.
     pub slack: i64,
-    /// The ratio that publication moves towards.
+    /// Ratio towards which the publication moves, in cents.
     pub target_cents: u32,
-    /// The ratio to apply.
+    /// Ratio to apply, in cents.
     pub published_cents: u32,
-    /// Share of the history that is valid.
+    /// Valid share of the history, in ppm.
     pub coverage_ppm: u32,
-    /// The valid share of the history or the trusted share of the requests, whichever is less.
+    /// Smaller of the valid share of the history and the trusted share of the requests, in ppm.
     pub confidence_ppm: u32,
-    /// m: the margin.
+    /// m: margin on the peak, in ppm.
     pub margin_ppm: u32,
-    /// How outcomes calibrate the margin.
+    /// Calibration of the margin by outcomes.
     pub calibration: CalibrationStatus,
-    /// Level of the brake in force, 0 to 3.
+    /// Level of the active brake, 0 to 3.
     pub brake: u8,
     /// Reason codes, most important first.
     pub reasons: Vec<String>,
 }
 
-/// The history that the conditioned peak is of; amounts in the unit of the resource.
+/// Terms of the conditioned peak; amounts are in the unit of the resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeakStatus {
-    /// max H: the highest conditioned peak of a frame.
+    /// max H: highest conditioned peak of a frame.
     pub highest: u64,
-    /// How many frames before the last one that frame was.
+    /// Frames between that frame and the last one.
     pub frames_ago: u64,
-    /// H of the last valid frame.
+    /// H: conditioned peak of the last valid frame.
     pub last: u64,
-    /// G: the worst climb; of memory only.
+    /// G: worst climb; 0 for CPU.
     pub climb: u64,
 }
 
-/// How far outcomes have moved the margin.
+/// Calibration of the margin by outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibrationStatus {
-    /// M: up to 1,048,999; at most a million of it is applied.
+    /// M, in ppm: up to 1,048,999; at most 1,000,000 is applied.
     pub accumulator_ppm: u32,
-    /// True while the node is not amplified because of it.
+    /// True while bad outcomes keep the node from being amplified.
     pub is_latched: bool,
 }
 
 impl ResourceStatus {
-    /// The status of one resource's estimate.
+    /// Converts the estimate of one resource; slack saturates at 64 bits.
     pub fn from_estimate(resource: Resource, estimate: &Estimate) -> Self {
         let Estimate {
             capacity,

@@ -1,4 +1,4 @@
-//! `status`: a status for tests with something in every field, and another number in each figure.
+//! [`status`]: a status for tests with a value in every field, and a different number in each figure.
 
 use super::{
     AckStatus, CalibrationStatus, HistoryStatus, Measured, PeakStatus, PodsStatus, ProgramStatus,
@@ -6,14 +6,14 @@ use super::{
 };
 
 fn measured() -> Measured {
-    // A number of its own for each figure: one that is mixed up shows.
+    // Each figure has a different number, so that a mix-up is noticed.
     let zeros = serde_json::to_value(Measured::default()).expect("a document");
     let numbered = zeros.as_object().expect("an object").keys().zip(1_u64..);
     let numbered = numbered.map(|(name, number)| (name.clone(), number.into()));
     serde_json::from_value(serde_json::Value::Object(numbered.collect())).expect("figures")
 }
 
-/// The status.
+/// Status with a value in every field.
 pub(crate) fn status() -> Status {
     Status {
         node: text("n1"),

@@ -110,8 +110,9 @@ impl TryFrom<wire::AgentResource> for ResourceStatus {
                 accumulator_ppm,
                 is_latched: latched,
             },
-            brake: u8::try_from(brake)
-                .map_err(|_large| WireError::new("resources.brake", format!("{brake} is no level")))?,
+            brake: u8::try_from(brake).map_err(|_large| {
+                WireError::new("resources.brake", format!("{brake} is not a brake level"))
+            })?,
             reasons,
         })
     }

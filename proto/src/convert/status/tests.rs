@@ -1,10 +1,10 @@
-//! Tests of the status conversions: a status with a different number in each figure survives the wire.
+//! Tests of the status conversions: a status with a different number in each figure round-trips.
 
 use super::*;
 use crate::status::sample::status;
 
 #[test]
-fn nothing_of_a_status_is_lost_on_the_way() {
+fn a_status_round_trips() {
     for status in [status(), Status::default()] {
         let sent = wire::AgentStatus::from(status.clone());
         assert_eq!(Status::try_from(sent), Ok(status));
@@ -12,7 +12,7 @@ fn nothing_of_a_status_is_lost_on_the_way() {
 }
 
 #[test]
-fn nonsense_is_refused_by_its_field() {
+fn an_invalid_status_is_rejected_by_field() {
     let refused = |change: fn(&mut wire::AgentStatus)| {
         let mut sent = wire::AgentStatus::from(status());
         change(&mut sent);

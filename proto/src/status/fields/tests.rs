@@ -1,4 +1,4 @@
-//! Tests that the list of the status's fields has what the document and the message have, and no more.
+//! Tests that the list of the status's fields equals the fields of the document and of the message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{DESCRIPTORS, status::sample};
 
-/// The fields of a document that have no fields of their own, by their paths.
+/// Fields of a document without members of their own, by path.
 fn leaves(path: &str, part: &Value) -> BTreeMap<String, Value> {
     match part {
         Value::Object(parts) => {
@@ -36,7 +36,7 @@ fn leaves(path: &str, part: &Value) -> BTreeMap<String, Value> {
     }
 }
 
-/// The same of a message. The figures of a map have no names there.
+/// Fields of a message, likewise. The entries of a map have no names there.
 fn message_leaves(messages: &[DescriptorProto], name: &str, path: &str) -> BTreeSet<String> {
     let message = messages.iter().find(|message| message.name() == name);
     let Some(message) = message else {
@@ -63,7 +63,7 @@ fn message_leaves(messages: &[DescriptorProto], name: &str, path: &str) -> BTree
 }
 
 #[test]
-fn the_document_has_these_fields_and_no_others() {
+fn the_document_has_exactly_the_listed_fields() {
     let document = leaves("", &json!(sample::status()));
     let listed: BTreeSet<_> = FIELDS.iter().map(|field| field.path.to_owned()).collect();
     assert_eq!(document.keys().cloned().collect::<BTreeSet<_>>(), listed);
@@ -71,10 +71,10 @@ fn the_document_has_these_fields_and_no_others() {
 }
 
 #[test]
-fn the_message_has_these_fields_and_no_others() {
+fn the_message_has_exactly_the_listed_fields() {
     let set = FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
     let messages: Vec<_> = set.file.into_iter().flat_map(|file| file.message_type).collect();
-    // On the wire a statement has no verb, and the figures of a second are one map by their names.
+    // Wire names have no `is_`, and the measurements of a second are one map by their names.
     let on_the_wire = |field: &StatusField| {
         let path = field.path.replace(".is_", ".");
         if path.starts_with("measured.") {
@@ -90,7 +90,7 @@ fn the_message_has_these_fields_and_no_others() {
 }
 
 #[test]
-fn a_name_ends_in_its_unit_and_a_row_reads_its_field() {
+fn names_end_in_their_unit_and_rows_read_their_field() {
     let document = leaves("resources[]", &json!(sample::status().resources[0]));
     let resource = &sample::status().resources[0];
     let mut terms = BTreeSet::new();

@@ -178,21 +178,21 @@ fn the_status_of_an_agent() {
     T            3600m   7373Mi  safe use
     P0           1000m   2048Mi  expected peak
     max H            -        -  highest conditioned peak of a frame
-    age              -        -  frames since that one
+    age              -        -  frames since the highest peak
     H                -        -  conditioned peak of the last valid frame
     G                -        -  worst climb of memory in half an hour
     P            1333m   2731Mi  predicted peak
     Rw           2000m   4096Mi  warm requests
-    R            2000m   4096Mi  requests of all pods bound
+    R            2000m   4096Mi  requests of all bound pods
     S            1120m  -1024Mi  slack
-    target        1.28     1.28  where the ratio is going
-    published     1.25     1.25  the ratio
-    coverage    100.0%   100.0%  share of the history that is valid
-    confidence    0.0%     0.0%  that, or the trusted share of requests, if less
-    margin       10.0%    10.0%  on the peak
-    M             0.0%     0.0%  the margin as outcomes moved it, before its limit
-    latched         no       no  not amplified because of outcomes
-    brake         none     none  keeps the ratio down
+    target        1.28     1.28  target ratio
+    published     1.25     1.25  published ratio
+    coverage    100.0%   100.0%  valid share of the history
+    confidence    0.0%     0.0%  smaller of the coverage and the trusted share of requests
+    margin       10.0%    10.0%  margin on the peak
+    M             0.0%     0.0%  margin as calibrated by outcomes, before its limit
+    latched         no       no  not amplified because of bad outcomes
+    brake         none     none  level of the active brake
     cpu: measured use leaves slack above raw (slack)
     memory: measured use leaves slack above raw (slack)
 
