@@ -26,7 +26,7 @@ const SWEEP_PER_SECOND: u32 = 50;
 /// second, so that is one line in two seconds.
 pub const LOG_SAMPLE: u32 = 1000;
 
-/// Amplifies what nodes may hand out, by what agents measure on them
+/// Amplifies the allocatable resources of nodes by the measurements of their agents
 #[derive(Debug, Clone, Parser)]
 #[command(name = "headroom-webhook", version)]
 pub struct Args {
@@ -52,8 +52,8 @@ pub struct Args {
     /// Take hints of agents that run with compressed durations; for demonstrations
     #[arg(long, env = "HEADROOM_ALLOW_DEMO_TIMING")]
     pub allow_demo_timing: bool,
-    /// Let guard and auto raise nodes although the API server keeps no floor: it is older than Kubernetes 1.36, or the
-    /// policies are not installed. Without it they only hold and lower what is amplified
+    /// Let guard and auto raise nodes without the floor policy: on API servers before Kubernetes 1.36, or where the
+    /// policies are not installed. Without this flag they only hold and lower then
     #[arg(long, env = "HEADROOM_ACCEPT_NO_FLOOR")]
     pub accept_no_floor: bool,
     /// Refuse ratio annotations above the current hint where they are written, instead of warning
@@ -85,7 +85,7 @@ pub struct Args {
     pub label_rules: LabelRuleArgs,
     #[command(flatten)]
     pub slo: SloArgs,
-    /// Tell refusals of these steps as warnings, to watch a rule before it is enforced
+    /// Send refusals of these steps as warnings, to observe a rule before it is enforced
     #[arg(
         long,
         env = "HEADROOM_SHADOW",
@@ -109,9 +109,9 @@ pub struct Args {
     /// Seconds to keep serving after SIGTERM, while clients move to other replicas
     #[arg(long, env = "HEADROOM_DRAIN_SECONDS", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=300))]
     pub drain_seconds: u64,
-    /// Seconds that the heartbeat of an amplified node may stay unwritten while its kubelet renews nothing else;
-    /// 0 writes each. Hints of nodes that talk to other replicas are read from what is written, so they must not
-    /// grow old by it
+    /// Maximum age in seconds of an amplified node's stored heartbeat while its kubelet renews only heartbeats; 0
+    /// stores every heartbeat. Other replicas read a node's hint from the stored object, so the hint must not expire
+    /// before a write
     #[arg(long, env = "HEADROOM_HEARTBEAT_INTERVAL_SECONDS", value_name = "SECONDS", default_value_t = HEARTBEAT_INTERVAL.as_secs(), value_parser = clap::value_parser!(u64).range(0..=300))]
     pub heartbeat_interval_seconds: u64,
     /// Nodes that may be lowered in a second because a brake fired, a pod left or a hint fell
@@ -120,7 +120,7 @@ pub struct Args {
     /// Nodes that may be raised in a second, in percent of all; at least one node
     #[arg(long, env = "HEADROOM_RISE_PERCENT_PER_SECOND", value_name = "PERCENT", default_value_t = RISE_PERCENT_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rise_percent_per_second: u32,
-    /// Nodes that the leader may lower or repair in a second because they are not as the rules say
+    /// Nodes per second that the leader may lower or repair because their allocatable is not up to date
     #[arg(long, env = "HEADROOM_SWEEP_PER_SECOND", value_name = "NODES", default_value_t = SWEEP_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sweep_per_second: u32,
     /// Log one in N answers that change nothing, such as those to heartbeats that are not stored; 0 logs none.

@@ -1,4 +1,4 @@
-//! The hint service: takes reports from agents, sends them directives, and shows people the state of this replica.
+//! Hint service: receives reports from agents, sends them directives, and answers debug queries about this replica.
 
 pub mod agent_version;
 pub mod auth;
@@ -44,21 +44,17 @@ pub enum StreamError {
     /// The token or certificate was good until now.
     #[error("the credential has expired")]
     Expired,
-    /// The pod that the token belongs to is gone.
+    /// The token's pod no longer exists.
     #[error("the pod of this token no longer exists")]
     PodGone,
     /// Valid credential of a user that is not an agent.
     #[error("{user} is not a Headroom agent")]
-    NotAnAgent {
-        user: String,
-    },
+    NotAnAgent { user: String },
     /// An agent's token that is not bound to a node.
     #[error(
         "the token of {user} names no node: it must be bound to a pod or node (Kubernetes 1.30 or later)"
     )]
-    NotBound {
-        user: String,
-    },
+    NotBound { user: String },
     /// A report for a node that the credential is not for.
     #[error("this credential is for node {own}, not for {other:?}")]
     ForeignNode {
@@ -83,7 +79,7 @@ pub enum StreamError {
     /// The node opened another stream.
     #[error("a newer stream of this node replaced this one")]
     Replaced,
-    /// The client does not read what it is sent.
+    /// The client does not read its messages.
     #[error("the client does not read its directives")]
     Stuck,
     /// This replica is about to end.

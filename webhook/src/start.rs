@@ -116,7 +116,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// The exit code: 2 for what its user has to put right, 1 for what went wrong by itself.
+    /// Exit code: 2 for faults that the user must fix, 1 for all others.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_)
@@ -228,7 +228,7 @@ pub fn catalogue() -> Result<Catalogue, MetricError> {
     ])
 }
 
-/// The parts that have a say in readiness; all of them do from the beginning.
+/// Parts that decide readiness; all of them count from the start.
 struct ReadinessParts {
     caches: PartReadiness,
     admission: PartReadiness,
@@ -269,8 +269,8 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
     Ok(store)
 }
 
-/// Begins to look at what is around: switches in the ConfigMap, nodes with conflicting entries, use, the floor and the webhook
-/// configurations. What is wrong with these is returned, and kept current.
+/// Starts the observers: switches in the ConfigMap, nodes with conflicting entries, use, the floor and the webhook
+/// configurations. Returns the faults of the configurations, which are kept current.
 fn observe(
     args: &Args,
     client: &Client,
@@ -309,8 +309,8 @@ fn observe(
     registered
 }
 
-/// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. Who holds it also tells whether this
-/// replica has to be ready although its stores are not known.
+/// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. The holder
+/// also decides if this replica must be ready while its stores are unknown.
 fn lead(
     args: &Args,
     client: &Client,
@@ -349,7 +349,7 @@ fn lead(
 /// State for debug queries besides the cluster: features in force, last reviews of pods, quotas, registration.
 type ServedState = (Arc<ArcSwap<Features>>, Arc<PodDecisions>, QuotaView, LastFaults);
 
-/// Opens the hint port. People are shown the features in force and the last reviews of pods.
+/// Opens the hint port. Debug queries see the features in force and the last reviews of pods.
 async fn serve_hints(
     args: &Args,
     files: u64,

@@ -1,6 +1,5 @@
-//! Rules about who may write which annotation of a Node, in Rust and as texts of refusals. The step
-//! `validate_node/writer` applies them; the API server's own checks (`install/manifest/policies/checks.rs`) state the
-//! same rules.
+//! Rules for the writers of a Node's annotations, in Rust and as texts of refusals. The step `validate_node/writer`
+//! applies them; the API server's own checks (`install/manifest/policies/checks.rs`) state the same rules.
 
 use headroom_domain::names;
 
@@ -12,13 +11,13 @@ pub fn by_us(webhook: &str) -> String {
 /// Permitted writers of annotations that users write, for messages.
 pub const BY_PEOPLE: &str = "users write it";
 
-/// Why a kubelet's change is refused, before who may.
+/// Refusal of a kubelet's change, before the permitted writers.
 pub const NOT_BY_KUBELETS: &str = "may not be set, changed or removed with a node's own credential";
 
 /// Refusal of another user's change, before the permitted writers.
 pub const NOT_BY_OTHERS: &str = "may not be set, changed or removed by other users";
 
-/// Why an annotation that looks like ours is refused.
+/// Refusal of an unknown annotation under our prefix.
 pub fn not_known() -> String {
     format!(
         "is not an annotation of Headroom; of {}* users write {}",
@@ -52,7 +51,7 @@ pub fn refusal(user: &str, webhook: &str, key: &str, change: AnnotationChange) -
         return is_protected.then(|| format!("{NOT_BY_KUBELETS}; {who}"));
     }
     match change {
-        // Without it a node is taken for one that was never amplified: the way out for people.
+        // Without it a node counts as never amplified: users release a node by removing it.
         AnnotationChange::Removed if key == names::MARKER => None,
         AnnotationChange::Removed if !is_owned => None,
         AnnotationChange::Written if names::is_unknown(key) => Some(not_known()),

@@ -1,9 +1,9 @@
 //! [`Draft`]: the object of an admission request, with the changes that steps have recorded on it.
 //!
-//! The object stays the bytes that came in. A step reads by path, which parses only the values on that path. A step
-//! writes by path, which is recorded beside the object; [`patch`](crate::admission::patch) turns the record into
-//! operations. Paths are member names from the outside in. Elements of arrays have none: a step writes an array whole, or
-//! changes the parsed value around its elements with [`Draft::rewrite`].
+//! The object stays the bytes of the request. A step reads by path, which parses only the values on that path. A step
+//! writes by path, which is recorded separately; [`patch`](crate::admission::patch) turns the record into operations.
+//! Paths are member names, outermost first. Elements of arrays have none: a step writes an array whole, or changes
+//! the parsed value around its elements with [`Draft::rewrite`].
 
 mod compare_stored;
 mod edits;
@@ -41,7 +41,7 @@ pub(crate) use self::{
 };
 use self::{path_value::PathValue, recorder::Recorder};
 
-/// Reading by path, from an object as it came or with writes on top.
+/// Reading by path, from an object as sent or with writes applied.
 pub trait Fields {
     /// The value at `path`; `None` if absent or `null`.
     ///
@@ -64,7 +64,7 @@ pub trait Fields {
     /// True if the value at `path` holds more values than are read at once.
     fn is_wide(&self, path: &[&str]) -> bool;
 
-    /// Looks at the elements of the array at `path`; at nothing for other values.
+    /// Calls `look` with the elements of the array at `path`; with none for other values.
     fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R;
 }
 
@@ -126,7 +126,7 @@ impl<'a> Draft<'a> {
         self.old.as_ref()
     }
 
-    /// Writes `value` at `path` and creates the objects on the way. Writing what is already there records nothing.
+    /// Writes `value` at `path` and creates the objects on the path. Writing the present value records nothing.
     ///
     /// An array is one value to the patch, unless all its elements have a `name`: [`Self::rewrite`] changes elements.
     ///
@@ -140,7 +140,7 @@ impl<'a> Draft<'a> {
         self.write(path, Written::new(value, WriteKind::Set))
     }
 
-    /// Records a write without a look at what is there.
+    /// Records a write without comparing it with the present value.
     fn write(&mut self, path: &[&str], written: Written) -> Result<(), WriteError> {
         self.recorder().write(path, written)
     }
@@ -154,7 +154,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Removes the member at `path`; nothing happens if there is none.
+    /// Removes the member at `path`; does nothing if there is none.
     pub fn remove(&mut self, path: &[&str]) {
         self.recorder().remove(path);
     }
@@ -170,7 +170,7 @@ impl<'a> Draft<'a> {
         self.writes.notes.audit.insert(key, text.into());
     }
 
-    /// Notes from now on what is written and why.
+    /// Records all later writes with their reasons.
     pub(crate) fn begin_explanation(&mut self) {
         self.explanation = Some(Explanation::default());
     }
@@ -192,14 +192,14 @@ impl<'a> Draft<'a> {
         self.explanation.as_ref().map(Explanation::mark)
     }
 
-    /// Drops what was noted since a mark.
+    /// Drops the notes after a mark.
     fn forget_since(&mut self, mark: Option<Mark>) {
         if let (Some(explanation), Some(mark)) = (&mut self.explanation, mark) {
             explanation.drop_since(mark);
         }
     }
 
-    /// The object as it came, the recorded writes and what the answer says besides.
+    /// Object as sent, the recorded writes and the other parts of the answer.
     pub(crate) fn into_parts(self) -> (Tree<'a>, Edits, Notes) {
         let Writes { edits, notes, .. } = self.writes;
         (self.object, edits, notes)
@@ -233,14 +233,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Drops what was done since a checkpoint.
+    /// Drops the writes after a checkpoint.
     pub(crate) fn roll_back(&mut self, checkpoint: Checkpoint) {
         let Checkpoint { writes, noted } = checkpoint;
         self.writes = writes;
         self.forget_since(noted);
     }
 
-    /// The object as it came.
+    /// Object as sent.
     pub(crate) fn object(&self) -> &Tree<'a> {
         &self.object
     }
@@ -267,8 +267,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Names of members of the object at `path`: those that `stored` finds in the object as it came, and written ones that
-    /// are wanted.
+    /// Names of members of the object at `path`: those that `stored` finds in the object as sent, and matching
+    /// written ones.
     fn names_of<'d>(
         &'d self,
         path: &[&str],

@@ -81,7 +81,7 @@ pub struct Ctx<'a, S: ?Sized> {
     pub switches: &'a Switches,
     /// Records that stay in the stores if the answer is sent in time.
     pub pending: &'a PendingAdmissions,
-    /// The time of day. It is written where people read it, and decides nothing.
+    /// Time of day, for texts that users read; it decides nothing.
     pub now: Timestamp,
 }
 

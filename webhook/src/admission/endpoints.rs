@@ -34,7 +34,7 @@ pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &validate_configmap::ENDPOINT,
 ];
 
-/// The endpoint of `nodes/status`, for what is said of it alone.
+/// Endpoint of `nodes/status`, for its own reference page.
 pub static NODE_STATUS: &dyn AnyEndpoint = &mutate_node_status::ENDPOINT;
 
 /// The name of its one entry.

@@ -3,7 +3,7 @@
 use std::{error::Error, str::Utf8Error, time::Duration};
 
 use headroom_kit::log::{Chain, chain};
-use headroom_rules::{change::ChangeError, pod_quota::AffinityError, profile::ProfileStop};
+use headroom_rules::{change::ChangeError, pod_quota::AffinityError, profile::BlockingProfile};
 use http::StatusCode;
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 pub enum ReviewOutcome {
     /// The request may go on, changed or unchanged.
     Allowed,
-    /// A rule says no; the client sees why.
+    /// A rule refuses; the client sees the reason.
     Denied,
     /// A call that gives no verdict, so the entry's `failurePolicy` decides.
     Failed,
@@ -31,13 +31,13 @@ pub enum ReviewOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// A part of the object does not have the shape the API gives it.
-    #[error("{field} is unreadable")]
+    #[error("{field} cannot be read")]
     Read {
         /// The field, as a path from the outside in.
         field: String,
         source: serde_json::Error,
     },
-    /// A part of the object is wider than anything that people or controllers write.
+    /// A part of the object is wider than any value that users or controllers write.
     #[error("{field} contains more than {MAX_OPENED} values")]
     TooWide {
         /// The field, as a path from the outside in.
@@ -54,10 +54,7 @@ pub enum StepError {
     Rewrite(#[from] RewriteError),
     /// A colocation profile that is for the pod, and cannot be applied to it.
     #[error("colocation profile {profile:?} cannot be applied: {reason}")]
-    Profile {
-        profile: String,
-        reason: String,
-    },
+    Profile { profile: String, reason: String },
     /// The pod's node affinity is unreadable.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
@@ -72,9 +69,9 @@ pub enum StepError {
     PutBack(#[from] PutBackError),
 }
 
-impl From<ProfileStop> for StepError {
-    fn from(stop: ProfileStop) -> Self {
-        let ProfileStop { profile, reason } = stop;
+impl From<BlockingProfile> for StepError {
+    fn from(stop: BlockingProfile) -> Self {
+        let BlockingProfile { profile, reason } = stop;
         Self::Profile { profile, reason }
     }
 }
@@ -85,15 +82,10 @@ pub enum AdmissionError {
     Denied(Refusal),
     /// A step could not do its work.
     #[error("step {step} failed")]
-    Step {
-        step: &'static str,
-        source: StepError,
-    },
+    Step { step: &'static str, source: StepError },
     /// A step has a defect.
     #[error("step {step} panicked")]
-    Panicked {
-        step: &'static str,
-    },
+    Panicked { step: &'static str },
     /// A step reads objects that are not known yet, or no longer.
     #[error("step {step} cannot decide: {resource} are not known to this replica")]
     UnknownSource {
@@ -103,38 +95,30 @@ pub enum AdmissionError {
     },
     /// The time the API server gives us is over.
     #[error("no answer within {limit:?}")]
-    Deadline {
-        limit: Duration,
-    },
+    Deadline { limit: Duration },
     /// The response could not be written as JSON.
     #[error("the response could not be encoded")]
     Encode(#[source] serde_json::Error),
     /// More requests at once than are served.
     #[error("more than {limit} requests at once")]
-    TooMany {
-        limit: usize,
-    },
+    TooMany { limit: usize },
     /// No endpoint has this path.
     #[error("there is no endpoint {path:?}")]
-    UnknownPath {
-        path: String,
-    },
+    UnknownPath { path: String },
     #[error("method {method} is not POST")]
     Method {
         /// The method of the request.
         method: http::Method,
     },
-    /// The body says that it is not JSON.
+    /// The content type is not JSON.
     #[error("content type {found:?} is not application/json")]
     ContentType {
-        /// The header of the request, empty if there is none.
+        /// Header of the request, empty if it is missing.
         found: String,
     },
     /// The body is longer than accepted.
     #[error("the body is longer than {limit} bytes")]
-    TooLarge {
-        limit: usize,
-    },
+    TooLarge { limit: usize },
     /// The body did not come in time.
     #[error("the body did not arrive within {limit:?}")]
     SlowBody {
@@ -157,7 +141,7 @@ pub enum AdmissionError {
     #[error("the body is not an AdmissionReview")]
     NotJson(#[source] ScanError),
     /// A part of a review has another type than it should.
-    #[error("{field} is unreadable")]
+    #[error("{field} cannot be read")]
     Field {
         /// The field, as a path from the outside in.
         field: String,
@@ -171,10 +155,7 @@ pub enum AdmissionError {
     },
     /// A review of a version that we do not speak.
     #[error("{kind:?} of {api_version:?} is not an AdmissionReview of admission.k8s.io/v1 or v1beta1")]
-    Version {
-        kind: String,
-        api_version: String,
-    },
+    Version { kind: String, api_version: String },
     /// An object of a review is text, a list or the like.
     #[error("{field} is not an object")]
     NotAnObject {

@@ -101,7 +101,10 @@ mod tests {
     #[case("Fre=true", "unknown feature gate \"Fre\"")]
     #[case("Free=true,Free=false", "feature gate Free is set more than once")]
     #[case("DeviceInitContainers=2", "is not of the form Name=true or Name=false")]
-    #[case("Free=true,Fixed=false", "feature gate Fixed can be set by --feature-gates only")]
+    #[case(
+        "Free=true,Fixed=false",
+        "feature gate Fixed can be set by --feature-gates only"
+    )]
     #[case("AllBeta=false", "feature gate Fixed can be set by --feature-gates only")]
     fn a_list_that_is_wrong_in_one_entry_is_refused(#[case] text: &str, #[case] reason: &str) {
         let error = features().with(text, [&FIXED]).unwrap_err().to_string();

@@ -49,7 +49,7 @@ headroom_kit::metrics! {
          heartbeats differs) or due (the stored heartbeat has reached the interval).",
     );
 
-    /// Colocation profiles that are for a pod, by what came of each.
+    /// Colocation profiles that select a pod, by result.
     pub static PROFILES: Counter<1> = Counter::new(
         "headroom_webhook_profile_results_total",
         Unit::Count,

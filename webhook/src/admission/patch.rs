@@ -1,7 +1,8 @@
-//! Turns a draft's recorded writes into a JSON Patch (RFC 6902): `add`, `remove` and `replace`, in the order of paths.
+//! Turns a draft's recorded writes into a JSON Patch (RFC 6902): `add`, `remove` and `replace`, in the order of
+//! paths.
 //!
-//! A value written over another one becomes what differs inside, members that are there before those that are new. The
-//! child `array` says how arrays differ; their elements may also `move`.
+//! A value that replaces another one becomes the differences inside, existing members before new ones. The child
+//! `array` computes differences of arrays; their elements may also `move`.
 //!
 //! There are no `test` operations: the API server applies the patch to the very object it sent.
 
@@ -24,8 +25,8 @@ struct Operations {
     path: Vec<String>,
 }
 
-/// The operations that turn the object as it came into the one the steps want. A member that was written but
-/// has its first value again takes none.
+/// Operations that turn the object as sent into the steps' result. A member that was written and has its first value
+/// again needs none.
 pub fn operations(draft: &Draft<'_>) -> Patch {
     from_edits(draft.object(), draft.edits().clone())
 }
@@ -43,7 +44,7 @@ fn from_edits(object: &Tree<'_>, edits: Edits) -> Patch {
 }
 
 impl Operations {
-    /// Appends what recorded writes come to.
+    /// Appends the operations of recorded writes.
     fn append(&mut self, object: &Tree<'_>, edits: Edits) {
         for (name, edit) in edits {
             let before = object.get(&[&name]);
@@ -60,7 +61,7 @@ impl Operations {
         }
     }
 
-    /// Appends what recorded writes inside of elements come to.
+    /// Appends the operations of recorded writes inside elements.
     fn append_inside_elements(&mut self, array: &Tree<'_>, elements: ElementEdits) {
         for (at, edits) in elements {
             if let Some(element) = array.elements().get(at) {
@@ -71,7 +72,7 @@ impl Operations {
         }
     }
 
-    /// Appends what a written value comes to where another one is.
+    /// Appends the operations of a written value that replaces another one.
     fn append_written(&mut self, before: &Tree<'_>, written: Written) {
         let kind = written.kind();
         let value = written.into_value();
@@ -94,7 +95,7 @@ impl Operations {
         }
     }
 
-    /// Appends what differs between two values.
+    /// Appends the difference of two values.
     fn append_difference(&mut self, before: &Value, after: Value, kind: WriteKind) {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) if differ_by_member(before, &after, &self.path) => {
@@ -108,7 +109,7 @@ impl Operations {
         }
     }
 
-    /// Appends what differs between two objects.
+    /// Appends the difference of two objects.
     fn append_members(
         &mut self,
         before: &Map<String, Value>,
@@ -146,7 +147,7 @@ impl Operations {
         self.list.push(PatchOperation::Remove(RemoveOperation { path }));
     }
 
-    /// Appends the operation that brings to the place what is at another one now.
+    /// Appends an operation that moves a value from another place.
     fn move_from(&mut self, from: PointerBuf) {
         let path = self.pointer();
         self.list.push(PatchOperation::Move(MoveOperation { from, path }));

@@ -1,4 +1,4 @@
-//! [`Refusal`]: what an answer refuses with, for the person who made the request, and how it stands on the wire.
+//! [`Refusal`]: the faults in an answer, for the client, and their wire form.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum Denial {
         reason: String,
     },
     /// With these labels several entries of one key would select the Node. The text is Koordinator's.
-    #[error("{}", conflict.in_koordinators_words(node))]
+    #[error("{}", conflict.koordinator_message(node))]
     Conflict {
         node: String,
         /// The key and its entries.
@@ -30,14 +30,14 @@ pub enum Denial {
     /// Fault of each field, in Kubernetes' own words.
     #[error("{0}")]
     Fields(field::Errors),
-    /// One text for the whole object, beside what is wrong with each field.
+    /// One text for the whole object, and the faults of each field.
     #[error("{text}")]
     Worded {
         text: String,
         /// Details about the fields.
         fields: field::Errors,
     },
-    /// Several texts for the whole object, beside what is wrong with each field.
+    /// Several texts for the whole object, and the faults of each field.
     #[error("{}", list(texts))]
     Texts {
         texts: Vec<String>,
@@ -55,7 +55,7 @@ pub struct DenialStyle {
     pub reason: Option<&'static str>,
 }
 
-/// All that the steps of one endpoint said no to; empty while none has.
+/// Refusals of the steps of one endpoint; empty if there are none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     style: DenialStyle,
@@ -80,7 +80,7 @@ impl DenialStyle {
 }
 
 impl Refusal {
-    /// Nothing is refused yet; what comes has this style where it has none of its own.
+    /// Empty refusal; added denials have this style unless they set their own.
     pub const fn new(style: DenialStyle) -> Self {
         Self {
             style,

@@ -1,4 +1,4 @@
-//! Decodes AdmissionReviews from bytes and encodes the answers; objects stay as the bytes that came.
+//! Decodes AdmissionReviews from bytes and encodes the answers; objects stay the bytes of the request.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Request {
     /// Names the question; the answer repeats it.
     pub uid: String,
     pub operation: Operation,
-    /// Kind of the object as the endpoint is to read it; empty if the review does not say.
+    /// Kind of the object that the endpoint reads; empty if the review contains none.
     pub kind: String,
     /// API group of the resource, empty for the core group.
     pub group: String,
@@ -93,7 +93,7 @@ impl Version {
 }
 
 impl Operation {
-    /// The word that Kubernetes uses, also as a metric label.
+    /// Kubernetes' word for it, also used as a metric label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",

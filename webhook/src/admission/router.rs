@@ -83,8 +83,8 @@ struct RouterContext {
 struct InFlight(::metrics::Gauge);
 
 impl Default for Limits {
-    /// 7 MiB hold object and oldObject at the largest size that the API server takes from a client, 3 MiB, with room
-    /// for what it adds to them; 16 MiB hold 200 heartbeats of usual size.
+    /// 7 MiB hold object and oldObject at the largest size that the API server accepts from a client, 3 MiB, with
+    /// space for its additions; 16 MiB hold 200 heartbeats of usual size.
     fn default() -> Self {
         Self {
             body_bytes: 7 << 20,
@@ -137,7 +137,7 @@ impl Router {
         self.shared.endpoint(path)
     }
 
-    /// Answers a request, whatever it is; errors are answers too.
+    /// Answers any request; errors are answers too.
     pub async fn respond<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body + Send,
@@ -227,7 +227,7 @@ impl RouterContext {
             Ok(received) => Arc::new(received),
             Err(error) => return error.into(),
         };
-        // What comes from now on may be what the request names.
+        // A later object may be the one that the request names.
         let give_up = (started + endpoint.longest_wait()).min(deadline.at());
         let mut wait = Wait::new(self.evaluator.arrivals(), give_up);
         let mut wait_limit = WaitLimit::NotReached;
@@ -263,7 +263,7 @@ impl RouterContext {
         }
     }
 
-    /// Receives the body of a request that looks like a review.
+    /// Receives the body of a request that has the form of a review.
     async fn receive<B>(
         &self,
         endpoint: &dyn AnyEndpoint,

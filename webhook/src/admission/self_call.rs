@@ -62,9 +62,7 @@ pub enum SelfCallError {
         source: hyper::Error,
     },
     #[error("no answer from {address} within {LIMIT:?}")]
-    Slow {
-        address: SocketAddr,
-    },
+    Slow { address: SocketAddr },
 }
 
 /// Calls the port that we serve until `stopping`: ready from the first answer on, as long as there are answers.
@@ -99,7 +97,7 @@ where
     }
 }
 
-/// Connects to the port that we serve and waits for an answer, whatever it says.
+/// Connects to our own port and waits for any answer.
 ///
 /// # Errors
 /// There is none in time.
@@ -291,7 +289,7 @@ mod tests {
         assert!(timeout(Duration::from_secs(3600), deciding).await.is_err());
         assert!(begun.elapsed() >= Duration::from_secs(3600));
         let (t, f) = (true, false);
-        // What each call found said by those before it.
+        // Expected state after each call.
         assert_eq!(seen.into_inner(), [f, f, t, t, t, t, t, t, t, f, f, t]);
         assert!(readiness.is_ready());
     }

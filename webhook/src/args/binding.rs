@@ -1,4 +1,4 @@
-//! [`BindingArgs`]: flags that say who may bind pods, with Koordinator's names.
+//! [`BindingArgs`]: flags for the users that may bind pods, with Koordinator's names.
 
 use clap::Args;
 use headroom_domain::names;

@@ -1,4 +1,4 @@
-//! Flags of where the webhook lives and what the objects of its installation are called.
+//! Flags for the namespace of the webhook and the names of its installation's objects.
 
 use std::env;
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Values that have a series of their own, unless the flag says otherwise.
+/// Default number of label values with a series of their own.
 const MOST_POOLS: u16 = 20;
 
 /// Flags for the pool label in metrics.

@@ -1,4 +1,4 @@
-//! [`SloArgs`]: flags that say what Koordinator's ConfigMap must be, with Koordinator's names.
+//! [`SloArgs`]: flags for the check of Koordinator's ConfigMap, with Koordinator's names.
 
 use clap::Args;
 use headroom_rules::slo::Settings;

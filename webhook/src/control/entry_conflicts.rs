@@ -13,13 +13,13 @@ use tracing::{info, warn};
 use super::metrics::CONFLICTING_NODES;
 use crate::store::{cluster::Cluster, node::Node};
 
-/// Least time between two counts: bounds what they cost however often Nodes change.
+/// Minimum time between two counts, which bounds their cost under frequent changes of Nodes.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 
 /// Of each key, how many Nodes are in conflict, and the first of them by name.
 type Counts = BTreeMap<&'static str, (usize, String)>;
 
-/// Counts whenever Nodes or entries change, until told to stop.
+/// Counts after each change of Nodes or entries, until `stop` is cancelled.
 pub async fn detect(cluster: Arc<Cluster>, stop: CancellationToken) {
     let (mut changes, mut strategies) = (cluster.changes.follow_all(), cluster.policies.strategies());
     let mut told = Counts::new();

@@ -1,8 +1,8 @@
 //! Events of Kubernetes that the webhook publishes: each is a row, and one sender publishes all of them.
 //!
-//! A row lists what is so now. The leader publishes what it has not published yet, at a bounded rate, off the path of any
-//! request: one Event for each object, note and occurrence, as long as it is so. Its name follows from these, so that the Event
-//! is the same one whichever replica leads, and an API server that has it already is asked for nothing more.
+//! A row lists the current facts. The leader publishes new facts at a bounded rate, outside any request: one Event
+//! for each object, note and occurrence, while the fact holds. Its name follows from these three, so that every
+//! leader writes the same Event, and an API server that has it already gets no further request.
 
 mod invalid_profiles;
 pub mod mode_changes;

@@ -43,7 +43,7 @@ const fn get(resource: &'static str) -> Access {
     Access::to(GROUP, resource, ours, &["get"])
 }
 
-/// Asks until told to stop. What was known stays while the API server does not answer.
+/// Polls until `stop` is cancelled. The last state stays while the API server does not answer.
 pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) {
     loop {
         let looked = select! {
@@ -52,7 +52,9 @@ pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) 
         };
         match looked {
             Ok(Ok(found)) => floor.record(found),
-            Ok(Err(error)) => warn!(%error, "could not read the floor's policies from the API server; retrying"),
+            Ok(Err(error)) => {
+                warn!(%error, "could not read the floor's policies from the API server; retrying")
+            }
             Err(_elapsed) => {
                 warn!(limit = ?INSTALL_CHECK_LIMIT, "the API server did not return the floor's policies in time; retrying");
             }
@@ -108,7 +110,8 @@ fn compare(bound: &PolicyAndBinding, policy: Option<&Value>, binding: Option<&Va
     }
 }
 
-/// A generated object as JSON; what cannot be written, which nothing generated is, would differ from anything stored.
+/// Generated object as JSON; an object that cannot be encoded, which is never generated, would differ from any stored
+/// one.
 fn json(object: &impl Serialize) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
@@ -121,7 +124,7 @@ async fn spec<K: Resource<DynamicType = ()>>(client: &Client, name: &str) -> kub
     Ok(object.map(|object| object.data.get("spec").cloned().unwrap_or_default()))
 }
 
-/// True if the API server knows such policies; the answer to a question for one does not tell.
+/// True if the API server serves such policies; the answer to a request for one does not show that.
 async fn is_served(client: &Client) -> kube::Result<bool> {
     let version = format!("{GROUP}/v1");
     let served = client.list_api_group_resources(&version).await?;

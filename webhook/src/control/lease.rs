@@ -32,7 +32,7 @@ const LEASES: &str = "leases";
 
 /// API access that contending needs, in our own namespace and nowhere else: a lease elsewhere is a node's heartbeat.
 pub static ACCESS: &[Access] = &[
-    // What is being created has no name yet that a rule could speak of.
+    // An object under creation has no name yet, so a rule cannot name it.
     Access::to(GROUP, LEASES, ObjectNames::All, &["create"]).in_namespace(AccessNamespace::Own),
     Access::to(
         GROUP,
@@ -77,7 +77,7 @@ struct LeaseView {
 /// Outcome of a check of the lease.
 #[derive(Debug, PartialEq, Eq)]
 enum LeaseStep {
-    /// There is none: make it.
+    /// There is no lease: create it.
     Create,
     /// It is ours, or free, or has expired: write it.
     Write,
@@ -86,7 +86,7 @@ enum LeaseStep {
 }
 
 impl Contender {
-    /// A contender under a name such as the replica's; what is added to it tells restarts apart.
+    /// Contender under a name such as the replica's; a suffix distinguishes restarts.
     pub fn new(client: Client, namespace: &str, name: &str, replica: &str) -> Self {
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
@@ -99,17 +99,17 @@ impl Contender {
         }
     }
 
-    /// Says whether the lease is held, now and from then on.
+    /// Receiver that is true while this replica holds the lease.
     pub fn is_holder(&self) -> watch::Receiver<bool> {
         self.is_holder.subscribe()
     }
 
-    /// Says whether another replica holds the lease and renews it, now and from then on. False while that cannot be told.
+    /// Receiver that is true while another replica holds and renews the lease. False while that is unknown.
     pub fn is_elsewhere(&self) -> watch::Receiver<bool> {
         self.is_elsewhere.subscribe()
     }
 
-    /// Contends for the lease while the cluster is known here, until told to stop; then gives it back.
+    /// Contends for the lease while the cluster is known here, until `stop` is cancelled; then releases it.
     pub async fn contend(self, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
         let mut view = LeaseView::default();
         loop {
@@ -149,7 +149,7 @@ impl Contender {
         view.renewed = None;
     }
 
-    /// Looks at the lease, and writes it if it is ours to write and we may lead.
+    /// Reads the lease, and writes it if this replica may.
     async fn poll(&self, view: &mut LeaseView, may_lead: bool) {
         let outcome = async {
             let lease = self.leases.get_opt(&self.name).await?;

@@ -22,7 +22,7 @@ headroom_kit::metrics! {
         ],
     );
 
-    /// Touches of Nodes that were not as the rules say.
+    /// PATCHes of Nodes whose allocatable was not up to date.
     pub static SWEEPS: Counter<2> = Counter::new(
         "headroom_webhook_sweeps_total",
         Unit::Count,

@@ -68,14 +68,14 @@ pub struct Nudge {
     pub version: Option<u64>,
 }
 
-/// Nudges nodes, each on its own, but for their turns.
+/// Nudges nodes, each independently, except for the shared queues.
 pub struct Nudger {
     cluster: Arc<Cluster>,
     writer: Arc<dyn StatusWriter>,
     /// Sizes the pace of rises and nothing else, so it needs no order among its changes.
     followed: AtomicUsize,
     rates: Rates,
-    // Two lines, so that what lowers never waits behind what raises.
+    // Two queues, so that a lowering never waits behind a rise.
     lowering: Queue,
     rising: Queue,
 }
@@ -152,7 +152,8 @@ impl Nudger {
                         () = sleep(wait) => Ok(()),
                     },
                 };
-                // The sender lives in the cluster that we hold; were it gone, there would be nothing to follow.
+                // The cluster owns the sender, and this task holds the cluster; without it there would be nothing to
+                // follow.
                 if changed.is_err() {
                     return;
                 }
@@ -179,7 +180,8 @@ impl Nudger {
         node.map(|node| due(&self.cluster, &node)).unwrap_or_default()
     }
 
-    /// Waits for the node's turn in a line. The write is what is due then, and `None` as soon as that is not of this line.
+    /// Waits in a queue for the node's slot. The write is the one that is due in that slot, and `None` as soon as it
+    /// no longer belongs to this queue.
     async fn wait_in_line(
         &self,
         node: &str,
@@ -248,7 +250,7 @@ impl Nudger {
         }
     }
 
-    /// Writes, and waits until the write can be seen; what came of it, as a metric label.
+    /// Writes, and waits until the watch shows the write; returns the result as a metric label.
     async fn attempt(
         &self,
         node: &str,
@@ -298,13 +300,14 @@ impl Nudger {
                 }
             }
         };
-        // Late echoes are no fault: the next look is at what is known then.
+        // A late echo is no fault: the next check uses the state of its own time.
         let _is_seen = timeout(ECHO_LIMIT, seen).await.is_ok();
     }
 }
 
 impl Nudge {
-    /// True if both move allocatable the same way to the same amounts. What else their notes say changes with every report.
+    /// True if both move allocatable in the same direction to the same amounts. The rest of their notes changes with
+    /// every report.
     fn asks_the_same_as(&self, other: &Self) -> bool {
         (self.direction, self.expected) == (other.direction, other.expected)
     }

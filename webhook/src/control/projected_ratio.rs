@@ -1,4 +1,4 @@
-//! Keeps the metric of what mode `auto` would give, pool by pool, so that a cluster can be watched before anything changes.
+//! Metric of the projected ratio under mode `auto`, by pool, so that a cluster can be observed before a change.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ struct PoolSums {
     projected: PerResource<f64>,
 }
 
-/// Counts until told to stop.
+/// Counts until `stop` is cancelled.
 pub async fn follow(cluster: Arc<Cluster>, label: PoolLabel, stop: CancellationToken) {
     let mut pools = Pools::new(label);
     let mut shown: BTreeMap<&'static str, PoolSums> = BTreeMap::new();

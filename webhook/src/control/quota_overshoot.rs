@@ -1,8 +1,8 @@
 //! Finds the quotas whose pods ask for more than the limit, once the watch shows it, for an Event and for metrics.
 //!
-//! Several replicas may each give out the last room of a quota. Nobody writes at admission to rule that out, so it is found
-//! afterwards. A limit that was lowered below use looks the same, and so do pods that were created while nobody asked the webhook:
-//! what is told is what was measured.
+//! Several replicas may each admit the last pod that fits in a quota. No write at admission prevents that, so it is
+//! detected afterwards. A limit that was lowered below use looks the same, and so do pods that were created while the
+//! webhook was not called: the report contains the measurement.
 
 use std::{
     collections::BTreeMap,
@@ -76,7 +76,7 @@ impl QuotaOvershoots {
     }
 }
 
-/// Looks again and again until told to stop.
+/// Checks repeatedly until `stop` is cancelled.
 pub async fn detect(view: QuotaView, found: Arc<QuotaOvershoots>, stop: CancellationToken) {
     let mut history = OvershootHistory::default();
     loop {
@@ -110,7 +110,7 @@ async fn find_overshoots(view: &QuotaView, history: &mut OvershootHistory, found
             }
         }
     }
-    // What became unknown meanwhile proves nothing.
+    // A store that became unknown meanwhile proves nothing.
     if !is_known() {
         above.clear();
     }
@@ -134,7 +134,7 @@ fn measure(view: &QuotaView, quota: &Quota, behaviour: &QuotaBehaviour) -> Optio
 }
 
 impl OvershootHistory {
-    /// Notes a look; gives those that were above their limit often enough, by namespace and name.
+    /// Records a check; returns the quotas that were above their limit often enough, by namespace and name.
     fn note(&mut self, above: BTreeMap<FoundKey, Vec<Excess>>, evaluation: Evaluation) -> Vec<Overshoot> {
         self.0.retain(|key, _| above.contains_key(key));
         let mut found = Vec::new();

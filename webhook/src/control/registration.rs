@@ -1,7 +1,7 @@
-//! Checks every five seconds whether the API server's webhook configurations still have this webhook's endpoints as
+//! Checks every five seconds if the API server's webhook configurations still have this webhook's endpoints as
 //! generated. Any user with the rights can change or delete them, writes then pass without the webhook, and no other
-//! check would notice. Each configuration object is checked by itself: what is wrong with one, and be it the right to
-//! read it, leaves what is known of the others.
+//! check would notice. Each configuration object is checked separately: a fault of one, or a missing right to read
+//! it, leaves the state of the others.
 
 mod entry;
 
@@ -36,7 +36,7 @@ use crate::{
     store::access::{Access, ObjectNames},
 };
 
-/// Per endpoint what is wrong with its entries; `None` if nothing is.
+/// Fault of the entries by endpoint; `None` if they are as generated.
 pub type Faults = BTreeMap<&'static str, Option<RegistrationFault>>;
 
 /// Faults of the last check, for debug queries. Empty before the first check.
@@ -172,8 +172,8 @@ impl StoredEntries {
     }
 }
 
-/// Checks until told to stop, and keeps `last` current. What was known of an object stays while the API server does not
-/// answer.
+/// Checks until `stop` is cancelled, and keeps `last` current. The last state of an object stays while the API server
+/// does not answer.
 pub async fn follow(client: Client, registration: Registration, last: LastFaults, stop: CancellationToken) {
     let mut known = Faults::new();
     loop {
@@ -223,7 +223,7 @@ async fn stored_entries<K: Resource<DynamicType = ()>>(
     Ok(entries.unwrap_or_default())
 }
 
-/// Sets the metric of each endpoint and logs what has changed.
+/// Sets the metric of each endpoint and logs changes.
 fn report(faults: &Faults, known: &Faults) {
     for (&endpoint, fault) in faults {
         REGISTERED

@@ -15,7 +15,7 @@ use crate::admission::{
     features::{FeatureError, Features},
 };
 
-/// Follows the text until told to stop. While it is not known, what was in force stays.
+/// Follows the text until `stop` is cancelled. While it is unknown, the last features stay in force.
 pub async fn follow(
     mut texts: watch::Receiver<Option<String>>,
     features: Arc<ArcSwap<Features>>,

@@ -54,7 +54,7 @@ const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The faults of one Node, from one look to the next.
+/// Faults of one Node over several checks.
 #[derive(Debug)]
 struct FaultHistory {
     fault: Fault,
@@ -63,7 +63,7 @@ struct FaultHistory {
     last: Option<Instant>,
 }
 
-/// Looks at all Nodes while it leads, and touches those that are not as they should be.
+/// Checks all Nodes while it leads, and patches those whose allocatable is not up to date.
 pub struct Sweeper {
     cluster: Arc<Cluster>,
     patcher: Arc<dyn StatusPatcher>,
@@ -72,7 +72,7 @@ pub struct Sweeper {
     overdue: Overdue,
     /// Time of the last check of all Nodes in this term.
     saw_all: Option<Instant>,
-    /// The newest resource version that was looked at.
+    /// Newest resource version that was checked.
     newest: u64,
     rates: Rates,
     triggers: Pace,
@@ -103,7 +103,7 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps whenever this replica leads, until told to stop.
+    /// Sweeps whenever this replica leads, until `stop` is cancelled.
     pub async fn sweep(mut self, mut is_leader: watch::Receiver<bool>, stop: CancellationToken) {
         loop {
             let leads = async {
@@ -134,7 +134,7 @@ impl Sweeper {
         while *term.borrow() {
             let looked = Instant::now();
             for (node, remedy) in self.due_nodes(looked).await {
-                // What does not fit into this round is found again in the next, with its urgency of then.
+                // A Node that does not fit into this round is found again in the next, with its urgency of that time.
                 if !self.is_its_turn(remedy.direction(), looked + LOOK_EVERY).await {
                     break;
                 }
@@ -207,7 +207,7 @@ impl Sweeper {
         false
     }
 
-    /// Takes one touch out of what all Nodes may have together, unless that would take until `end`.
+    /// Takes a permit from the rate limit of all Nodes, unless that would take until `end`.
     async fn is_its_turn(&mut self, direction: SweepDirection, end: Instant) -> bool {
         let pace = match direction {
             SweepDirection::Lower | SweepDirection::Repair => &mut self.triggers,
@@ -269,7 +269,7 @@ impl Sweeper {
     }
 }
 
-/// Counts a write, and tells of one that failed.
+/// Counts a write, and logs a failed one.
 fn count(node: &Node, direction: &'static str, written: &'static str, result: Result<(), NudgeError>) {
     let result = match result {
         Ok(()) => written,

@@ -8,7 +8,7 @@ use tokio::{task::yield_now, time::Instant};
 /// The longest slice, but for the piece of work that ends it.
 pub const SLICE: Duration = Duration::from_millis(1);
 
-/// Says when a slice is over.
+/// Reports the end of a slice.
 #[derive(Debug)]
 pub struct Slices {
     began: Instant,

@@ -9,7 +9,7 @@ use tonic::metadata::MetadataMap;
 /// The longest version that is kept, in bytes.
 const LONGEST: usize = 32;
 
-/// The version that an agent names; empty for one that names none, or one that no version looks like.
+/// Version that an agent names; empty if it names none, or a text that cannot be a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgentVersion(String);
 
@@ -42,7 +42,7 @@ impl fmt::Display for AgentVersion {
     }
 }
 
-/// An agent may send anything; people are shown only what a version can be.
+/// An agent may send any text; users see only valid versions.
 fn is_version(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+');
     text.len() <= LONGEST && text.bytes().all(is_part)

@@ -1,4 +1,5 @@
-//! Authenticates clients of the hint port: agents by token or client certificate, with their node, and people by token.
+//! Authenticates clients of the hint port: agents by token or client certificate, with their node, and users by
+//! token.
 
 mod cache;
 mod claims;
@@ -45,7 +46,7 @@ const MOST_KNOWN: usize = 40_000;
 const MOST_REFUSED: usize = 10_000;
 /// Issuers kept: an API server has one, and two while it changes to another.
 const MOST_ISSUERS: usize = 8;
-/// Longest token that is looked at; Kubernetes' own are about 1 KiB.
+/// Length limit of a token, in bytes; Kubernetes' own are about 1 KiB.
 const LONGEST_TOKEN: usize = 16 << 10;
 /// Key in a TokenReview's `extra` with the UID of the pod that the token is bound to.
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
@@ -57,7 +58,7 @@ pub enum Credential {
     Certificate(Arc<[CertificateDer<'static>]>),
 }
 
-/// A client: what it shows, and where its connection comes from.
+/// Client: its credential and the address of its connection.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
     pub credential: Credential,
@@ -80,8 +81,8 @@ pub struct AgentIdentity {
 
 /// Checks credentials; remembers good and bad tokens for a short time.
 ///
-/// The API server is asked only about tokens that can be good by what they say of themselves. Agents and people wait
-/// in queues of their own, in which nobody takes the share of others.
+/// The API server reviews only tokens whose claims can be valid. Agents and users wait in separate queues with a
+/// share for each client.
 pub struct Authenticator {
     reviewer: Arc<dyn Reviewer>,
     /// The user that agents are, without its prefix for service accounts.
@@ -185,7 +186,7 @@ impl Authenticator {
             Credential::Certificate(chain) => return certified(chain, SystemTime::now()),
             Credential::Token(token) => token,
         };
-        // Whatever comes of it, the old result has had its time.
+        // The old result has expired, whatever the new one is.
         self.known.remove(&TokenKey::hash(token));
         self.reviewed(token, caller.address).await
     }
@@ -224,7 +225,7 @@ impl Authenticator {
         }
     }
 
-    /// The agent of a token, by the API server's word, or by what it said moments ago.
+    /// Agent of a token, by a review, or by a recent result.
     async fn reviewed(&self, token: &str, address: SocketAddr) -> Result<AgentIdentity, StreamError> {
         let claims = Claims::for_webhook(token, SystemTime::now()).map_err(unasked)?;
         let key = TokenKey::hash(token);
@@ -235,7 +236,7 @@ impl Authenticator {
             &self.unknown_issuers
         };
         let permit = queue.acquire(address).await.ok_or_else(too_many)?;
-        // The same token may have had its turn in the meantime.
+        // The token may have been reviewed meanwhile.
         refuse_known(&self.refused_agents, &key)?;
         if let Some(agent) = self.known(&key) {
             return Ok(agent);
@@ -298,7 +299,7 @@ impl Authenticator {
     }
 }
 
-/// Counts a token that is refused by what it says of itself.
+/// Counts a token that is refused by its own claims.
 fn unasked(error: StreamError) -> StreamError {
     TOKEN_REVIEWS.with(["unasked"]).increment(1);
     error

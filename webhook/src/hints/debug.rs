@@ -1,5 +1,5 @@
-//! The gRPC debug service for people: shows this replica's data on each node and the reasons of its decision, Koordinator's
-//! ConfigMap with what its check goes by, and the last reviews of pods.
+//! gRPC debug service for users: shows this replica's data on each node and the reasons of its decision,
+//! Koordinator's ConfigMap with the settings of its check, and the last reviews of pods.
 
 mod installation;
 mod pod_decisions;
@@ -183,7 +183,8 @@ impl DebugWatch {
                 std::future::pending::<()>().await;
             }
             sleep_until(began + WATCH_EVERY.max(began.elapsed() * WATCH_SHARE)).await;
-            // The sender lives in the cluster that we hold; were it gone, there would be nothing to tell.
+            // The cluster owns the sender, and this task holds the cluster; without it there would be nothing to
+            // send.
             if changes.changed().await.is_err() {
                 return StreamError::ShuttingDown;
             }

@@ -1,4 +1,4 @@
-//! [`DebugAccess`]: lets people in who ask a debug service, and notes whom it does not let in.
+//! [`DebugAccess`]: authorizes users of a debug service, and logs refused ones.
 
 use std::sync::Arc;
 

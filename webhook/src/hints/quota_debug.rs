@@ -1,5 +1,5 @@
-//! The gRPC service that shows people this replica's quotas, and what the rules of admission say of them and of their pods
-//! now. It keeps and decides nothing itself.
+//! gRPC service for users: shows this replica's quotas, and the current verdict of the admission rules on them and on
+//! their pods. It stores and decides nothing itself.
 
 mod explained;
 mod nearest;
@@ -22,7 +22,7 @@ use crate::{control::time_slices::Slices, hints::stream_context::StreamContext};
 /// The size from which on a page has no room for another quota, in bytes: the largest one has two lists of 256 resources, and
 /// stays below the 4 MiB that clients take.
 const PAGE_BYTES: usize = 1 << 20;
-/// Quotas of one name that are explained: an answer stays below what clients take. The rules allow one.
+/// Quotas of one name that are explained: an answer stays below the message limit of clients. The rules allow one.
 const MOST_EXPLAINED: usize = 16;
 /// Quotas that are read at a time.
 const READ_AT_ONCE: usize = 64;
@@ -105,7 +105,7 @@ async fn page(shared: &StreamContext, after: QuotaName) -> ListQuotasResponse {
     }
 }
 
-/// The quotas of that name in that namespace, or in all; those with a name like it where there is none.
+/// Quotas of that name in that namespace, or in all; quotas with a similar name if there is none.
 async fn explain(shared: &StreamContext, namespace: &str, name: &str) -> ExplainQuotaResponse {
     let view = &shared.quotas;
     let behaviour = (view.behaviour)();

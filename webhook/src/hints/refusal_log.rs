@@ -13,7 +13,7 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 /// Lines after a quiet time: a fleet of some size that is misconfigured shows itself.
 const LINE_BURST: u32 = 50;
 
-/// Says which refused calls have a line.
+/// Selects the refused calls that are logged.
 pub(super) struct RefusalLog {
     started: Instant,
     state: Mutex<RefusalCounts>,

@@ -49,7 +49,8 @@ pub type Outgoing = Result<Box<wire::Directive>, Status>;
 /// Messages from the client.
 pub type Incoming = BoxStream<'static, Result<wire::HintReport, Status>>;
 
-/// The state of one stream. Boxed, as its reports are: each function that it goes through would have room for all of it.
+/// State of one stream. Boxed, as its reports are: otherwise each function on its way would reserve space for all of
+/// it.
 pub struct Session {
     shared: Arc<StreamContext>,
     agent: AgentIdentity,
@@ -58,8 +59,8 @@ pub struct Session {
     pace: Pace,
     sent_policy: Option<wire::Policy>,
     sent_pods: Option<SentPods>,
-    /// True once the agent's own pod was seen on the node. Before that the watch may not have brought it yet, and its absence
-    /// says nothing.
+    /// True once the agent's own pod was observed on the node. Before that the watch may not have delivered it, and
+    /// its absence means nothing.
     has_seen_pod: bool,
     nudging: Option<AbortOnDropHandle<()>>,
 }
@@ -67,13 +68,13 @@ pub struct Session {
 /// Pods of the last directive to an agent.
 struct SentPods {
     generation: u64,
-    /// SHA-256 of themselves as they went over the wire: they are only compared.
+    /// SHA-256 of the wire form: the pods are only compared.
     digest: [u8; 32],
 }
 
 /// End of a stream.
 enum StreamEnd {
-    /// The agent had nothing more to say.
+    /// The agent ended the stream.
     Closed,
     /// The connection broke, or a message could not be read.
     Broken(Status),
@@ -172,7 +173,7 @@ impl Session {
         }
     }
 
-    /// Tells the agent what changed since it was last told.
+    /// Sends the agent the changes since the last directive.
     async fn send_changes(&mut self) -> Result<(), StreamError> {
         let (cluster, node) = (&self.shared.cluster, &self.agent.node);
         if let Some(uid) = &self.agent.pod_uid
@@ -241,7 +242,7 @@ impl Session {
         .await
     }
 
-    /// Offers a report to the table, if it is fit for it; else says which kind of unfit, and why.
+    /// Offers a valid report to the table; else returns the kind of fault, and its reason.
     fn evaluate(&mut self, report: wire::HintReport) -> Result<ReportVerdict, (&'static str, String)> {
         let StreamContext {
             cluster, profiles, ..
@@ -275,7 +276,7 @@ impl Session {
                     .changes
                     .notify(&self.agent.node, Urgency::Usual);
             }
-            // The agent says its newest report again when its primary has changed.
+            // The agent repeats its newest report after a change of its primary.
             ReportVerdict::Stale { held } if held == seq => self.nudge(is_primary),
             ReportVerdict::Stale { .. } => {}
         }

@@ -36,14 +36,14 @@ const LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenUser {
     pub name: String,
-    /// The UID, empty if there is none.
+    /// UID, empty if there is none.
     pub uid: String,
     pub groups: Vec<String>,
     /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Why a review came to no result.
+/// Cause of a review without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// The API server cannot be asked, or refuses to answer.

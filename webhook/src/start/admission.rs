@@ -26,7 +26,7 @@ use crate::{
 /// Divisor of the open-files limit: connections of the admission port may use this share.
 const FILES_OF_ADMISSION: u64 = 4;
 
-/// Opens the admission port and calls it again and again. It is served as long as what is returned is there.
+/// Opens the admission port and calls it repeatedly. It is served until the returned value is dropped.
 pub(super) async fn serve(
     args: &Args,
     files: u64,
@@ -62,8 +62,10 @@ pub(super) async fn serve(
     let needs_certificate = matches!(args.tls.client_auth(), ClientAuth::Required(_));
     supervisor.spawn("self-call", async move {
         if needs_certificate {
-            info!("clients need a certificate that we do not have: reporting ready without a call of our \
-             own port");
+            info!(
+                "clients need a certificate that we do not have: reporting ready without a call of our \
+             own port"
+            );
             ready.ready();
         } else {
             self_call::repeat(address, &ready, shutdown.stopping()).await;

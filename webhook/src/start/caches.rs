@@ -84,13 +84,13 @@ pub(super) struct Caches {
     pub(super) stores: Stores,
     /// True once all sources of nodes are known.
     pub(super) are_known: watch::Receiver<bool>,
-    /// Quotas for those who admit nothing.
+    /// Quotas for readers that admit nothing.
     pub(super) quotas: QuotaView,
     /// The quotas above their limit.
     pub(super) overshoots: Arc<QuotaOvershoots>,
 }
 
-/// Begins to follow what is wanted, and gives the sources of nodes a moment to become known.
+/// Starts to follow the wanted sources, and waits briefly for the sources of nodes.
 pub(super) async fn follow(
     options: CacheOptions,
     cluster: &Arc<Cluster>,
@@ -160,7 +160,7 @@ async fn wait_until_known(are_known: &mut watch::Receiver<bool>) {
     }
 }
 
-/// The quotas for those who admit nothing, judged by the features in force.
+/// Quotas for readers that admit nothing, under the features in force.
 fn view_of_quotas(
     stores: &SourceStores,
     quotas: &Arc<QuotasWithPods>,
@@ -175,7 +175,7 @@ fn view_of_quotas(
     }
 }
 
-/// The quotas above their limit, which are looked for from now on.
+/// Quotas above their limit; the check starts here.
 fn detect_overshoots(view: &QuotaView, supervisor: &mut Supervisor) -> Arc<QuotaOvershoots> {
     let overshoots = Arc::<QuotaOvershoots>::default();
     let stop = supervisor.shutdown().stopping().clone();
@@ -205,14 +205,14 @@ fn of_pods(
     }
 }
 
-/// Says whether each of them is known, until told to stop.
+/// Reports the known state of each of them, until `stop` is cancelled.
 async fn combine(
     mut each: Vec<watch::Receiver<bool>>,
     are_known: watch::Sender<bool>,
     stop: CancellationToken,
 ) {
     loop {
-        // All are looked at: one that was not would have changed at once again.
+        // All are read: an unread one would count as changed immediately.
         let unknown = each
             .iter_mut()
             .filter_map(|store| (!*store.borrow_and_update()).then_some(()));

@@ -7,10 +7,10 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-/// A client by a kubeconfig, else by what is found around this process; nothing is asked of the API server yet.
+/// Client by a kubeconfig, else by the environment of this process; it sends no request yet.
 ///
-/// It asks once: callers try again, with what they know by then. By itself the library repeats for minutes what a busy
-/// server refuses, and says nothing.
+/// It tries once: callers retry with their current state. The library's own retries of refused requests would last
+/// for minutes without a log line.
 ///
 /// # Errors
 /// If neither tells how to reach the API server.

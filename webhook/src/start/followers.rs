@@ -72,7 +72,7 @@ impl Followers {
         }
     }
 
-    /// Follows them until told to stop, more or fewer of them as gates change.
+    /// Follows them until `stop` is cancelled, and adds or removes sources as gates change.
     pub(super) async fn keep(mut self) -> Result<(), TaskError> {
         let stop = self.opening.stop.clone();
         let mut ticks = interval(GATES_EVERY);
@@ -93,7 +93,7 @@ impl Followers {
         Ok(())
     }
 
-    /// Begins to follow what is wanted now and not followed yet, and ends what is not wanted any more.
+    /// Starts to follow newly wanted sources, and ends those that are no longer wanted.
     pub(super) fn follow_wanted(&mut self) {
         let wanted = self.wants.now();
         for source in sources::ALL {
@@ -109,7 +109,7 @@ impl Followers {
         }
     }
 
-    /// Tells it to end. It counts as unknown from now on.
+    /// Ends its task. It counts as unknown from now on.
     fn close(&mut self, source: &'static Source) {
         info!(
             source = source.name,
@@ -153,7 +153,7 @@ impl Followers {
     }
 }
 
-/// Shows whether a source is known until told to stop.
+/// Shows the known state of a source until `stop` is cancelled.
 async fn show(line: &PartReadiness, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
     loop {
         if *is_known.borrow_and_update() {

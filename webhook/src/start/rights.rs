@@ -14,8 +14,8 @@ use crate::{
     store::access::Access,
 };
 
-/// The rights of a webhook that serves these endpoints, apart for each configuration object that has some. With those of
-/// nodes comes what the process does in any case.
+/// Rights of a webhook that serves these endpoints, for each configuration object that has some. Those of nodes
+/// include the rights of the process itself.
 pub fn rights(installation: &Installation, endpoints: &[&dyn AnyEndpoint]) -> Vec<Rights> {
     let objects: BTreeSet<_> = endpoints
         .iter()
@@ -27,7 +27,7 @@ pub fn rights(installation: &Installation, endpoints: &[&dyn AnyEndpoint]) -> Ve
     rights.collect()
 }
 
-/// API access that the process needs besides what steps read.
+/// API access of the process in addition to the steps'.
 fn besides(object: ConfigurationObject) -> Vec<Access> {
     let (followed, of_process) = match object {
         ConfigurationObject::Nodes => (
@@ -41,7 +41,7 @@ fn besides(object: ConfigurationObject) -> Vec<Access> {
             ]
             .concat(),
         ),
-        // What the family's process follows, pods are changed by.
+        // Pods are changed by the objects that the family's process follows.
         ConfigurationObject::Pods => (wanted::of_family(Family::Koordinator), Vec::new()),
         ConfigurationObject::Integrations => (wanted::of_family(Family::Integrations), Vec::new()),
         ConfigurationObject::Quotas => (&[][..], vec![events::writer::QUOTA_ACCESS]),

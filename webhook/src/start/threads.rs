@@ -1,5 +1,5 @@
 //! [`Threads`]: a Tokio runtime for admission alone, so that no review waits for other work of the process. Such work
-//! is long: sweeps of all nodes, previews of a policy's effect, and answers to people.
+//! is long: sweeps of all nodes, previews of a policy's effect, and debug queries.
 
 use std::{future::Future, io, panic::resume_unwind};
 
@@ -35,7 +35,7 @@ impl Threads {
         &self.handle
     }
 
-    /// Runs something there: what it opens belongs there, too.
+    /// Runs a future there: resources that it opens belong to that runtime.
     pub async fn run<F>(&self, future: F) -> F::Output
     where
         F: Future<Output: Send> + Send + 'static,

@@ -13,7 +13,7 @@ pub struct Access {
     pub objects: ObjectNames,
     /// Verbs of the rule.
     pub verbs: &'static [&'static str],
-    /// The namespace it is restricted to; `None` for all, and for what is in none.
+    /// Namespace it is restricted to; `None` for all namespaces and cluster-scoped objects.
     pub namespace: Option<AccessNamespace>,
 }
 

@@ -1,4 +1,4 @@
-//! [`Arrivals`]: the signal that an object came, for requests that wait for what they name.
+//! [`Arrivals`]: the signal for requests that wait for the object they name.
 
 use tokio::sync::watch;
 
@@ -13,12 +13,12 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Notifies those who wait that an object came.
+    /// Notifies waiting requests of a new object.
     pub fn notify(&self) {
         self.0.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Changes with each object that comes from now on.
+    /// Changes with each later object.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.0.subscribe()
     }

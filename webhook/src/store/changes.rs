@@ -20,7 +20,7 @@ pub enum Urgency {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
     pub all: u64,
-    /// Changes that followers should look at at once.
+    /// Changes that followers must handle immediately.
     pub urgent: u64,
 }
 
@@ -62,7 +62,7 @@ impl Changes {
         }
     }
 
-    /// Says that something changed that concerns every node.
+    /// Announces a change that concerns every node.
     pub fn ring_all(&self, urgency: Urgency) {
         self.all.send_modify(|ticks| ticks.count(urgency));
         self.lock().retain(|_, followers| {

@@ -1,7 +1,7 @@
 //! Monotonic clock that leaves out pauses of more than five seconds in which this process did not run.
 //!
-//! Hints age by it. While the process or its machine is frozen, no report can come in; without this clock all hints
-//! would be too old at once when it goes on.
+//! Hints age by it. While the process or its machine is frozen, no report can arrive; without this clock all hints
+//! would be too old immediately afterwards.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -62,7 +62,7 @@ impl Clock {
         self.at(self.origin.elapsed())
     }
 
-    /// Keeps it going until told to stop.
+    /// Reads it regularly until `stop` is cancelled.
     pub async fn keep(&self, stop: CancellationToken) {
         loop {
             select! {
@@ -77,7 +77,10 @@ impl Clock {
         let ClockState { asked, lost } = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = elapsed.saturating_sub(*asked);
         if pause > self.longest {
-            warn!(?pause, "the process was stopped for a while; hints do not age by that time");
+            warn!(
+                ?pause,
+                "the process was stopped for a while; hints do not age by that time"
+            );
             *lost = lost.saturating_add(pause);
         }
         *asked = elapsed.max(*asked);

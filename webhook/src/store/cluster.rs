@@ -118,7 +118,7 @@ impl Cluster {
         self.amplifies
     }
 
-    /// Previews so far, by which benches tell what background work costs.
+    /// Number of previews so far, from which benches compute the cost of background work.
     pub fn previews(&self) -> u64 {
         self.previews.load(Ordering::Relaxed)
     }

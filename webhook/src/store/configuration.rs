@@ -13,7 +13,7 @@ struct File {
     amplification: Amplification,
 }
 
-/// Reads what the configuration file says about amplification; without a file, that is nothing.
+/// Reads the amplification settings of the configuration file; without a file they are empty.
 ///
 /// # Errors
 /// The file cannot be read, or something in it is unknown or out of range.

@@ -59,7 +59,7 @@ pub struct Floor {
 }
 
 impl PolicyState {
-    /// The fault of the policy of that name, for people; `None` if there is none.
+    /// Fault of the policy of that name, for users; `None` if there is none.
     pub fn trouble(&self, policy: &str) -> Option<String> {
         match self {
             Self::InForce => None,
@@ -93,7 +93,7 @@ impl Floor {
         self.without == MissingFloor::Accepted || self.found.borrow().floor == PolicyState::InForce
     }
 
-    /// The fault of the floor and its consequence, for people; `None` if there is none.
+    /// Fault of the floor and its consequence, for users; `None` if there is none.
     pub fn trouble(&self) -> Option<String> {
         let policy = self.installation.named(names::FLOOR_POLICY);
         let trouble = self.found.borrow().floor.trouble(&policy)?;
@@ -116,15 +116,15 @@ impl Floor {
         self.without == MissingFloor::Accepted
     }
 
-    /// The fault of the policy that protects annotations, for people; `None` if there is none.
+    /// Fault of the policy that protects annotations, for users; `None` if there is none.
     pub fn annotations_trouble(&self) -> Option<String> {
         let policy = self.installation.named(names::ANNOTATIONS_POLICY);
         self.found.borrow().annotations.trouble(&policy)
     }
 
-    /// Records what the API server has now.
+    /// Records the policies that the API server has now.
     pub fn record(&self, found: PolicyStates) {
-        // The metric names what a policy is for; the suffix of an installation is in the labels of its targets.
+        // The metric contains a policy's base name; an installation's suffix is in the labels of its targets.
         for (policy, state) in [
             (names::FLOOR_POLICY, &found.floor),
             (names::ANNOTATIONS_POLICY, &found.annotations),
@@ -167,9 +167,7 @@ impl Floor {
         match self.annotations_trouble() {
             None => info!(policy, "writes of kubelets to protected annotations are reverted"),
             Some(trouble) => {
-                error!(
-                    "{trouble}; while no webhook answers, kubelets can write protected annotations"
-                );
+                error!("{trouble}; while no webhook answers, kubelets can write protected annotations");
             }
         }
     }

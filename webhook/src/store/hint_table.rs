@@ -13,10 +13,10 @@ use headroom_domain::{
     resource::PerResource,
 };
 
-/// A report of a live stream that is older than this says nothing of now.
+/// Age above which a report of a live stream no longer describes the present.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// The newest hint of each node and what speaks against it, shared by streams, admission and the debug service.
+/// Newest hint of each node and its contradictions, shared by streams, admission and the debug service.
 #[derive(Debug, Default)]
 pub struct HintTable {
     /// Read at every write of a Node that admission decides, written by reports: readers do not wait for each other.
@@ -62,13 +62,13 @@ impl HintTable {
         self.write().leave(node);
     }
 
-    /// Forgets a node that is gone.
+    /// Removes a deleted node.
     pub fn forget(&self, node: &str) {
         self.write().remove(node);
         self.checks().remove(node);
     }
 
-    /// Compares the newest report of a node with what the Node says.
+    /// Compares the newest report of a node with the Node.
     pub fn check_report(&self, node: &str, kubelet: &ByKubelet, now: Duration) -> ContradictionChange {
         let Some((hint, _)) = self.get(node, now) else {
             return (None, None);

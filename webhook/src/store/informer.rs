@@ -1,9 +1,8 @@
 //! Keeps a store equal to the API server's objects through outages of any length, and marks it unknown when it may be
 //! out of date.
 //!
-//! A store without a sign of life from the API server for [`UNKNOWN_AFTER`] is unknown, not empty and not unchanged: an
-//! open connection that carries nothing resembles a quiet cluster. Bookmarks, and watches that end when they should,
-//! tell the two apart.
+//! A store without activity of the API server for [`UNKNOWN_AFTER`] is unknown, not empty and not unchanged: a dead
+//! connection resembles a quiet cluster. Bookmarks, and watches that end on time, distinguish the two.
 
 mod error_log;
 mod health;
@@ -50,8 +49,8 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// After how long without a watch that works the store is unknown; only after [`UNKNOWN_AFTER`] without a sign of life
-    /// unless said otherwise.
+    /// Time without a working watch after which the store is unknown; by default only [`UNKNOWN_AFTER`] without
+    /// activity counts.
     fn fails_within(&self) -> Option<Duration> {
         None
     }
@@ -74,7 +73,8 @@ pub trait Store: Send + Sync {
     fn set_known(&self, is_known: bool);
 }
 
-/// Follows the resource until told to stop, tells whenever all of it becomes known or unknown, and when the last sign of life was.
+/// Follows the resource until `stop` is cancelled, reports each change of its known state, and the time of the last
+/// activity.
 pub async fn follow<S: Store>(
     subject: Subject,
     api: Api<S::Object>,
@@ -90,7 +90,7 @@ pub async fn follow<S: Store>(
     }
 }
 
-/// The resource version as a number, by which versions of one resource are ordered; 0 if there is none.
+/// Resource version as a number, which orders the versions of one resource; 0 if there is none.
 pub fn version<K: Resource>(object: &K) -> u64 {
     object
         .meta()

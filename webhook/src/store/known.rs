@@ -1,5 +1,5 @@
-//! [`KnownSources`]: which sources of this replica are known, by the name of the source, and a signal for those who wait
-//! for an object to come.
+//! [`KnownSources`]: known state of each source of this replica by name, and a signal for requests that wait for an
+//! object.
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +20,13 @@ pub struct KnownSources {
 }
 
 impl KnownSources {
-    /// Records that a source is followed; `is_known` says whether it is known, now and from then on.
+    /// Records that a source is followed, with the receiver of its known state.
     pub fn record(&self, source: &Source, is_known: watch::Receiver<bool>) {
         let mut followed = self.followed.write().unwrap_or_else(PoisonError::into_inner);
         followed.insert(source.name, is_known);
     }
 
-    /// Records where it says when the API server last gave a sign of life of a source.
+    /// Records the place of a source's last activity.
     pub fn record_signs(&self, source: &Source, last_activity: LastActivity) {
         let mut signs = self.signs.write().unwrap_or_else(PoisonError::into_inner);
         signs.insert(source.name, last_activity);
@@ -66,12 +66,12 @@ impl KnownSources {
         followed.get(source.name).cloned()
     }
 
-    /// Notifies those who wait that an object came.
+    /// Notifies waiting requests of a new object.
     pub fn notify(&self) {
         self.arrivals.notify();
     }
 
-    /// Changes with each object that comes from now on.
+    /// Changes with each later object.
     pub fn arrivals(&self) -> watch::Receiver<u64> {
         self.arrivals.subscribe()
     }

@@ -47,7 +47,7 @@ enum PollResult {
     Failed,
 }
 
-/// Asks until told to stop.
+/// Polls until `stop` is cancelled.
 pub async fn follow(client: Client, cluster: Arc<Cluster>, stop: CancellationToken) {
     let api: Api<NodeUse> = Api::all(client);
     let mut last = None;
@@ -70,7 +70,7 @@ pub async fn follow(client: Client, cluster: Arc<Cluster>, stop: CancellationTok
     }
 }
 
-/// Asks once, and says what is new about the answer.
+/// Polls once, and logs a changed result.
 async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -> PollResult {
     let params = ListParams::default();
     let listed = match timeout(LIMIT, api.list(&params)).await {

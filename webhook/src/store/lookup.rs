@@ -39,7 +39,7 @@ pub trait PodLookup: Send + Sync {
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>>;
 }
 
-/// Colocation profiles and what applying them takes, all in memory.
+/// Colocation profiles and the objects needed to apply them, all in memory.
 pub trait ProfileLookup: Send + Sync {
     fn profiles(&self) -> Arc<Listing<KnownProfile>>;
 
@@ -60,7 +60,7 @@ pub type Decide<'d> = dyn FnMut(&dyn QuotaTree) -> Option<(QuotaKey, AdmittedQuo
 
 /// Quotas and the pods that belong to them, in memory.
 pub trait QuotaLookup: Send + Sync {
-    /// Looks at all quotas at one moment.
+    /// Visits all quotas at one moment.
     fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree));
 
     /// Decides over all quotas at one moment, and records an admission before any other decision. Dropping the
@@ -73,7 +73,7 @@ pub trait QuotaLookup: Send + Sync {
 
 /// The nodes of quota trees, in memory.
 pub trait TreeNodesLookup: Send + Sync {
-    /// The nodes of a tree; `None` where nothing is said of them.
+    /// Nodes of a tree; `None` if no profile selects them.
     fn nodes(&self, tree: &str) -> Option<Arc<LabelSelector>>;
 }
 
@@ -108,15 +108,15 @@ pub struct PodKeys {
 
 /// Known nodes, all in memory.
 pub trait NodeLookup: Send + Sync {
-    /// The configured policy for a node with these labels, which are read only if something depends on them; a mode
-    /// annotation on the Node comes on top. `None` while the policy is not known.
+    /// Configured policy for a node with these labels, which are read only if an entry depends on them; a mode
+    /// annotation on the Node takes precedence. `None` while the policy is unknown.
     fn policy<'l>(&self, labels: &dyn Fn() -> Cow<'l, Labels>) -> Option<Policy>;
 
     /// The hint that counts for a node now.
     fn hint(&self, asked: &HintQuery<'_>) -> Option<EffectiveHint>;
 
-    /// The Node as this replica has it in its store, with its annotations parsed; `None` while it is not there. What a
-    /// request carries can be another state of it.
+    /// Node in this replica's store, with its annotations parsed; `None` while it is missing. The request may contain
+    /// another state of it.
     fn stored(&self, node: &str) -> Option<Arc<Node>>;
 
     /// True while another controller keeps writing the ratio of a node whose ratio is ours; `None` if that is not

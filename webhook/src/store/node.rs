@@ -26,7 +26,7 @@ pub struct Node {
     pub state: NodeState,
     /// The mode that its annotation asks for; `None` also where that is no mode.
     pub mode: Option<Mode>,
-    /// True if its kubelet tells in a pod's status what it has set aside, as those from 1.33 on do.
+    /// True if its kubelet reports reservations in pod statuses, as those from 1.33 on do.
     pub tells_allocated: bool,
     /// True while its condition `MemoryPressure` is: its kubelet reclaims memory by evicting pods.
     pub has_memory_pressure: bool,
@@ -45,7 +45,7 @@ pub fn machine(state: &NodeState, has_memory_pressure: bool) -> Machine {
 }
 
 impl Node {
-    /// The question what hint counts for it.
+    /// Query for the hint that counts for it.
     pub fn asked(&self) -> HintQuery<'_> {
         HintQuery {
             node: &self.name,

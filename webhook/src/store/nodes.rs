@@ -17,7 +17,7 @@ use crate::store::{
     ratio_owner_conflict::RatioOwnerConflicts,
 };
 
-/// All Nodes by name. A Node that goes away, or comes back as another object, takes its hints with it.
+/// All Nodes by name. The hints of a Node are removed when it is deleted or created again.
 #[derive(Debug)]
 pub struct Nodes {
     changes: Arc<Changes>,
@@ -47,7 +47,7 @@ impl Nodes {
         }
     }
 
-    /// True while all Nodes are known: the API server has told about them, and goes on to.
+    /// True while all Nodes are known: they were listed, and the watch is healthy.
     pub fn has_synced(&self) -> bool {
         self.read().has_synced
     }
@@ -86,12 +86,12 @@ impl Nodes {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes since when the Node says what it says of hints.
+    /// Records the time since which the Node has its current hint annotation.
     fn observe(&self, node: &Node) {
         self.hints.observe_node(&node.asked(), self.clock.now());
     }
 
-    /// Forgets the hints of a Node object that `now` is not, notes what it says, and tells followers.
+    /// Removes the hints of a Node object that `now` is not, records its annotations, and notifies followers.
     fn notify(&self, name: &str, before: Option<&Node>, now: Option<&Node>) {
         if let Some(before) = before
             && now.is_none_or(|now| now.uid != before.uid)

@@ -1,5 +1,5 @@
-//! Reads an object's metadata without what a store has no use for, as who manages which of its fields: that is as deep as the
-//! object, and one that is too deep to be read would spoil the list that it is in.
+//! Reads an object's metadata without fields that no store uses, such as managed fields: their nesting is as deep as
+//! the object, and one that is too deep would make its whole list unreadable.
 
 use std::collections::BTreeMap;
 

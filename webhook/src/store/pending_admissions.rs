@@ -1,5 +1,5 @@
-//! [`PendingAdmissions`]: what a request that is let through leaves in the stores until its object is seen, held back until its
-//! answer leaves.
+//! [`PendingAdmissions`]: records of an admitted request in the stores until its object is observed, held back until
+//! its answer is sent.
 
 use std::{
     fmt::Debug,
@@ -24,7 +24,7 @@ impl PendingAdmissions {
             .push(pending);
     }
 
-    /// Leaves them in their stores: the answer goes out.
+    /// Keeps them in their stores: the answer is sent.
     pub fn keep(self) {
         let pending = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         pending.into_iter().for_each(PendingAdmission::keep);

@@ -9,12 +9,12 @@ pub const LASTS: Duration = Duration::from_secs(30);
 /// The most claims at a time. Each review of a Pod reads those of its quota.
 pub const MOST: usize = 8_192;
 
-/// The most claims at a time on pods of one namespace, so that no namespace takes the room of the others. Clients create some
-/// hundred pods a second, and a watch tells of each within a second.
+/// Maximum number of pending admissions of pods in one namespace, so that no namespace can use up the limit of the
+/// others. Clients create some hundred pods a second, and a watch delivers each within a second.
 pub const MOST_OF_NAMESPACE: usize = 1_024;
 
-/// A Pod that has room cannot count, because too many others were admitted and are not stored: who may create pods that something
-/// behind us refuses can make any number of them.
+/// A Pod that fits cannot be counted, because too many others were admitted and are not stored: a user who may create
+/// pods that a later plugin refuses can make any number of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PendingLimit {
     /// The limit of the namespace is reached.

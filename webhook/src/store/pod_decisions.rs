@@ -1,6 +1,6 @@
-//! [`PodDecisions`]: the last reviews of pods, and what was made of each and why, for people who ask.
+//! [`PodDecisions`]: the last reviews of pods with their changes and reasons, for debug queries.
 //!
-//! They are bounded in number and in bytes, whatever is in the pods: a decision has only what was written and why, cut.
+//! They are bounded in number and in bytes, for any pod: a decision contains only shortened changes and reasons.
 
 use std::{
     collections::VecDeque,
@@ -43,7 +43,7 @@ pub struct PodDecision {
     pub is_dry_run: bool,
     /// Outcome of the review: `allowed`, `denied` or `failed`.
     pub outcome: &'static str,
-    /// Why it was not allowed: field by field where rules say so.
+    /// Reasons of a refusal, field by field if rules name fields.
     pub reasons: Vec<String>,
     /// Changes of the pod with their reasons.
     pub explanation: Explanation,
@@ -131,7 +131,7 @@ impl ReviewedPod {
 }
 
 impl PodDecision {
-    /// Cuts what a client chose.
+    /// Shortens texts that a client chose.
     fn shorten(&mut self) {
         let ReviewedPod {
             namespace,

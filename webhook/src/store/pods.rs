@@ -55,7 +55,7 @@ impl Pods {
         }
     }
 
-    /// True while all pods are known: the API server has told about them, and goes on to.
+    /// True while all pods are known: they were listed, and the watch is healthy.
     pub fn has_synced(&self) -> bool {
         self.read().has_synced
     }
@@ -94,7 +94,7 @@ impl Pods {
         self.with_node(node, |bound| bound.changed_at)
     }
 
-    /// Looks at the pods of a node, as far as they are known.
+    /// Reads the known pods of a node.
     pub fn with_node<T>(&self, node: &str, with_bound: impl FnOnce(&NodePods) -> T) -> T {
         self.read().listing.with_node(node, with_bound)
     }
@@ -138,7 +138,7 @@ impl Store for Pods {
                 if !known.is_as(bound) {
                     rung.push(node.clone());
                 }
-                // Which of the changes that were missed came last is not known.
+                // The last of the missed changes is unknown.
                 bound.changed_at = if known.asks_as(bound) {
                     known.changed_at
                 } else {

@@ -1,9 +1,9 @@
 //! Store of the policies in force: those of Koordinator's ConfigMap, in its current version, over those of the
 //! configuration file.
 //!
-//! A version of the ConfigMap that cannot be read as a whole changes nothing: the last good one stays in force. While
-//! there is none, because the API server has not answered yet or because every version so far was unreadable, and while
-//! signs of life from the API server are missing, the policy of no node is known, and nodes keep the last decision.
+//! An unreadable version of the ConfigMap changes nothing: the last good one stays in force. While there is none,
+//! because the API server has not answered yet or because every version so far was unreadable, and while the watch is
+//! unhealthy, the policy of every node is unknown, and nodes keep the last decision.
 
 use std::{
     borrow::Borrow,
@@ -42,12 +42,12 @@ pub struct Policies {
     file: Amplification,
     config_map: String,
     state: ArcSwap<PoliciesState>,
-    /// True while the API server says nothing of the ConfigMap any more.
+    /// True while the watch of the ConfigMap is unhealthy.
     is_lost: AtomicBool,
     strategies: watch::Sender<Arc<Strategies>>,
-    /// The text under the key of gates, empty if there is none; `None` while that is not known.
+    /// Value of the key of gates, empty if it is missing; `None` while it is unknown.
     feature_gates: watch::Sender<Option<String>>,
-    /// All texts, for people who ask.
+    /// All values, for debug queries.
     stored: ArcSwapOption<StoredVersion>,
     is_too_long: AtomicBool,
 }
@@ -70,7 +70,7 @@ pub struct Refused {
 
 #[derive(Debug, Default)]
 struct PoliciesState {
-    /// The text under our key, empty if there is none; `None` while that is not known.
+    /// Value of our key, empty if it is missing; `None` while it is unknown.
     text: Option<String>,
     good: Option<Arc<PolicyDocument>>,
     refused: Option<Refused>,
@@ -93,13 +93,13 @@ impl Policies {
         }
     }
 
-    /// True while it is known what is in the ConfigMap, or that there is none.
+    /// True while the ConfigMap's content, or its absence, is known.
     pub fn has_synced(&self) -> bool {
         !self.is_lost.load(Ordering::Relaxed) && self.state.load().text.is_some()
     }
 
-    /// The policy for a node with these labels, which are read only if something depends on them; the Node's own
-    /// annotation comes on top. `None` while it is not known.
+    /// Policy for a node with these labels, which are read only if an entry depends on them; the Node's own
+    /// annotation takes precedence. `None` while it is unknown.
     pub fn for_labels<L: Borrow<Labels>>(&self, labels: impl FnOnce() -> L) -> Option<InForce> {
         let state = self.state.load();
         let document = state.good.as_ref().filter(|_| self.has_synced())?;
@@ -134,12 +134,12 @@ impl Policies {
         self.strategies.subscribe()
     }
 
-    /// The text that says which gates and switches are changed, now and as it changes; `None` while it is not known.
+    /// Receiver of the value that changes gates and switches; `None` while it is unknown.
     pub fn feature_gates(&self) -> watch::Receiver<Option<String>> {
         self.feature_gates.subscribe()
     }
 
-    /// The stored version, or that there is none; `None` while that is not known.
+    /// Stored version, or its absence; `None` while it is unknown.
     pub fn stored(&self) -> Option<Option<Arc<StoredVersion>>> {
         let is_known = self.has_synced() && !self.is_too_long.load(Ordering::Relaxed);
         is_known.then(|| self.stored.load_full())
@@ -160,7 +160,7 @@ impl Policies {
             .set(f64::from(u32::try_from(bytes).unwrap_or(u32::MAX)));
     }
 
-    /// Applies the present ConfigMap; `None` if there is none.
+    /// Applies the current ConfigMap; `None` if it does not exist.
     fn update(&self, config_map: Option<ConfigMap>) {
         let is_there = config_map.is_some();
         let ConfigMap { metadata, data, .. } = config_map.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Stores for the admission of ElasticQuotas: the quotas that the watch brought, what this replica admitted and has not
-//! seen yet beside them, and the pods that belong to a quota.
+//! Stores for the admission of ElasticQuotas: quotas from the watch, admissions of this replica that the watch has
+//! not delivered, and the pods of each quota.
 //!
 //! ```text
 //! watch events --> stored --.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use headroom_rules::{
-    pod_quota::{Level, RoomError, USED_BY_SUM, Usage, room_on_all},
+    pod_quota::{Level, QuotaCheckError, USED_BY_SUM, Usage, check_levels},
     quota::QuotaTree,
     switch::Switches,
 };
@@ -41,7 +41,7 @@ impl QuotaLevels {
         self.groups.clone()
     }
 
-    /// The resources that some level limits, by whatever version of it that may be stored.
+    /// Resources that some level limits, in any version of it that may be stored.
     pub fn resources(&self) -> BTreeSet<Box<str>> {
         let versions = self.levels.iter().flat_map(|level| level.quota.versions());
         let names = versions.flat_map(|version| version.max.iter());
@@ -61,12 +61,17 @@ impl QuotaLevels {
     ///
     /// # Errors
     /// The nearest one that has none, or whose annotations cannot be read.
-    pub fn check(&self, used: &[Usage], noted: &[Box<str>], switches: &Switches) -> Result<(), RoomError> {
+    pub fn check(
+        &self,
+        used: &[Usage],
+        noted: &[Box<str>],
+        switches: &Switches,
+    ) -> Result<(), QuotaCheckError> {
         let mut used = used.to_vec();
         for (used, noted) in used.iter_mut().zip(noted) {
             used.noted.clone_from(noted);
         }
-        room_on_all(&self.levels, &used, switches)
+        check_levels(&self.levels, &used, switches)
     }
 }
 

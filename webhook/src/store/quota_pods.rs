@@ -1,5 +1,5 @@
-//! Store of what all pods ask for, summed for their quotas: of pods with a label by the quota that it names, of the others by
-//! namespace. Pods that this replica has admitted count from then on, before the API server tells of them.
+//! Store of the requests of all pods, summed for their quotas: of pods with a label by the quota that it names, of
+//! the others by namespace. Pods that this replica has admitted count immediately, before the watch delivers them.
 //!
 //! It has a watch of its own, because other stores keep CPU and memory alone; it is followed while quotas are evaluated.
 
@@ -92,7 +92,7 @@ impl QuotaPods {
                     Some(stored) => growth(&most, stored),
                     None => most,
                 };
-                sums.usage.claimed.add(&more);
+                sums.usage.pending.add(&more);
                 sums.pending = sums.pending.saturating_add(1);
             }
         }
@@ -135,14 +135,14 @@ impl QuotaPodsState {
             }
             Usage {
                 stored: named(&stored),
-                claimed: named(&claimed),
+                pending: named(&claimed),
                 ..Usage::default()
             }
         });
         levels.collect()
     }
 
-    /// Adds what is claimed in a group beyond what is stored, without the Pod of the request itself.
+    /// Adds the pending admissions of a group, without the Pod of the request itself.
     fn add_claims(&self, sums: &mut [Quantity], group: &PodGroup, request: &QuotaRequest) {
         let others = self.pending.in_group(group);
         for pending in others.filter(|pending| *pending.pod != request.pod) {
@@ -214,7 +214,7 @@ impl QuotaUsageLookup for QuotaPods {
 }
 
 impl PendingAdmission for PendingPodHandle {
-    /// The Pod counts until the API server tells of it, or half a minute has passed.
+    /// The Pod counts until the watch delivers it, at most half a minute.
     fn keep(mut self: Box<Self>) {
         self.is_kept = true;
     }

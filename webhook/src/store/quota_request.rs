@@ -8,7 +8,7 @@ use headroom_rules::{
     quota::{Quota, QuotaTree},
 };
 
-/// Pods that belong to one quota, whatever quotas there are.
+/// Pods that belong to one quota, whether or not the quota exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PodGroup {
     /// Pods of all namespaces with a label that names the quota.
@@ -64,7 +64,7 @@ pub struct CountedPod {
 }
 
 impl PodGroup {
-    /// The group of a Pod with this label in this namespace; an empty label is none.
+    /// Group of a Pod with this label in this namespace; an empty label counts as missing.
     pub fn new(label: Option<&str>, namespace: &str) -> Self {
         match label.filter(|label| !label.is_empty()) {
             Some(label) => Self::Labelled(label.into()),

@@ -1,5 +1,5 @@
-//! [`QuotaView`]: quotas, their pods and how both are judged, for those who admit nothing: people, and who looks for quotas
-//! above their limit.
+//! [`QuotaView`]: quotas, their pods and the rules for both, for readers that admit nothing: debug queries, and the
+//! check for quotas above their limit.
 
 use std::{
     fmt,
@@ -75,7 +75,7 @@ impl Evaluation {
 /// State and age of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceAge {
-    /// True while what is known of it counts.
+    /// True while its store counts.
     pub is_known: bool,
     /// Time since the last sign of life; `None` while it is not followed.
     pub age: Option<Duration>,

@@ -64,7 +64,7 @@ impl RatioOwnerConflicts {
         (now >= WITHIN).then_some(false)
     }
 
-    /// Forgets a node that is gone.
+    /// Removes a deleted node.
     pub fn forget(&self, node: &str) {
         self.lock().remove(node);
     }

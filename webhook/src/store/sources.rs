@@ -1,5 +1,5 @@
-//! [`Source`]: what a store follows in the API server, and every source there is. One declaration gives the informer,
-//! the role's rule, the line of readiness, the labels of metrics and the documentation.
+//! [`Source`]: a resource that a store follows in the API server, and the list of all sources. One declaration gives
+//! the informer, the role's rule, the line of readiness, the labels of metrics and the documentation.
 
 use std::{fmt, sync::Arc};
 
@@ -42,7 +42,7 @@ pub struct Source {
     /// The source whose watch brings its objects, if it has none of its own.
     pub shares: Option<&'static Source>,
     pub open: fn(&Opening) -> Opened,
-    /// Drops what is kept of it, once no gate wants it any more; `None` if it is followed for as long as the process runs.
+    /// Drops its content once no gate needs it; `None` if it is followed for the whole life of the process.
     pub close: Option<fn(&SourceStores)>,
 }
 
@@ -65,7 +65,7 @@ pub struct SourceStores {
     pub pods: Arc<PodFan>,
     /// The policies of Koordinator's ConfigMap.
     pub policies: Arc<Policies>,
-    /// The colocation profiles, and what applying them takes.
+    /// Colocation profiles, and the objects needed to apply them.
     pub profiles: ProfileSources,
     /// The labels that pods must have.
     pub label_rules: Arc<WatchedRules>,
@@ -82,7 +82,7 @@ pub struct Opened {
     pub is_known: watch::Receiver<bool>,
     /// Time of the API server's last activity for the source; `None` if another source records it.
     pub last_activity: Option<LastActivity>,
-    /// Follows it until told to stop; `None` if that of another source does.
+    /// Task that follows it until `stop` is cancelled; `None` if another source's task does.
     pub task: Option<BoxFuture<'static, ()>>,
 }
 

@@ -11,20 +11,17 @@ use super::{
 /// A stored value could not be put back.
 #[derive(Debug, thiserror::Error)]
 pub enum PutBackError {
-    /// The stored value is none that can be written.
-    #[error("the stored value of {path} is unreadable")]
-    Read {
-        path: String,
-        source: serde_json::Error,
-    },
+    /// The stored value cannot be written.
+    #[error("{path} is stored as a value that cannot be read")]
+    Read { path: String, source: serde_json::Error },
     /// The object has no place for it.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
 impl Draft<'_> {
-    /// True if the value at `path` is sure to be the stored one: neither the request nor a step changed it. False
-    /// says nothing: the same value can be written in other words.
+    /// True if the value at `path` is certainly the stored one: neither the request nor a step changed it. False is
+    /// no proof of a difference: one value has several JSON forms.
     pub fn is_as_stored(&self, path: &[&str]) -> bool {
         match (self.find(path), self.old.as_ref().map(|old| old.get(path))) {
             (PathValue::Nothing, Some(None)) => true,
@@ -78,7 +75,7 @@ impl Draft<'_> {
         is_same(was, is, |name| but.contains(&name) || is_written(name))
     }
 
-    /// Writes what is stored at `path`; removes the member if nothing is.
+    /// Restores the stored value at `path`; removes the member if none is stored.
     ///
     /// # Errors
     /// If the stored value cannot be read or there is no place for it.

@@ -15,9 +15,9 @@ pub(crate) type ElementEdits = BTreeMap<usize, Edits>;
 /// A recorded write to one member.
 #[derive(Debug, Clone)]
 pub(crate) enum Edit {
-    /// The member has this value now, whatever it had before.
+    /// The member has this value, replacing any earlier one.
     Set(Written),
-    /// The member, present before, is gone.
+    /// The member existed before and is removed.
     Remove,
     /// The member was an object before and has writes inside.
     Inside(Edits),
@@ -69,7 +69,7 @@ fn place_in(there: &mut Value, path: &[&str], value: Value) -> Option<()> {
     )
 }
 
-/// Records that the member at `path` below `tree`, which is there, goes.
+/// Records the removal of the existing member at `path` below `tree`.
 pub(super) fn record_removal(edits: &mut Edits, tree: &Tree<'_>, path: &[&str]) {
     let Some((name, rest)) = path.split_first() else {
         return;

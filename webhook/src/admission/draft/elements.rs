@@ -36,7 +36,8 @@ impl<'d, 'a> Element<'d, 'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// The elements of the array at `path`, if it came with the request and all of them are objects; none if it is absent.
+    /// Elements of the array at `path`, if it is part of the request and all of them are objects; empty if it is
+    /// absent.
     pub(crate) fn objects(&self, path: &[&str]) -> Option<Vec<Element<'_, 'a>>> {
         let (tree, edits) = match self.find(path) {
             PathValue::Nothing => return Some(Vec::new()),
@@ -53,8 +54,8 @@ impl<'a> Draft<'a> {
         objects.collect()
     }
 
-    /// Has `change` work on the member `name` of the element at `at` of the array at `list`, as [`Self::rewrite`] does on a
-    /// value. The array came with the request and has no element that is no object: [`Self::objects`] tells.
+    /// Applies `change` to the member `name` of the element at `at` of the array at `list`, as [`Self::rewrite`] does
+    /// for a value. The array must be part of the request and contain only objects: [`Self::objects`] checks that.
     ///
     /// # Errors
     /// What `change` returns; a [`RewriteError`] as with [`Self::rewrite`], or if there is no such element.
@@ -85,7 +86,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Records what has become of a member of an element.
+    /// Records the change of a member of an element.
     fn record_element(
         &mut self,
         (list, at): (&[&str], usize),

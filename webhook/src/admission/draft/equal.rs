@@ -5,10 +5,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Most members of an object that is compared; a bit tells of each whether it was there.
+/// Maximum number of members of a compared object; one bit records each member found.
 const MOST_MEMBERS: usize = 32;
 
-/// True if `text` is `value`; also false if it cannot be read. False says nothing of objects with many members:
+/// True if `text` is `value`; false if it cannot be read. False is no proof for objects with many members:
 /// [`is_comparable`].
 pub(super) fn is_equal(text: &str, value: &Value) -> bool {
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -25,10 +25,10 @@ pub(super) fn is_comparable(value: &Value) -> bool {
     }
 }
 
-/// Reads a value and tells whether it is this one.
+/// Reads a value and compares it with this one.
 struct Same<'v>(&'v Value);
 
-/// Reads the name of a member and tells where it is among these.
+/// Reads the name of a member and finds its position among these.
 struct Position<'v>(&'v Map<String, Value>);
 
 impl<'de> DeserializeSeed<'de> for Same<'_> {

@@ -1,4 +1,4 @@
-//! [`PathValue`]: what is at a path of an object, with the writes on top.
+//! [`PathValue`]: the value at a path of an object, with the writes applied.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl<'d, 'a> PathValue<'d, 'a> {
         }
     }
 
-    /// The value; `null` if there is none.
+    /// The value; `null` if it is absent.
     pub(super) fn to_value(&self) -> Result<Value, serde_json::Error> {
         match self {
             Self::Nothing => Ok(Value::Null),

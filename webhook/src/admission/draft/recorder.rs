@@ -9,7 +9,7 @@ use super::{
     written::{WriteKind, Written},
 };
 
-/// An object as it came, and what is recorded of it.
+/// Object as sent, and its recorded changes.
 pub(super) struct Recorder<'r, 'a> {
     pub(super) tree: &'r Tree<'a>,
     pub(super) edits: &'r mut Edits,
@@ -17,14 +17,14 @@ pub(super) struct Recorder<'r, 'a> {
 }
 
 impl Recorder<'_, '_> {
-    /// Records a write without a look at what is there.
+    /// Records a write without comparing it with the present value.
     pub(super) fn write(&mut self, path: &[&str], written: Written) -> Result<(), WriteError> {
         place(self.edits, self.tree, path, written).ok_or_else(|| WriteError { path: path.join(".") })?;
         *self.changes += 1;
         Ok(())
     }
 
-    /// Removes the member at `path`; nothing happens if there is none.
+    /// Removes the member at `path`; does nothing if there is none.
     pub(super) fn remove(&mut self, path: &[&str]) {
         if !matches!(PathValue::find(self.tree, self.edits, path), PathValue::Nothing) {
             record_removal(self.edits, self.tree, path);
@@ -32,7 +32,7 @@ impl Recorder<'_, '_> {
         }
     }
 
-    /// Records that what is at `path` has changed. What is made `null` goes.
+    /// Records a changed value at `path`. A value changed to `null` is removed.
     pub(super) fn record_change(
         &mut self,
         path: &[&str],
@@ -47,7 +47,7 @@ impl Recorder<'_, '_> {
         self.record(&mut way, before, after, detail)
     }
 
-    /// Records what has become of the member at `path`, or of the object if there are no names.
+    /// Records the change of the member at `path`, or of the object if there are no names.
     pub(super) fn record_part<'v>(
         &mut self,
         path: &mut Vec<&'v str>,

@@ -12,21 +12,21 @@ const LONGEST_WAY: usize = 512;
 /// steps write a few dozen.
 const MOST_MEMBERS: usize = 1_024;
 
-/// Most values in what is rewritten, before and after. Both are in memory at a time, and each value takes an allocation or
-/// two.
+/// Maximum number of values in a rewritten value, before and after. Both are in memory together, and each value takes
+/// one or two allocations.
 const MOST_VALUES: usize = MAX_OPENED / 2;
 
 /// A part of an object could not be rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum RewriteError {
     /// The present value is unreadable, or has more than [`MAX_OPENED`] values.
-    #[error("{path} is unreadable")]
+    #[error("{path} cannot be read")]
     Read {
         /// Path, outermost member first.
         path: String,
         source: serde_json::Error,
     },
-    /// The value, or the new one, is wider than anything that people or controllers write.
+    /// The value, or the new one, is wider than any value that users or controllers write.
     #[error("{path} cannot be changed, with more than {MOST_VALUES} values")]
     TooWide {
         /// Path, outermost member first.
@@ -70,11 +70,11 @@ pub(super) enum Detail {
 }
 
 impl Draft<'_> {
-    /// Has `change` work on the value at `path`, with the writes so far, and records what differs afterwards: in
-    /// objects member by member, in arrays as a new value of the array. An absent value is `null`, and what is made
-    /// `null` becomes absent; objects on the way are created. The empty path is the whole object.
+    /// Applies `change` to the value at `path`, with the writes so far, and records the differences: in objects
+    /// member by member, in arrays as a new value of the array. An absent value is `null`, and a value changed to
+    /// `null` becomes absent; objects on the path are created. The empty path is the whole object.
     ///
-    /// It is a transaction: whatever fails, nothing is recorded. The same change made again records nothing.
+    /// It is a transaction: after a failure nothing is recorded. Repeating the same change records nothing.
     ///
     /// # Errors
     /// What `change` returns; a [`RewriteError`] if the value cannot be read, or there is no place for the new one, or
@@ -153,7 +153,7 @@ pub(crate) fn differ_by_member(
     !is_deep(way) && (before.len() + after.len() < 2 || has_common())
 }
 
-/// True if a way is too long for operations on what is below.
+/// True if a path is too long for operations on its members.
 pub(crate) fn is_deep(way: &[impl AsRef<str>]) -> bool {
     way.iter().map(|name| name.as_ref().len() + 1).sum::<usize>() > LONGEST_WAY
 }

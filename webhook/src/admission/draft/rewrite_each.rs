@@ -29,12 +29,12 @@ impl<'p> Parts<'p> {
 }
 
 impl Draft<'_> {
-    /// Has each of `changes` work on the object, on what those before it have left. One that fails leaves nothing; what came of
-    /// the others is recorded once. It is as if each were a [`rewrite`](Self::rewrite) of its own.
+    /// Applies each of `changes` to the object, with the results of those before it. A failed change leaves nothing;
+    /// the results of the others are recorded once. The effect equals one [`rewrite`](Self::rewrite) for each.
     ///
-    /// The changes are shown what is at `places` and the objects around it, and whatever they write elsewhere is lost. A place
-    /// is names from the outside in; without names it is the whole object. `note` explains what the change of that place in their
-    /// order has made of what it was shown.
+    /// The changes see the values at `places` and the objects around them, and their writes elsewhere are lost. A
+    /// place is a list of names, outermost first; without names it is the whole object. `note` explains the effect of
+    /// the change of that place in their order.
     ///
     /// # Errors
     /// A [`RewriteError`] if a value cannot be read, or there is no place for the new one: nothing is recorded then. What one
@@ -89,7 +89,8 @@ impl Draft<'_> {
         Ok(view)
     }
 
-    /// Adds to the view of what is at `way` what is behind it. Where there is no object on the way, the view has what is there.
+    /// Adds the value behind `way` to the view. If a value on the path is not an object, the view contains that
+    /// value.
     fn show<'p>(
         &self,
         view: &mut Value,
@@ -127,7 +128,7 @@ impl Draft<'_> {
         shown
     }
 
-    /// Records what has become of each part.
+    /// Records the change of each part.
     fn record_parts(
         &mut self,
         Parts(parts): &Parts<'_>,
@@ -169,7 +170,7 @@ mod tests {
         Draft::new(Tree::parse(POD, 2).unwrap(), None)
     }
 
-    /// Changes that people's profiles make, and two that fail.
+    /// Typical changes of profiles, and two that fail.
     fn change(kind: usize, object: &mut Value) -> Result<(), RewriteError> {
         match kind {
             0 => object["metadata"]["labels"]["b"] = json!("2"),

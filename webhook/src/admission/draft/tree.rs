@@ -15,7 +15,7 @@ use crate::admission::draft::tree::scan::{MAX_OPENED, ScanError};
 
 /// A JSON value. Reading it never changes it; writes go to a [`Draft`](super::Draft) on top of it.
 pub struct Tree<'a> {
-    /// The value as it came: valid JSON without space around it.
+    /// The value as sent: valid JSON without surrounding white space.
     pub(super) text: &'a str,
     /// Parsed content, after the first access; empty for values without content. It is boxed, because most values are
     /// never opened.
@@ -75,7 +75,7 @@ impl<'a> Tree<'a> {
     /// Shortened path of a value that was accessed although it is too wide to be opened or read at once. The reader
     /// saw an empty value there.
     pub fn too_wide(&self) -> Option<String> {
-        // A text has more bytes than values: what is that short is never too wide, nor is anything in it.
+        // A text has more bytes than values: a text this short is never too wide, nor is any part of it.
         if self.text.len() <= MAX_OPENED {
             return None;
         }
@@ -133,7 +133,7 @@ impl<'a> Tree<'a> {
         self.members().map(Members::list).unwrap_or_default()
     }
 
-    /// True if both are the same text; false says nothing, as the same value can be written in many ways.
+    /// True if both are the same text; false is no proof of a difference, since one value has several JSON forms.
     pub fn is_verbatim(&self, other: &Tree<'_>) -> bool {
         self.text == other.text
     }
@@ -201,7 +201,7 @@ impl<'a> Tree<'a> {
     /// The text that it is; `None` if it is something else.
     fn string(&self) -> Option<Cow<'a, str>> {
         let Some(quoted) = self.text.strip_prefix('"') else {
-            // What is too wide to be read is found out, whatever it was to be read as.
+            // A value that is too wide is detected for every target type.
             self.readable().ok()?;
             return None;
         };
@@ -214,7 +214,7 @@ impl<'a> Tree<'a> {
         text.map(Cow::Owned)
     }
 
-    /// Told of each reading of all of it.
+    /// Called for each reading of the whole value.
     pub(super) fn readable(&self) -> Result<(), serde_json::Error> {
         if scan::is_wide(self.text) {
             // [`Tree::too_wide`] finds a reader that continues without the value; an earlier reader has seen it.
@@ -257,7 +257,7 @@ fn shortened(error: serde_json::Error) -> serde_json::Error {
 }
 
 impl<'a> Members<'a> {
-    /// Adds what comes next in the text.
+    /// Adds the next member of the text.
     pub(super) fn push(&mut self, member: Member<'a>) {
         self.order.take();
         if self.list.is_empty() {
@@ -278,7 +278,7 @@ impl<'a> Members<'a> {
     fn remove(&mut self, name: &str) -> Option<Tree<'a>> {
         let position = self.position(name)?;
         self.order.take();
-        // Not by swapping: what repeats a name must stay in order.
+        // Removal by swapping would change the order of repeated names.
         Some(self.list.remove(position).1)
     }
 

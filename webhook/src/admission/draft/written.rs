@@ -10,7 +10,7 @@ pub(crate) enum WriteKind {
     /// [`Draft::set`](super::Draft::set) or [`Draft::put_back`](super::Draft::put_back). An array whose elements have no
     /// names is one value to them: the patch replaces it whole.
     Set,
-    /// [`Draft::rewrite`](super::Draft::rewrite). The patch has what differs inside of any array.
+    /// [`Draft::rewrite`](super::Draft::rewrite). The patch contains only the differences inside arrays.
     Rewrite,
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum WriteKind {
 pub(crate) struct Written {
     value: Value,
     kind: WriteKind,
-    /// The value as JSON, written once for all that look at its elements.
+    /// The value as JSON, encoded once for all readers of its elements.
     text: OnceCell<String>,
 }
 

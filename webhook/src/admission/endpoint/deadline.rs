@@ -44,7 +44,7 @@ impl Deadline {
         self.at
     }
 
-    /// The error that says it has passed.
+    /// Error for a deadline that has passed.
     pub fn error(&self) -> AdmissionError {
         AdmissionError::Deadline { limit: self.limit }
     }

@@ -1,4 +1,4 @@
-//! [`Declaration`]: what an endpoint is, apart from its steps: entries, limits, gates, and what its answers look like.
+//! [`Declaration`]: properties of an endpoint besides its steps: entries, limits, gates, and the form of its answers.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Declaration {
     pub kind: Kind,
     /// The webhook configuration object that has its entries; the family that it is served with follows from it.
     pub configuration: ConfigurationObject,
-    /// Switches it as a whole, whatever its steps say.
+    /// Switches the endpoint as a whole, regardless of its steps.
     pub gate: Option<&'static Gate>,
     /// Gates that change a rule and switch no step.
     pub modifiers: &'static [&'static Gate],
@@ -66,7 +66,7 @@ pub struct Entry {
 pub enum Kind {
     /// It may, and is called once or again after later changes.
     Mutating(Reinvocation),
-    /// It only says yes or no.
+    /// It only allows or refuses.
     Validating,
 }
 
@@ -102,7 +102,7 @@ pub struct Condition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {
     Fail,
-    /// The request goes on as if the endpoint were not there.
+    /// The request continues as if the endpoint did not exist.
     Ignore,
 }
 
@@ -162,7 +162,7 @@ pub enum BrokenStep {
 /// Number of refusals in one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denials {
-    /// That of the first step that says no; the later ones do not run.
+    /// Refusal of the first refusing step; the later steps do not run.
     First,
     All,
     /// Refusals of all steps while the switch is on, else that of the first.

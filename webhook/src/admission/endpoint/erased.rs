@@ -1,4 +1,4 @@
-//! [`AnyEndpoint`]: an endpoint whatever store its steps see, so that all of them stand in one list.
+//! [`AnyEndpoint`]: an endpoint without the type of its store, so that one list contains all endpoints.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -39,7 +39,7 @@ pub trait AnyEndpoint: Debug + Sync {
     /// True while the request names an object that is not known yet and probably on its way.
     fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool;
 
-    /// Runs the steps that are on, in order, until one says no or the deadline passes.
+    /// Runs the enabled steps in order, until one refuses or the deadline passes.
     ///
     /// # Errors
     /// A denial; a step that broke, unless the endpoint passes over it or an earlier step said no; the deadline.

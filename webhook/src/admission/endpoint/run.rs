@@ -55,7 +55,7 @@ enum StepVerdict {
 }
 
 impl<S: ?Sized> Endpoint<S> {
-    /// Runs the steps that are on, in order, until one says no or the deadline passes.
+    /// Runs the enabled steps in order, until one refuses or the deadline passes.
     ///
     /// # Errors
     /// A denial; a step that broke, unless the endpoint passes over it or an earlier step said no; the deadline.
@@ -108,7 +108,7 @@ impl<S: ?Sized> Endpoint<S> {
                     admitted.skipped.push(error);
                 }
                 (StepVerdict::Broken(error), _) if refusal.is_empty() => return Err(error),
-                // What was refused stays refused, whatever the others would say.
+                // A refusal stays, whatever the later steps would decide.
                 (StepVerdict::Broken(_), _) => break,
             }
         }
@@ -140,7 +140,7 @@ impl<S: ?Sized> Step<S> {
         }
         // The draft of a step that panicked is rolled back or dropped, so no half-written draft is used.
         let result = catch_unwind(AssertUnwindSafe(|| (self.run)(ctx, draft)));
-        // Neither a yes nor a no counts that was made of what seemed to be absent.
+        // A decision that used a seemingly absent value does not count.
         if let (Ok(_), Some(field)) = (&result, draft.too_wide()) {
             let source = StepError::TooWide { field };
             return StepVerdict::Broken(AdmissionError::Step { step, source });

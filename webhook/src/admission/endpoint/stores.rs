@@ -52,7 +52,7 @@ pub struct Stores {
     /// The quotas, and the pods that belong to them.
     pub quotas: Arc<dyn QuotaLookup>,
     pub known: KnownSources,
-    /// The last reviews of pods, for people; no step reads them.
+    /// Last reviews of pods, for debug queries; no step reads them.
     pub decisions: Arc<PodDecisions>,
 }
 
@@ -105,7 +105,7 @@ pub trait Provides<S: ?Sized> {
     fn provide(&self) -> &S;
 }
 
-/// A store in which nothing is known, for what an endpoint's tests do not need.
+/// Empty store, for tests of endpoints that need none.
 #[derive(Debug, Clone, Copy)]
 pub struct NoStore;
 

@@ -5,8 +5,7 @@ use headroom_rules::{
     change::{ChangeError, Changes},
     container::{Container, ContainerList, Containers},
     explain::Explanation,
-    pod_object::PodObject,
-    profile::PlannedProfile,
+    pod_object::{ObjectEdit, PodObject},
 };
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
@@ -73,7 +72,7 @@ impl PodObject for DraftPod<'_, '_> {
             .rewrite(path, |value| change(value).map_err(StepError::from))
     }
 
-    /// Of a list that came with the request only what is asked for is read.
+    /// In a list of the request only the needed parts are parsed.
     fn containers(&self) -> Result<Containers, StepError> {
         let read = |list| self.container_list(list);
         let (containers, init_containers) = (read(ContainerList::Main)?, read(ContainerList::Init)?);
@@ -100,16 +99,16 @@ impl PodObject for DraftPod<'_, '_> {
         Ok(())
     }
 
-    fn apply_each(&mut self, planned: &[PlannedProfile<'_>]) -> Vec<Result<(), String>> {
-        let changes = planned
+    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), String>> {
+        let changes = edits
             .iter()
-            .map(|planned| move |object: &mut Value| planned.apply(object).map_err(ProfileFailure));
+            .map(|edit| move |object: &mut Value| edit.apply(object).map_err(ProfileFailure));
         let note = |explanation: &mut Explanation, index: usize, before: &Value, after: &Value| {
-            if let Some(planned) = planned.get(index) {
-                planned.note(explanation, before, after);
+            if let Some(edit) = edits.get(index) {
+                edit.note(explanation, before, after);
             }
         };
-        let places = planned.iter().flat_map(PlannedProfile::places);
+        let places = edits.iter().flat_map(ObjectEdit::places);
         match self.0.rewrite_each(places.map(Vec::as_slice), changes, note) {
             Ok(results) => {
                 let results = results.into_iter();
@@ -117,7 +116,7 @@ impl PodObject for DraftPod<'_, '_> {
                     .map(|result| result.map_err(|ProfileFailure(reason)| reason))
                     .collect()
             }
-            Err(error) => planned.iter().map(|_| Err(chain(&error).to_string())).collect(),
+            Err(error) => edits.iter().map(|_| Err(chain(&error).to_string())).collect(),
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
     declaration: Declaration {
         path: "/mutate-node-status",
         about: "Amplifies a node's allocatable resources within bounds.",
-        // Called again, it would have to tell its own values from the kubelet's; it can, but nothing is gained.
+        // In a second call it would have to distinguish its own values from the kubelet's; it can, without a benefit.
         kind: Kind::Mutating(Reinvocation::Never),
         configuration: ConfigurationObject::Nodes,
         gate: None,

@@ -1,8 +1,8 @@
-//! Endpoint `/mutate-pod`: applies colocation profiles, and completes what a Pod asks for, so that scheduler and node agent read
-//! one form.
+//! Endpoint `/mutate-pod`: applies colocation profiles, and completes the resources of a Pod, so that scheduler and
+//! node agent read one form.
 //!
-//! It is never called again in one request: the API server's LimitRanger runs anew after a webhook has changed a Pod, and
-//! what it adds then is nobody's request.
+//! It is never called twice in one request: the API server's LimitRanger runs again after a webhook has changed a
+//! Pod, and its added defaults are not the user's requests.
 
 mod affinity;
 mod device;

@@ -1,4 +1,4 @@
-//! Reads fields of a Node for the node endpoints, from an object as it came or from a draft with writes on top.
+//! Reads fields of a Node for the node endpoints, from an object as sent or from a draft with writes.
 
 use std::{borrow::Cow, cell::OnceCell};
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// An endpoint whose steps read what is known about nodes.
+/// Endpoint whose steps read the stores of nodes.
 pub(super) type NodeEndpoint = Endpoint<dyn NodeLookup>;
 pub(super) type NodeStep = Step<dyn NodeLookup>;
 /// Inputs of a step of nodes.
@@ -58,7 +58,7 @@ pub(super) fn uid(fields: &impl Fields) -> String {
 /// The path of the labels.
 const LABELS: [&str; 2] = ["metadata", "labels"];
 
-/// The Node's labels; what cannot be read counts as none.
+/// Labels of the Node; unreadable ones count as none.
 pub(super) fn labels(fields: &impl Fields) -> Labels {
     fields.read(&LABELS).ok().flatten().unwrap_or_default()
 }
@@ -76,7 +76,7 @@ pub(super) fn guarded_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
     fields.guarded_names(&["metadata", "annotations"]).into_iter()
 }
 
-/// True if the Node's kubelet tells in a pod's status what it has set aside.
+/// True if the Node's kubelet reports reservations in pod statuses.
 pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
     let version = fields.read_text(&["status", "nodeInfo", "kubeletVersion"]);
     object::tells_allocated(&version.unwrap_or_default())
@@ -139,8 +139,8 @@ pub(super) fn configured_policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Opti
     })
 }
 
-/// The policy in force: the configured one with the mode that the Node asks for. Where the Node asks for no mode
-/// that exists, the configured one stays and the second value says what it asked for.
+/// Policy in force: the configured one with the mode of the Node's annotation. If that mode does not exist, the
+/// configured one stays and the second value contains the annotation.
 pub(super) fn policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
     let policy = configured_policy(ctx, fields)?;
     Some(

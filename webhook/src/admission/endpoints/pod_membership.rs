@@ -14,7 +14,7 @@ pub(super) static NO_DEFAULT: Gate = Gate::negative(
     "Assigns no quota to pods whose label names none, even if their namespace has a quota.",
 );
 
-/// The labels of a Pod, and whether they alone say to which quota it belongs.
+/// Labels of a Pod, and the flag that they alone decide its quota.
 pub(super) struct PodLabels {
     labels: Labels,
     has_default: bool,

@@ -1,4 +1,5 @@
-//! Types of the endpoints whose steps read what is known about pods: those of pods, and of Reservations, which stand for some.
+//! Types of the endpoints whose steps read the stores of pods: those of pods, and of Reservations, which represent
+//! pods.
 
 use crate::admission::endpoint::{Colocation, Ctx, Endpoint, Step};
 

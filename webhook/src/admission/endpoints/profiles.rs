@@ -1,8 +1,8 @@
-//! Applies colocation profiles to a new Pod or Reservation by the rules, counts what came of each, and says it in the audit
-//! event.
+//! Applies colocation profiles to a new Pod or Reservation by the rules, counts the results, and records them in the
+//! audit event.
 
 use headroom_rules::{
-    profile::{Newcomer, Profile, ProfileMatch, ProfileRules, ProfileTarget, TranslationWish},
+    profile::{CreatedObject, Profile, ProfileMatch, ProfileRules, ProfileTarget, TranslationDecision},
     switch::Switches,
 };
 
@@ -19,20 +19,20 @@ use crate::admission::{
 /// Longest list of profiles in the audit event, in bytes.
 const LONGEST_AUDIT: usize = 1024;
 
-/// The object as it came.
-fn newcomer<'a>(
+/// Object as sent.
+fn created<'a>(
     request: &'a Request,
     target: ProfileTarget,
     draft: &Draft<'_>,
     store: &Colocation,
-) -> Result<Newcomer<'a>, StepError> {
+) -> Result<CreatedObject<'a>, StepError> {
     let labels = draft
         .read(&["metadata", "labels"])
         .map_err(|source| StepError::Read {
             field: "metadata.labels".to_owned(),
             source,
         })?;
-    Ok(Newcomer {
+    Ok(CreatedObject {
         target,
         review: Some(&request.uid),
         namespace: &request.namespace,
@@ -72,14 +72,14 @@ pub(super) fn is_unknown(
     if unknown.peek().is_none() {
         return false;
     }
-    // What cannot be read, the step tells.
-    let Ok(newcomer) = newcomer(request, target, draft, store) else {
+    // The step reports an unreadable object.
+    let Ok(created) = created(request, target, draft, store) else {
         return false;
     };
     // An unnecessary wait takes a moment; the switches in force decide which profile is applied.
     let switches = Switches::default();
     unknown.any(
-        |(profile, is_class_unknown)| match newcomer.matches(profile, &switches) {
+        |(profile, is_class_unknown)| match created.matches(profile, &switches) {
             ProfileMatch::OtherLabels | ProfileMatch::OtherNamespace => false,
             ProfileMatch::UnknownNamespace => true,
             ProfileMatch::Matches => is_class_unknown,
@@ -87,24 +87,24 @@ pub(super) fn is_unknown(
     )
 }
 
-/// Applies the profiles that are for the object, and says what they mean for its cpu and memory.
+/// Applies the profiles that select the object, and returns their effect on its cpu and memory.
 pub(super) fn apply_all(
     ctx: &PodCtx<'_>,
     target: ProfileTarget,
     draft: &mut Draft<'_>,
-) -> Result<TranslationWish, Stop> {
+) -> Result<TranslationDecision, Stop> {
     let profiles = ctx.store.profiles.profiles();
     if profiles.is_empty() {
-        return Ok(TranslationWish::default());
+        return Ok(TranslationDecision::default());
     }
-    let newcomer = newcomer(ctx.request, target, draft, ctx.store)?;
+    let created = created(ctx.request, target, draft, ctx.store)?;
     let rules = ProfileRules {
         profiles: &profiles,
         class: &|name| ctx.store.profiles.priority_class(name),
         switches: ctx.switches,
     };
     let review = rules
-        .review(&newcomer, &mut DraftPod(draft))
+        .review(&created, &mut DraftPod(draft))
         .map_err(StepError::from)?;
     let mut text = String::new();
     for (name, result) in review.results {
@@ -119,5 +119,5 @@ pub(super) fn apply_all(
         text.truncate(text.floor_char_boundary(LONGEST_AUDIT));
         draft.audit("profiles", text);
     }
-    Ok(review.wish)
+    Ok(review.translation)
 }

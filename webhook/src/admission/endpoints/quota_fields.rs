@@ -38,8 +38,8 @@ pub(super) type QuotaCtx<'a> = Ctx<'a, dyn QuotaLookup>;
 /// for a quota five seconds.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The most bytes of all annotations of an object together. Kubernetes stores no more
-/// (`TotalAnnotationSizeLimitB` of `k8s.io/apimachinery/pkg/api/validation`), and says so after admission.
+/// Maximum bytes of all annotations of an object together. Kubernetes stores no more (`TotalAnnotationSizeLimitB` of
+/// `k8s.io/apimachinery/pkg/api/validation`), and checks that after admission.
 const MOST_ANNOTATIONS: usize = 256 << 10;
 /// The most bytes of a label's value. Kubernetes stores no more (`LabelValueMaxLength` of
 /// `k8s.io/apimachinery/pkg/util/validation`).
@@ -82,7 +82,7 @@ pub(super) fn rules_by(gates: &GateSet, switches: &Switches) -> QuotaRules {
     }
 }
 
-/// The quota that is written, beside the stored one.
+/// Quota of the request, with the stored one.
 pub(super) fn change(request: &Request, draft: &Draft<'_>) -> Result<QuotaChange, Stop> {
     let old = draft.old().map(|old| parts(request, old)).transpose()?;
     Ok(QuotaChange::new(parts(request, draft)?, old))
@@ -112,8 +112,8 @@ pub(super) fn parts(request: &Request, object: &impl Fields) -> Result<QuotaPart
     })
 }
 
-/// Refuses what Kubernetes does not store, before anything is read of it or said about it: texts in annotations cost many times
-/// their length.
+/// Refuses texts that Kubernetes does not store, before they are parsed or quoted: texts in annotations cost many
+/// times their length.
 fn check_lengths(
     labels: &BTreeMap<String, String>,
     annotations: &BTreeMap<String, String>,
@@ -163,7 +163,7 @@ fn amounts<T: DeserializeOwned>(object: &impl Fields, path: &[&str]) -> Result<O
     })
 }
 
-/// Refuses with what was found.
+/// Refuses with these violations.
 pub(super) fn refuse(ctx: &QuotaCtx<'_>, found: Violations) -> Result<(), Stop> {
     let all = ctx.switches.is_on(&quota_switches::ALL_VIOLATIONS);
     match found.into_text(all) {

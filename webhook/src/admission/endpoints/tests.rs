@@ -114,7 +114,7 @@ fn an_entry_that_fails_closed_leaves_our_own_namespace_out() {
     for (_, entry) in entries() {
         let fails_closed = entry.failure_policy == FailurePolicy::Fail;
         let mut rules = entry.rules.iter();
-        // A selector of namespaces does nothing for what is in none.
+        // A selector of namespaces has no effect on cluster-scoped objects.
         let is_of_cluster = rules.all(|rule| rule.resource == "reservations");
         let is_exempt = is_of_cluster || entry.objects == Objects::SloConfig;
         assert!(
@@ -186,7 +186,7 @@ struct FixtureCluster {
     hint: Option<Value>,
     /// CPU of admitted pods, in milli-cores.
     admitted_milli: u64,
-    /// True while it is not known what pods hold.
+    /// True while the demand of pods is unknown.
     is_held_unknown: bool,
     /// True while the policy is not known.
     is_policy_unknown: bool,
@@ -328,7 +328,7 @@ fn options(world: FixtureCluster) -> Options {
     }
 }
 
-/// The answer to a review that came over HTTP, with status and body.
+/// Answer to a review over HTTP, with status and body.
 async fn answer(world: FixtureCluster, path: &str, review: &Value) -> (StatusCode, Bytes) {
     let request = Request::post(path)
         .header(CONTENT_TYPE, "application/json")

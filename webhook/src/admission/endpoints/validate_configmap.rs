@@ -1,5 +1,5 @@
-//! Endpoint `/validate-configmap`: refuses versions of Koordinator's ConfigMap that nodes could not follow, and says all
-//! that is wrong with one at once.
+//! Endpoint `/validate-configmap`: refuses versions of Koordinator's ConfigMap that nodes could not apply, with all
+//! faults in one answer.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ fn removal(config_map: &ConfigMapName) -> String {
 fn data<'k>(object: &impl Fields, known: impl Fn(&str) -> Option<&'k String>) -> Result<Data, StepError> {
     let names = object.names(&["data"]);
     if names.is_empty() {
-        // Nothing, or what is no object.
+        // Absent, or not an object.
         let data = object.read(&["data"]).map_err(|source| StepError::Read {
             field: "data".to_owned(),
             source,

@@ -1,7 +1,7 @@
 //! Endpoint `/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota`: refuses ElasticQuotas that contradict
 //! themselves or their tree, and removals of those that others need. One answer contains all faults.
 //!
-//! What it lets through counts for the next request, before the watch shows it: see `store::quota`.
+//! An admitted quota counts for the next request, before the watch delivers it: see `store::quota`.
 
 mod names_step;
 mod removal;
@@ -51,7 +51,7 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
             namespaces: Namespaces::ExceptOurs,
             objects: Objects::All,
             conditions: &[CHANGES],
-            // What is admitted counts for a while; a dry run leaves nothing.
+            // An admission counts for a while; a dry run leaves nothing.
             side_effects: SideEffects::NoneOnDryRun,
             failure_policy: FailurePolicy::Fail,
             timeout: Duration::from_secs(5),

@@ -1,7 +1,7 @@
-//! Endpoint `/validate-pod`: refuses Pods that break Koordinator's rules, and says all that is wrong with one at once.
+//! Endpoint `/validate-pod`: refuses Pods that break Koordinator's rules, with all faults in one answer.
 //!
-//! A resize is an update of the requests of a running Pod, so it is judged as one. Other subresources change nothing that
-//! a rule looks at: ephemeral containers have no resources.
+//! A resize is an update of the requests of a running Pod, so it is checked as one. Other subresources change no
+//! field that a rule reads: ephemeral containers have no resources.
 
 mod colocation;
 mod device;
@@ -32,10 +32,10 @@ use crate::admission::{
     review::Operation,
 };
 
-/// Switches the checks of pods, and of who binds them.
+/// Switches the checks of pods and of their bindings.
 pub(super) static GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods and their bindings.");
 
-/// The quota comes last: what every other step lets through takes room.
+/// The quota step is last: it counts the pods that every other step allows.
 static STEPS: &[&PodStep] = &[
     &reserved::STEP,
     &colocation::STEP,
@@ -83,7 +83,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
             namespaces: Namespaces::ExceptSystem,
             objects: Objects::All,
             conditions: &[],
-            // What is admitted counts for a while; a dry run leaves nothing.
+            // An admission counts for a while; a dry run leaves nothing.
             side_effects: SideEffects::NoneOnDryRun,
             failure_policy: FailurePolicy::Fail,
             timeout: Duration::from_secs(5),
@@ -117,7 +117,7 @@ fn part<T: DeserializeOwned + Default>(pod: &impl Fields, path: &[&str]) -> Resu
     Ok(part.unwrap_or_default())
 }
 
-/// Refuses with the errors if there are any; a warning says how many are not told.
+/// Refuses with the errors if there are any; a warning contains the number of omitted ones.
 fn refuse(draft: &mut Draft<'_>, errors: Errors) -> Result<(), Stop> {
     let rest = errors.len().saturating_sub(MOST_ERRORS);
     if rest > 0 {

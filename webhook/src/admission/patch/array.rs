@@ -16,8 +16,8 @@ use crate::admission::draft::WriteKind;
 /// Member that identifies elements.
 const NAME: &str = "name";
 
-/// Most elements that are moved one by one; an array of which more would have to move is replaced whole. Where people
-/// sort arrays, they have a few elements.
+/// Maximum number of elements that are moved one by one; an array with more moves is replaced whole. Arrays that
+/// users sort have a few elements.
 const MOST_MOVES: usize = 256;
 
 /// Relation of named elements to those before, both without the common starts and ends.
@@ -35,7 +35,7 @@ pub(super) fn are_named(elements: &[Value]) -> bool {
 }
 
 impl Operations {
-    /// Appends what differs between two arrays.
+    /// Appends the difference of two arrays.
     pub(super) fn append_elements(&mut self, before: &[Value], mut after: Vec<Value>, kind: WriteKind) {
         if kind == WriteKind::Set && !(are_named(before) && are_named(&after)) {
             if *before != after {
@@ -66,7 +66,7 @@ impl Operations {
         }
     }
 
-    /// Appends what differs between elements from `start` on, position by position.
+    /// Appends the difference of elements from `start` on, position by position.
     fn append_positions(&mut self, start: usize, before: &[Value], after: Vec<Value>, kind: WriteKind) {
         let length = after.len();
         for (at, value) in after.into_iter().enumerate() {
@@ -82,7 +82,7 @@ impl Operations {
         }
     }
 
-    /// Appends what differs between elements from `start` on, name by name.
+    /// Appends the difference of elements from `start` on, name by name.
     fn append_aligned(
         &mut self,
         start: usize,

@@ -16,7 +16,7 @@ use crate::{
 /// The answer to a request.
 #[derive(Debug)]
 pub struct HttpAnswer {
-    /// HTTP status: 200 for a verdict, whatever it is.
+    /// HTTP status: 200 for every verdict.
     pub status: StatusCode,
     /// An AdmissionReview for a verdict, else the reason as text.
     pub body: Bytes,
@@ -33,7 +33,7 @@ pub struct ReviewDecision {
     pub request: Option<review::Request>,
     pub outcome: ReviewOutcome,
     pub operations: usize,
-    /// True if the operations make what is stored differ in more than heartbeats.
+    /// True if the result differs from the stored object in more than heartbeats.
     pub changes: bool,
     /// Names of the steps that acted.
     pub acted: Vec<&'static str>,

@@ -10,7 +10,7 @@ use std::{
 use super::ReviewDecision;
 use crate::admission::{error::ReviewOutcome, metrics, review::Request};
 
-/// The longest of the texts that a client chose, in bytes; what Kubernetes allows as names is shorter.
+/// Length limit of texts that a client chose, in bytes; Kubernetes' names are shorter.
 const LONGEST: usize = 512;
 
 /// Counts decisions and writes their lines.

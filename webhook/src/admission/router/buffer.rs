@@ -40,7 +40,7 @@ impl Buffer {
         Ok(large)
     }
 
-    /// Adds what has come; there is room for it.
+    /// Appends received data; the capacity is sufficient.
     pub(super) fn put(&mut self, mut data: impl Buf) {
         match self {
             Self::Small(bytes) => bytes.put(data),

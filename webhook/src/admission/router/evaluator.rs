@@ -52,12 +52,12 @@ impl Evaluator {
         }
     }
 
-    /// Changes with each object that comes from now on.
+    /// Changes with each later object.
     pub(super) fn arrivals(&self) -> watch::Receiver<u64> {
         self.stores.known.arrivals()
     }
 
-    /// Answers with what is known.
+    /// Answers with the current state of the stores.
     pub(super) fn answer(&self, endpoint: &dyn AnyEndpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
         match self.attempt(endpoint, body, deadline, WaitLimit::Reached) {
             Attempt::Answered(answer) => *answer,
@@ -120,7 +120,7 @@ impl Evaluator {
         })
     }
 
-    /// Judges, and keeps what was made of a Pod and why.
+    /// Evaluates, and keeps the changes of a Pod with their reasons.
     fn evaluate_and_record(
         &self,
         endpoint: &dyn AnyEndpoint,
@@ -152,7 +152,7 @@ impl Evaluator {
                 draft.take_explanation(),
             );
         }
-        // A heartbeat is never lost over what its object says of itself.
+        // A heartbeat is never lost because of the kind in its object.
         if declaration.broken_step == BrokenStep::FailsTheCall
             && let Err(error) = check_kind(request, &draft)
         {
@@ -192,7 +192,7 @@ fn is_being_deleted(draft: &Draft<'_>) -> bool {
     is_marked(draft.read(&mark)) && draft.old().is_none_or(|old| is_marked(old.read(&mark)))
 }
 
-/// The object must be of the kind that the review says, where both say one.
+/// The object must be of the review's kind, if both contain a kind.
 fn check_kind(request: &review::Request, draft: &Draft<'_>) -> Result<(), AdmissionError> {
     let found: Option<String> = draft.read(&["kind"]).map_err(|source| AdmissionError::Field {
         field: "request.object.kind".to_owned(),

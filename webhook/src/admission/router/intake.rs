@@ -1,11 +1,11 @@
 //! Receives request bodies: each within its own time, and within a budget of memory. Reviews of node endpoints have budgets
 //! of their own, one for bodies up to 1 MiB and one for longer ones, and all other reviews have two as large.
 //!
-//! A body takes budget as its bytes come, whatever length was announced, and the permits to work on it are taken
-//! afterwards: a client that withholds a body holds nothing that others need. Where a budget is short, its bodies
-//! that have been coming for longest are given up. The API server sends a body at once, so a body that trickles is the
-//! one given up. A whole body keeps its place until it is answered. Only reviews of other endpoints than those of nodes wait
-//! for an object meanwhile, and a heartbeat needs nothing of their budget.
+//! Memory is reserved as bytes arrive, not from Content-Length. The concurrency permit is acquired after the full
+//! body is read, so a slow client cannot block others. If a budget is exhausted, the bodies that have been arriving
+//! for longest are dropped. The API server sends a body at once, so a slow body is the one dropped. A complete body
+//! keeps its memory until its answer. Only reviews of endpoints other than those of nodes wait for an object
+//! meanwhile, and a heartbeat needs nothing of their budget.
 
 use std::{
     collections::BTreeMap,
@@ -159,7 +159,7 @@ impl Budgets {
         let mut place = self.budget(announced.unwrap_or_default()).enter();
         while let Some(frame) = place.or_give_up(body.frame()).await? {
             let frame = frame.map_err(|error| AdmissionError::Body(error.into()))?;
-            // Trailers say nothing that counts.
+            // Trailers contain nothing relevant.
             let Ok(data) = frame.into_data() else { continue };
             let needed = buffer.bytes().len() + data.remaining();
             if needed > limit {
@@ -197,8 +197,8 @@ impl Budgets {
     }
 }
 
-/// Room for a body of which `needed` bytes are there: a few times as much, so that it seldom moves, but what does not
-/// come takes nothing.
+/// Capacity for a body of which `needed` bytes have arrived: a few times as much, so that it is seldom moved, but
+/// bytes that do not arrive take no memory.
 fn capacity(needed: usize, announced: Option<usize>) -> usize {
     let ahead = (4 * needed).max(FIRST_BYTES);
     let whole = announced.unwrap_or_else(|| (2 * needed).max(FIRST_BYTES));

@@ -72,7 +72,7 @@ impl Lanes {
         }
     }
 
-    /// Waits for the turn of a review that is `bytes` long. One that is answered apart waits in its queue.
+    /// Waits for the permit of a review that is `bytes` long. A review for the offload thread waits in its queue.
     ///
     /// # Errors
     /// If too many wait already, or the deadline passes.

@@ -1,4 +1,4 @@
-//! [`PodReview`]: a review of a pod whose decision is kept for people who ask.
+//! [`PodReview`]: a review of a pod whose decision is kept for debug queries.
 
 use std::time::SystemTime;
 
@@ -26,7 +26,7 @@ pub(super) struct PodReview {
 }
 
 impl PodReview {
-    /// Notes in the draft what is written and why, if it is that of a pod.
+    /// Records the draft's writes with their reasons, if it is that of a pod.
     pub(super) fn begin(
         endpoint: &dyn AnyEndpoint,
         request: &Request,
@@ -38,7 +38,7 @@ impl PodReview {
             return None;
         }
         draft.begin_explanation();
-        // What is no text is no name either.
+        // A value that is not a string is not a name.
         let text = |name| {
             let text: Option<String> = draft.read(&["metadata", name]).unwrap_or_default();
             let mut text = text.unwrap_or_default();

@@ -1,6 +1,6 @@
 //! [`SerialQueue`]: jobs that run one after the other, off the threads that keep others waiting.
 //!
-//! A thread is taken for the first job, and stays until there is none left: under load no thread is woken for each.
+//! The first job takes a thread, which stays until the queue is empty: under load no thread is woken for each job.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use tracing::error;
 /// Work of one request.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// Jobs in the order in which they came.
+/// Jobs in the order of arrival.
 #[derive(Default)]
 pub(super) struct SerialQueue {
     state: Mutex<QueueState>,
@@ -29,7 +29,7 @@ struct QueueState {
 }
 
 impl SerialQueue {
-    /// Adds a job. It runs when all that came before have.
+    /// Adds a job. It runs after all earlier jobs.
     pub(super) fn push(self: &Arc<Self>, job: Job) {
         let was_running = {
             let mut state = self.lock();

@@ -440,7 +440,7 @@ fn a_deadline_that_has_passed_fails_the_call() {
     );
 }
 
-/// A request whose body never comes.
+/// Request whose body never arrives.
 fn withheld(path: &str) -> Request<impl Body<Data = Bytes, Error = Infallible> + Send + 'static> {
     let never = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
     Request::post(path)

@@ -1,4 +1,4 @@
-//! [`Wait`]: how a review waits for what its object names, and how often it is tried again meanwhile.
+//! [`Wait`]: the wait of a review for the object it names, and the number of attempts meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ pub(super) enum WaitLimit {
     Reached,
 }
 
-/// The wait of one review. In a busy cluster objects come all the time, and most are not what it waits for: pauses bound how
-/// often it is decoded again.
+/// Wait of one review. In a busy cluster objects arrive all the time, and most are not the awaited one: pauses bound
+/// the number of attempts.
 pub(super) struct Wait {
     arrivals: watch::Receiver<u64>,
     give_up: TokioInstant,
@@ -38,7 +38,7 @@ impl Wait {
         }
     }
 
-    /// Returns when something came since the attempt before, or the time is over.
+    /// Returns when an object has arrived since the last attempt, or at the wait limit.
     pub(super) async fn for_arrivals(&mut self) -> WaitLimit {
         let pause_end = TokioInstant::now() + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
@@ -47,7 +47,7 @@ impl Wait {
             return WaitLimit::Reached;
         }
         sleep_until(pause_end.min(self.give_up)).await;
-        // The next attempt sees what came during the pause.
+        // The next attempt sees the objects that arrived during the pause.
         self.arrivals.mark_unchanged();
         if pause_end < self.give_up {
             WaitLimit::NotReached

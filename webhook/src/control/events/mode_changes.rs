@@ -1,6 +1,6 @@
 //! The Event about a node whose mode has changed, and [`ModeTracker`], which notices that.
 //!
-//! No object says what the mode was before, so every replica compares, whether it leads or not.
+//! No object contains the earlier mode, so every replica compares modes, leader or not.
 
 use std::{
     collections::HashMap,

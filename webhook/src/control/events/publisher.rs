@@ -1,4 +1,4 @@
-//! [`Publisher`]: publishes what rows list, while this replica leads, at a bounded rate.
+//! [`Publisher`]: publishes the facts of all rows, while this replica leads, at a bounded rate.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,7 +66,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Publishes through this writer what these rows list.
+    /// Publishes the facts of these rows through this writer.
     pub fn new(
         rows: &'static [&'static EventRow],
         stores: EventStores,
@@ -84,7 +84,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes whenever this replica leads, until told to stop.
+    /// Publishes whenever this replica leads, until `stop` is cancelled.
     pub async fn publish(mut self, is_leader: watch::Receiver<bool>, stop: CancellationToken) {
         loop {
             self.stores.modes.observe(&self.stores.cluster, Timestamp::now());
@@ -101,7 +101,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes what is due, as much as the rate allows.
+    /// Publishes due Events, as far as the rate allows.
     async fn publish_due(&mut self, is_leader: &watch::Receiver<bool>) {
         let mut current = BTreeSet::new();
         let mut due = Vec::new();
@@ -116,7 +116,7 @@ impl Publisher {
                 current.insert(key);
             }
         }
-        // What is so no longer is forgotten, so that memory is bounded by what is so.
+        // Facts that no longer hold are dropped, so that memory is bounded by current facts.
         self.published
             .retain(|key, published| current.contains(key) || !published.is_over(now));
         self.failed.retain(|key, _| current.contains(key));
@@ -129,7 +129,7 @@ impl Publisher {
         for (row, fact) in due {
             let is_early = self.pace.try_acquire(self.started.elapsed()).is_err();
             if is_early || !*is_leader.borrow() {
-                // The rest is still so when it is its turn.
+                // The other facts still hold at their turn.
                 return;
             }
             self.write(row, &fact).await;

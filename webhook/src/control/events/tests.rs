@@ -127,7 +127,7 @@ fn a_mode_that_changes_is_an_event_for_ten_minutes_whoever_changed_it() {
         assert_eq!(modes(&stores, seconds), std::slice::from_ref(&switched_off));
     }
     assert_eq!(modes(&stores, 611), []);
-    // The annotation goes, and the ConfigMap says another mode than the file.
+    // The annotation is removed, and the ConfigMap sets another mode than the file.
     let config: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": names::SLO_CONFIG, "namespace": names::SLO_CONFIG_NAMESPACE, "resourceVersion": "7"},
         "data": {names::AMPLIFICATION_CONFIG: r#"{"mode": "guard"}"#},

@@ -22,7 +22,7 @@ use crate::store::access::{Access, AccessNamespace, ObjectNames};
 const NAMESPACE: &str = "default";
 /// Longest note that the API server takes, in bytes.
 const LONGEST_NOTE: usize = 1_024;
-/// Longest part of a name that comes from the object, in bytes; a name has 253 at most.
+/// Maximum length of the part of a name that comes from the object, in bytes; a name has at most 253.
 const LONGEST_NAME: usize = 200;
 /// Longest name of a reporting instance that the API server takes, in bytes.
 const LONGEST_INSTANCE: usize = 128;
@@ -34,7 +34,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 /// API access that publishing needs about quotas, which are in any namespace.
 pub static QUOTA_ACCESS: Access = Access::to("events.k8s.io", "events", ObjectNames::All, &["create"]);
 
-/// API access that publishing needs about what is in no namespace.
+/// API access for Events about cluster-scoped objects.
 pub static ACCESS: &[Access] = &[
     Access::to("events.k8s.io", "events", ObjectNames::All, &["create"])
         .in_namespace(AccessNamespace::Named(NAMESPACE)),
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Writes to an API server that answers with that code, and returns what it was sent.
+    /// Writes to an API server that answers with that code, and returns the request body.
     async fn write(code: u16, fact: &EventFact) -> (Result<EventResult, EventError>, Value) {
         let (sent_tx, mut sent) = tokio::sync::mpsc::unbounded_channel();
         let service = tower::service_fn(move |request: Request<Body>| {

@@ -36,7 +36,7 @@ pub(in crate::control) fn due_of(
     hint: Option<&EffectiveHint>,
 ) -> DueNudge {
     if !cluster.amplifies() || !cluster.nodes.has_synced() {
-        // Admission would not act on it, or what came of it would not be seen here.
+        // Admission would not act on it, or its result would not be observed here.
         return DueNudge::default();
     }
     let Some(found) = hint else {
@@ -91,8 +91,8 @@ pub(in crate::control) fn due_of(
     }
 }
 
-/// True if a hint was asked what to apply. Where none was, the ratio that is recorded is the administrator's, and was never
-/// measured: another replica may follow hints already, and would take it for one.
+/// True if a hint gave the ratio. Otherwise the recorded ratio is the administrator's, and was never measured:
+/// another replica may use hints already, and would take it for one.
 fn asks_hint(decision: &Decision) -> bool {
     let is_asked = |resource| decision.outcomes.get(resource).hinted.is_some();
     Resource::ALL.into_iter().any(is_asked)
@@ -106,7 +106,7 @@ fn applied(decision: &Decision, stored: Option<&Note>) -> PerResource<Cents> {
     })
 }
 
-/// True if a resource is braked harder than the Node's annotation says.
+/// True if the brake of a resource is above the one in the Node's annotation.
 fn is_braked_anew(note: &Note, stored: Option<&Note>) -> bool {
     let stored = stored.map(Note::resources);
     let before = |resource| {

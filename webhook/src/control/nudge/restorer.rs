@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::writer::{NudgeError, StatusPatcher, StatusWriteClient};
 use crate::store::{cluster::Cluster, node::Node};
 
-/// Writes what is decided for a Node whose mode is off, bound to the resource version that it was decided for.
+/// Writes the decision for a Node whose mode is off, bound to the resource version it was decided for.
 pub struct Restorer {
     cluster: Arc<Cluster>,
     api_server: StatusWriteClient,

@@ -11,7 +11,7 @@ pub(super) const RISE_EVERY: Duration = Duration::from_secs(1);
 /// First pause after a failed write; it doubles up to [`LONGEST_PAUSE`].
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Pause before a write is repeated that went through and changed nothing; it doubles up to [`LONGEST_REPEAT`].
+/// Pause before a successful write without effect is repeated; it doubles up to [`LONGEST_REPEAT`].
 pub(super) const FIRST_REPEAT: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_REPEAT: Duration = Duration::from_secs(60);
 
@@ -22,7 +22,7 @@ pub(super) struct RetryState {
     last_rise: Option<Instant>,
     failures: u32,
     failed_at: Option<Instant>,
-    /// A nudge that went through but was not applied, how often in a row, and when last.
+    /// Last nudge that was written and not applied, its number in a row, and its time.
     unapplied: Option<(Nudge, u32, Instant)>,
 }
 
@@ -69,7 +69,7 @@ impl RetryState {
             .unwrap_or_default()
     }
 
-    /// Remembers a write that went through.
+    /// Records a successful write.
     pub(super) fn written(&mut self, nudge: &Nudge, is_applied: bool, now: Instant) {
         (self.failures, self.failed_at, self.due_since) = (0, None, None);
         if nudge.direction == Direction::Rise {

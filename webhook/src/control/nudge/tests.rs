@@ -158,7 +158,7 @@ fn lowering_one_resource_counts_as_lowering() {
     assert_eq!(direction(&cluster), Some(Direction::Lower));
 }
 
-/// Does to the stored Node what the endpoint would do, or nothing, or fails.
+/// Applies the endpoint's change to the stored Node, or nothing, or fails.
 struct FakeWriter {
     cluster: Arc<Cluster>,
     version: AtomicU64,
@@ -453,7 +453,7 @@ async fn what_raises_counts_for_the_node_that_was_looked_at_and_what_lowers_for_
     assert_eq!((written[0].1.version, written[1].1.version), (Some(3), None));
 }
 
-/// Counts how often a future is looked at.
+/// Counts the polls of a future.
 struct Polled<F> {
     future: Pin<Box<F>>,
     polls: Arc<AtomicUsize>,

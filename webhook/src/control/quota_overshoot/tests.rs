@@ -48,7 +48,7 @@ fn set_pod(view: &QuotaView, name: &str, quota: &str, cpu: u32) {
     view.pod_usage.apply(serde_json::from_value(pod).unwrap());
 }
 
-/// Looks that see the same stores.
+/// Checks over the same stores.
 #[derive(Default)]
 struct Looks {
     history: OvershootHistory,

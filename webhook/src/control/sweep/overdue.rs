@@ -15,7 +15,7 @@ use crate::store::node::Node;
 /// except when a whole fleet is lowered at once.
 const LATE: Duration = Duration::from_secs(5);
 
-/// Since when a lowering has been due, and what was stored then.
+/// Start of a due lowering, and the stored value at that time.
 #[derive(Debug)]
 struct OverdueLowering {
     since: Instant,
@@ -54,7 +54,7 @@ impl Overdue {
             .insert(node.name.clone(), OverdueLowering { since, stored });
     }
 
-    /// True if a lowering was due when the Node was last looked at.
+    /// True if a lowering was due at the last check of the Node.
     pub(super) fn contains(&self, node: &str) -> bool {
         self.nodes.contains_key(node)
     }

@@ -15,9 +15,9 @@ use crate::{
 /// Direction in which the sweep's patch moves allocatable, in the order of urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SweepDirection {
-    /// Down for at least one resource, or what we left is to go.
+    /// Lowers at least one resource, or removes our values.
     Lower,
-    /// Back to what we wrote last, at most.
+    /// Restores at most the last value that we wrote.
     Repair,
     Rise,
 }
@@ -38,7 +38,7 @@ pub enum Remedy {
     /// Writes a hint that lowers it.
     Nudge {
         nudge: Nudge,
-        /// True if its primary should have written that; else there is none.
+        /// True if its primary should have written it, or if there is no primary.
         is_overdue: bool,
     },
 }

@@ -218,7 +218,7 @@ async fn a_node_that_changes_is_touched_within_a_second() {
     let stop = CancellationToken::new();
     let task = tokio::spawn(sweeper.sweep(leads, stop.clone()));
     for (version, ratio) in [(4, r#"{"cpu":1.5}"#), (5, r#"{"cpu":2}"#), (6, r#"{"cpu":3}"#)] {
-        // Rises have their own pace, and looks at all Nodes theirs.
+        // Rises and checks of all Nodes have their own rates.
         sleep(Duration::from_millis(5_100)).await;
         let changed = Instant::now();
         let mut node = of_ratio("4", ratio);

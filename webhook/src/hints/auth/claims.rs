@@ -11,7 +11,7 @@ use super::StreamError;
 /// Longest part of a client's claim that is repeated to it, in characters.
 const LONGEST_QUOTE: usize = 100;
 
-/// The claims of a JSON Web Token that are looked at.
+/// Claims of a JSON Web Token that are read.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Claims {
     /// Expiry of the token, in seconds since 1970.
@@ -37,7 +37,7 @@ impl Default for Audiences {
 }
 
 impl Claims {
-    /// The claims of a token; `None` if it is none of three parts with claims in the middle.
+    /// Claims of a token; `None` if it does not consist of three parts with claims in the middle.
     pub(super) fn read(token: &str) -> Option<Self> {
         let mut parts = token.split('.');
         let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())

@@ -59,7 +59,7 @@ pub(super) struct ReviewPermit {
 #[derive(Debug, Clone, Copy)]
 struct Allowance {
     running: usize,
-    /// Callers that wait for their turn; one more is refused.
+    /// Waiting callers; one more is refused.
     waiting: usize,
     /// Steady rate of invalid tokens; a source above it gets no reviews.
     bad_every: Duration,
@@ -71,7 +71,7 @@ struct Allowance {
 struct Shares<K> {
     allowance: Allowance,
     known: Mutex<Known<K>>,
-    /// For those who find no share of their own.
+    /// Share of all callers without one of their own.
     common: Arc<Share>,
 }
 
@@ -98,7 +98,8 @@ impl ReviewQueue {
         }
     }
 
-    /// The turn of a caller; `None` if too many wait, it takes too long or the caller showed too many bad tokens.
+    /// Permit of a caller; `None` if too many wait, if the wait is too long or if the caller showed too many invalid
+    /// tokens.
     pub(super) async fn acquire(&self, caller: SocketAddr) -> Option<ReviewPermit> {
         let now = self.started.elapsed();
         let shares = [
@@ -122,7 +123,7 @@ impl ReviewQueue {
             Some(())
         };
         timeout(WAIT, permits).await.ok()??;
-        // What others of the same source showed in the meantime counts as well.
+        // Invalid tokens of the same source in the meantime count as well.
         let now = self.started.elapsed();
         (!shares.iter().any(|share| share.is_spent(now))).then_some(ReviewPermit {
             shares,

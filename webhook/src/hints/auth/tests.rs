@@ -12,8 +12,9 @@ use tonic::Code;
 use super::*;
 use crate::hints::token_review::ReviewError;
 
-/// Knows tokens by heart: `agent-NODE` is that node's agent, `unbound`, `stranger`, `person` and `nosy` are others,
-/// `down` is when the API server is; all else is not valid. What follows a dot is ignored.
+/// Reviewer with fixed tokens: `agent-NODE` is that node's agent, `unbound`, `stranger`, `person` and `nosy` are
+/// other users, `down` fails as an unavailable API server does; all others are invalid. A suffix after a dot is
+/// ignored.
 #[derive(Debug, Default)]
 pub(crate) struct FakeReviewer {
     pub(crate) asked: AtomicUsize,

@@ -10,7 +10,7 @@ use crate::{
     store::{node::Node, policies::StoredVersion},
 };
 
-/// The ConfigMap, and what its check goes by.
+/// ConfigMap, with the settings of its check.
 pub(super) fn config(shared: &StreamContext) -> GetSloConfigResponse {
     let SloCheck {
         config_map,

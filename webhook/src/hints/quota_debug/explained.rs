@@ -1,4 +1,4 @@
-//! All that is said of one quota: its place in the tree, its namespaces, what is wrong with it and what new pods would be told.
+//! Description of one quota: its place in the tree, its namespaces, its faults and the verdict on new pods.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use headroom_rules::{
     pod_quota::Membership,
     quota::{
         Quota, QuotaTree, removal, stored,
-        tree::{WayUp, way_up},
+        tree::{AncestorPath, ancestor_path},
     },
 };
 
@@ -70,14 +70,14 @@ fn labelled<'p>(quota: &'p Quota, behaviour: &QuotaBehaviour, labels: &'p Labels
     }
 }
 
-/// Adds what follows from the other quotas.
+/// Adds the facts that follow from the other quotas.
 fn add_places(
     explained: &mut ExplainedQuota,
     quota: &Quota,
     behaviour: &QuotaBehaviour,
     tree: &dyn QuotaTree,
 ) {
-    let WayUp { names, end } = way_up(quota, tree);
+    let AncestorPath { names, end } = ancestor_path(quota, tree);
     explained.above = names.iter().map(ToString::to_string).collect();
     end.name().clone_into(&mut explained.way_end);
     explained.children = count(removal::children(quota, tree));

@@ -11,7 +11,7 @@ use crate::{control::time_slices::Slices, store::quota_view::QuotaView};
 
 /// Maximum number of quotas in an answer.
 const MOST: usize = 3;
-/// Near ones among which the nearest are looked for.
+/// Number of similar names among which the nearest are searched.
 const CONSIDERED: usize = 64;
 
 /// The quotas whose names are nearest, the nearest first.

@@ -1,4 +1,4 @@
-//! The quota of one pod, by which rule, and what the pod would be told if it were created now.
+//! Quota of one pod, the rule that assigns it, and the verdict on the pod if it were created now.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ pub(super) fn explain(shared: &StreamContext, namespace: &str, name: &str) -> Ex
     }
 }
 
-/// The labels of a pod as far as its quota goes.
+/// Labels of a pod that decide its quota.
 fn label_of(counted: &CountedPod) -> Labels {
     match &counted.group {
         PodGroup::Labelled(quota) => Labels::from([(names::QUOTA_NAME.to_owned(), quota.to_string())]),

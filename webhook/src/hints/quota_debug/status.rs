@@ -1,11 +1,11 @@
-//! One quota as a list shows it: what it names, what its pods have of it and what is left.
+//! One quota as a list shows it: its resources, the use by its pods and the unused part.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use headroom_domain::{amounts::Amounts, quantity::Quantity};
 use headroom_proto::v1alpha1::{QuotaResource, QuotaSight, QuotaStatus};
 use headroom_rules::{
-    pod_quota::{Limits, RoomError, Usage, used},
+    pod_quota::{Limits, QuotaCheckError, Usage, used},
     quota::Quota,
 };
 
@@ -55,13 +55,17 @@ pub(super) fn quota_status(view: &QuotaView, quota: &Quota, behaviour: &QuotaBeh
     let usage = sums.as_ref().map(|sums| &sums.usage);
     let seen = usage.map(|usage| {
         let seen = Usage {
-            claimed: Amounts::default(),
+            pending: Amounts::default(),
             ..usage.clone()
         };
         used(quota, &seen, &behaviour.switches)
     });
     let seen_error = seen.as_ref().and_then(|seen| seen.as_ref().err());
-    let unreadable = limits.as_ref().err().or(seen_error).map(RoomError::sentence);
+    let unreadable = limits
+        .as_ref()
+        .err()
+        .or(seen_error)
+        .map(QuotaCheckError::sentence);
     let mut is_leaving = false;
     view.quotas
         .visit_tree(&mut |tree| is_leaving = tree.is_leaving(quota));
@@ -77,7 +81,7 @@ pub(super) fn quota_status(view: &QuotaView, quota: &Quota, behaviour: &QuotaBeh
             quota,
             limits.as_ref().ok(),
             seen.as_ref().and_then(|seen| seen.as_ref().ok()),
-            usage.map(|usage| &usage.claimed),
+            usage.map(|usage| &usage.pending),
         ),
         pods: sums.as_ref().map(|sums| count(sums.pods)),
         claims: sums.as_ref().map_or(0, |sums| count(sums.pending)),
@@ -85,7 +89,7 @@ pub(super) fn quota_status(view: &QuotaView, quota: &Quota, behaviour: &QuotaBeh
     }
 }
 
-/// Each resource that is named anywhere, by name. What is used is known to be nothing where it is not named.
+/// Each resource that is named anywhere, by name. The use of an unnamed resource is zero.
 fn resources(
     quota: &Quota,
     limits: Option<&Limits>,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use headroom_domain::amounts::Amounts;
 use headroom_proto::v1alpha1::QuotaVerdict;
 use headroom_rules::{
-    pod_quota::{Membership, RoomError, check, evaluated, is_limited, levels},
+    pod_quota::{Membership, QuotaCheckError, check, evaluated, is_limited, levels},
     quota::QuotaTree,
 };
 
@@ -65,7 +65,7 @@ fn verdict(result: &str, reasons: Vec<String>) -> QuotaVerdict {
     }
 }
 
-/// A pod beside the quotas that it is compared with.
+/// Pod with the quotas that it is compared with.
 struct Compared {
     levels: QuotaLevels,
     request: QuotaRequest,
@@ -104,7 +104,7 @@ fn compare(
 
 impl Compared {
     /// Checks for quota left beyond all other pods; `None` while not all pods are known.
-    fn check(&self, view: &QuotaView, behaviour: &QuotaBehaviour) -> Option<Result<(), RoomError>> {
+    fn check(&self, view: &QuotaView, behaviour: &QuotaBehaviour) -> Option<Result<(), QuotaCheckError>> {
         let Self { levels, request } = self;
         let used = view.pod_usage.usage(request, Instant::now())?;
         let noted = levels.noted(view.quotas.as_ref(), &behaviour.switches);

@@ -68,7 +68,7 @@ mod slo_config;
 /// Longer than anything here takes on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Hands on what it is asked to write.
+/// Records the writes that it is asked for.
 struct HintWriteRecorder(mpsc::UnboundedSender<(String, String)>);
 
 impl StatusWriter for HintWriteRecorder {
@@ -226,7 +226,7 @@ impl StreamClient {
         }
     }
 
-    /// The status that the stream ends with; what comes before is passed over.
+    /// Status at the end of the stream; earlier messages are skipped.
     async fn end(&mut self) -> Status {
         loop {
             match self.next().await {

@@ -322,7 +322,7 @@ fn match_conditions(
     (!all.is_empty()).then_some(all)
 }
 
-/// True for that ConfigMap, whatever its labels are. Neither name needs quoting.
+/// True for that ConfigMap with any labels. Neither name needs quoting.
 fn is_named(config_map: &ConfigMapName) -> MatchCondition {
     let ConfigMapName { namespace, name } = config_map;
     MatchCondition {
@@ -339,7 +339,7 @@ fn match_condition(condition: &Condition) -> MatchCondition {
     }
 }
 
-/// Every namespace but those that we run in: what we need to start must not wait for us.
+/// Every namespace except ours: objects that our start needs must not wait for us.
 pub(super) fn except_ours(installation: &Installation) -> LabelSelector {
     not_in(&ours(installation), None)
 }

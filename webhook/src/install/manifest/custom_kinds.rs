@@ -1,7 +1,7 @@
 //! Generates the definitions of Koordinator's kinds that admission reads: colocation profiles, reservations and elastic quotas.
 //!
-//! For clusters without Koordinator's own. Their schemas say early what a webhook would say late; where an object is
-//! unchanged, an older one that breaks a rule stays writable.
+//! For clusters without Koordinator's own. Their schemas report early the faults that a webhook would report late; a
+//! stored object that breaks a rule stays writable while the field is unchanged.
 
 mod profile;
 mod quota;
@@ -107,7 +107,7 @@ impl CustomKind {
             },
         });
         if group.ends_with(".k8s.io") {
-            // The API server takes no kind of a group of Kubernetes without a word on its approval.
+            // The API server accepts no kind of a Kubernetes group without an approval annotation.
             let approval = json!({"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"});
             if let Some(metadata) = definition.get_mut("metadata").and_then(Value::as_object_mut) {
                 metadata.insert("annotations".to_owned(), approval);

@@ -19,7 +19,7 @@ const DEFAULTS: [(&str, &str); 1] = [("matchPolicy", "Equivalent")];
 pub struct Difference {
     /// The field, as in `spec.matchConditions[1].expression`.
     pub path: String,
-    /// The stored value as JSON, shortened; `absent` where there is none.
+    /// Stored value as JSON, shortened; `absent` if it is missing.
     pub stored: String,
     /// The generated value, in the same form.
     pub generated: String,
@@ -36,8 +36,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// All fields below `path` that differ. An absent field, `null`, `[]`, `{}` and what the API server fills in are the
-/// same; members that this version does not know count.
+/// All differing fields below `path`. An absent field, `null`, `[]`, `{}` and the API server's defaults are equal;
+/// members that this version does not know count.
 pub fn differences(path: &str, stored: &Value, generated: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(path, "", Some(stored), Some(generated), &mut found);
@@ -101,7 +101,7 @@ fn compare(
     });
 }
 
-/// False for what the API server stores or leaves out as it likes.
+/// False for values that the API server stores or omits freely.
 fn says_something(value: &Value) -> bool {
     match value {
         Value::Null => false,

@@ -108,9 +108,9 @@ fn rule(operations: &[Operation], resources: &[&str]) -> NamedRuleWithOperations
     }
 }
 
-/// Annotations, stored and sent ones together, up to which a write loses only what it may not write. Each costs the more
-/// the more there are, and a policy that runs out of its budget lets everything through; beyond this the write loses all
-/// that it does to annotations. Nodes have a few dozen.
+/// Number of annotations, stored and sent ones together, up to which a write loses only its forbidden changes. The
+/// cost grows with the number, and a policy that exceeds its budget lets everything pass; beyond this number the
+/// write loses all its changes of annotations. Nodes have a few dozen.
 const MOST_MERGED: usize = 5_000;
 
 /// Restores the annotations that a node's credential may not write, in one operation: one operation per annotation
@@ -174,8 +174,8 @@ pub(super) fn annotations(object: &str) -> String {
     format!("{object}.metadata.?annotations.orValue({{}})")
 }
 
-/// CEL that says whether a node's own credential may not change the annotation whose key variable `key` holds: the ratio, the
-/// saved raw values and all of Headroom's but the floor policy's note.
+/// CEL that is true if a node's own credential may not change the annotation whose key is in variable `key`: the
+/// ratio, the saved raw values and all of Headroom's except the floor policy's note.
 fn protected(key: &str) -> String {
     let listed: Vec<_> = names::PROTECTED.iter().map(|key| text(key)).collect();
     format!(

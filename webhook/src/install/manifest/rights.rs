@@ -1,5 +1,5 @@
-//! Generates the roles of the webhook and their bindings to its account, apart for each configuration object: who installs
-//! one without the others gives no right that only the others need.
+//! Generates the roles of the webhook and their bindings to its account, separately for each configuration object: an
+//! installation without one object grants no right that only this object needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,8 +32,8 @@ pub struct NamespaceRights {
     pub binding: RoleBinding,
 }
 
-/// The rights for the endpoints of one configuration object: what their steps read, switched on or not, and what the
-/// process does besides.
+/// Rights for the endpoints of one configuration object: those that their steps read, switched on or not, and those
+/// of the process itself.
 pub fn rights(
     installation: &Installation,
     object: ConfigurationObject,

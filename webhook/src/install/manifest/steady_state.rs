@@ -2,8 +2,8 @@
 //! kubelet's write that changes nothing.
 //!
 //! Behind the floor policy, a mere heartbeat of an amplified node is such a write: policies run first, and the floor
-//! has put the stored values back. Writes of all other users pass the condition, whatever is in them: the leader's
-//! sweep has a node decided anew by a write without content.
+//! has restored the stored values. Writes of all other users pass the condition, with any content: the leader's sweep
+//! triggers admission by a write without content.
 
 use headroom_domain::names;
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MutatingWebhookConfiguration};

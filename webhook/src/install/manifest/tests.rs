@@ -114,7 +114,7 @@ fn entries_are_in_the_configuration_of_their_own_object_and_rights_in_its_own_ro
             );
         }
     }
-    // No steps, and so nothing of what others read.
+    // Without steps, and so without the sources of others.
     for object in ConfigurationObject::ALL {
         let rights = rights(&first(), object, &[], &[]);
         assert_eq!(rights.role.metadata.name.as_deref(), Some(object.name()));

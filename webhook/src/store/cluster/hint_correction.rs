@@ -88,7 +88,7 @@ fn guaranteed(bound: &NodePods) -> u64 {
     pods.fold(0, |sum, pod| sum.saturating_add(pod.requests.cpu))
 }
 
-/// The ratios without the trust in pods that are leaving or gone; `None` where that cannot be told.
+/// Ratios without the trust in pods that are leaving or have left; `None` if they cannot be computed.
 fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResource<Cents>> {
     let InForce { policy, .. } = cluster.policy(node)?;
     let PerResource { cpu, memory } = node.raw_allocatable();
@@ -104,7 +104,7 @@ fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResour
     }))
 }
 
-/// True if the hint's machine has other CPUs than the Node says, or more memory. Less memory can be huge pages, which
+/// True if the hint's machine has other CPUs than the Node, or more memory. Less memory can be huge pages, which
 /// agents leave out; an agent that sees too little of it is blind by itself.
 fn is_of_another_machine(capacity: &PerResource<Option<u64>>, hint: &NodeHint) -> bool {
     let PerResource { cpu, memory } = &hint.resources;

@@ -11,7 +11,7 @@ use super::Cluster;
 use crate::store::{changes::Urgency, hint_table::ContradictionChange, metrics::QUARANTINES};
 
 impl Cluster {
-    /// Compares the report of a node that has just come with what the Node says, if that is known.
+    /// Compares a node's newest report with the Node, if the Node is known.
     pub fn check_report(&self, node: &str) {
         let Some(object) = self.nodes.get(node).filter(|_| self.nodes.has_synced()) else {
             return;
@@ -24,7 +24,7 @@ impl Cluster {
         self.log_change(node, self.hints.check_report(node, &kubelet, self.now()));
     }
 
-    /// Compares the last report of a node with what its kubelet says is used, in milli-cores and bytes.
+    /// Compares the last report of a node with its kubelet's measurement of use, in milli-cores and bytes.
     pub fn try_use(&self, node: &str, used: PerResource<u64>) {
         self.log_change(node, self.hints.try_use(node, used, self.now()));
     }
@@ -51,7 +51,10 @@ impl Cluster {
                     contradiction.about()
                 );
             }
-            (_, None) => info!(node, "the quarantine has ended: reports agree with the kubelet again"),
+            (_, None) => info!(
+                node,
+                "the quarantine has ended: reports agree with the kubelet again"
+            ),
         }
         self.changes.notify(node, Urgency::AtOnce);
     }

@@ -110,7 +110,7 @@ pub(crate) fn settings(file: Amplification) -> Settings {
     }
 }
 
-/// A cluster of which the API server has said nothing yet.
+/// Cluster before the first watch event.
 fn unheard() -> Cluster {
     Cluster::new(settings(Amplification::default()), Arc::default())
 }
@@ -334,7 +334,7 @@ fn cpus_are_exclusive_to_guaranteed_pods_that_are_there_and_no_more_than_they_as
     );
 }
 
-/// A kubelet before 1.33 does not say what it has set aside, and its admitted pods count as they ask.
+/// A kubelet before 1.33 does not report reservations, and its admitted pods count with their requests.
 #[rstest]
 #[case::told("v1.36.3", 4000)]
 #[case::claimed_not_to_be_told("v1.32.9", 8000)]

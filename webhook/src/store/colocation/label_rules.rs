@@ -1,6 +1,6 @@
 //! Store of the labels that pods must have: the rules of a ConfigMap, in its current version.
 //!
-//! A version whose rules cannot be read is told once in the log, and leaves the last good rules in force.
+//! A version with unreadable rules is logged once, and leaves the last good rules in force.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -51,7 +51,7 @@ impl WatchedRules {
         self.state.store(Arc::default());
     }
 
-    /// Applies the present ConfigMap; `None` if there is none.
+    /// Applies the current ConfigMap; `None` if it does not exist.
     fn update(&self, config_map: Option<ConfigMap>) {
         let before = self.state.load();
         let (version, data) = match config_map {

@@ -1,4 +1,4 @@
-//! Keeps of a pod's labels and annotations what rules on other objects read.
+//! Extracts the labels and annotations of a pod that rules on other objects read.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

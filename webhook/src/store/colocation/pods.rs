@@ -22,7 +22,7 @@ pub struct PodsByName {
     arrivals: Arrivals,
     state: RwLock<ByNameState>,
     is_known: watch::Sender<bool>,
-    /// Notified when the store is wanted from now on: what is known of pods already has not come here.
+    /// Notified when the store is wanted from now on: pods that are known already are not in it.
     wanted: Notify,
 }
 
@@ -57,7 +57,7 @@ impl PodsByName {
         }
     }
 
-    /// Has the store filled, if it was not wanted before. The receiver says whether all pods are known, now and from then on.
+    /// Fills the store, if it was not wanted before. The receiver is true while all pods are known.
     pub fn want(&self) -> watch::Receiver<bool> {
         let mut state = self.write();
         let was_wanted = std::mem::replace(&mut state.is_wanted, true);
@@ -230,7 +230,7 @@ impl ByNameListing {
         keys
     }
 
-    /// Counts one pod less; drops what no pod has any more.
+    /// Counts one pod less; drops keys without a pod.
     fn release(&mut self, keys: Option<Arc<PodKeys>>) {
         let Some(keys) = keys else { return };
         if let Some(pods) = self.shared.get_mut(&keys) {

@@ -1,4 +1,4 @@
-//! [`ProfileSources`]: colocation profiles, and what applying them takes.
+//! [`ProfileSources`]: colocation profiles, and the objects needed to apply them.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ pub(super) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// Writes a line, unless the last one is too recent; it says how many were left out before it.
+    /// Writes a line, unless the last one is too recent; the line contains the number of omitted ones.
     pub(super) fn record(&mut self, resource: &'static str, error: &(dyn Error + 'static), pause: Duration) {
         if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
             self.unlogged = self.unlogged.saturating_add(1);

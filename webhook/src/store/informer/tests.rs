@@ -50,7 +50,7 @@ enum Then {
 /// Presence of the resource according to discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Served {
-    /// It has, and says so.
+    /// It is served, and discovery lists it.
     #[default]
     Yes,
     /// It has not; it knows other kinds of the group.
@@ -61,7 +61,7 @@ enum Served {
     Hidden,
     /// It refuses to list and to watch.
     Forbidden,
-    /// It finds nothing, and does not answer what kinds it has.
+    /// Requests for it are not found, and discovery does not answer.
     Mute,
 }
 
@@ -450,7 +450,7 @@ async fn one_connection_that_died_makes_no_quiet_cluster_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cuts_quiet_connections_makes_no_quiet_cluster_unknown() {
-    // A proxy that ends what was idle for twenty seconds.
+    // A proxy that ends connections after twenty idle seconds.
     let server = server([], Then::Ends(seconds(20)));
     let mut follower = Follower::start(&server);
     follower.until_known(true).await;

@@ -208,7 +208,10 @@ impl<'a, S: Store> WatchLoop<'a, S> {
         self.store.replace(listing);
         debug!(resource = self.subject.name, version = self.version, "listed");
         if self.kind == KindState::Absent {
-            info!(resource = self.subject.name, "the API server serves this resource now");
+            info!(
+                resource = self.subject.name,
+                "the API server serves this resource now"
+            );
         }
         self.kind = KindState::Present;
         self.health.record_activity();
@@ -265,7 +268,7 @@ impl<'a, S: Store> WatchLoop<'a, S> {
 }
 
 impl WatchError {
-    /// True if the API server says that there is nothing where it was asked.
+    /// True if the API server answers "not found".
     fn is_not_found(&self) -> bool {
         match self {
             Self::Api(kube::Error::Api(status)) => status.code == 404,
@@ -291,7 +294,7 @@ async fn relist<S: Store>(store: &S) {
     }
 }
 
-/// True if the API server no longer has what came after the version, or has never come as far.
+/// True if the API server no longer has the events after the version, or has not reached the version.
 fn is_out_of_reach(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 410

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::store::{cluster::tests::cluster, hint_table::tests::hint};
 
-/// An API server that gives these answers, and what it was asked.
+/// API server with these answers, and the requests that it received.
 fn scripted(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
     let answers: Vec<_> = answers.into_iter().collect();
     let answers = Arc::new(Mutex::new(answers.into_iter()));

@@ -112,11 +112,11 @@ impl From<WatchedNode> for Node {
     }
 }
 
-/// The first minor version of Kubernetes 1 whose kubelet tells what it has set aside.
+/// First minor version of Kubernetes 1 whose kubelet reports reservations.
 const TELLS_ALLOCATED_FROM: u32 = 33;
 
-/// True for a kubelet of that version or a later one, as written: `v1.36.3`, `v1.33.0-eks-1234`. One that cannot be read counts
-/// as later: then no pod is taken to hold more than its status says.
+/// True for a kubelet of that version or a later one, as written: `v1.36.3`, `v1.33.0-eks-1234`. An unreadable
+/// version counts as later: no pod then counts with more than its status.
 pub fn tells_allocated(version: &str) -> bool {
     let mut parts = version.trim_start_matches('v').split('.');
     let mut part = || -> Option<u32> { parts.next()?.parse().ok() };

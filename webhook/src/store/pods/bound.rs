@@ -41,7 +41,7 @@ pub struct NodePods {
     pub pods: BTreeMap<Box<str>, BoundPod>,
     /// By UID, the other UID that an admitted pod claims to run under.
     static_uids: BTreeMap<Box<str>, Box<str>>,
-    /// The generation of the last change of what pods ask for.
+    /// Generation of the last change of the pods' requests.
     pub changed_at: u64,
 }
 
@@ -98,8 +98,8 @@ impl NodePods {
     /// Demand of the pods compared with the stored values. `is_told` is true if the kubelet reports its reservations:
     /// no pod then counts as admitted with more than its reservation.
     ///
-    /// A pod that waits for its kubelet fits while both resources stay within what is stored, by the time at which it was
-    /// created; one that does not is passed over, as the kubelet passes it over.
+    /// A pod that waits for its kubelet fits while both resources stay within the stored value, in the order of
+    /// creation; a pod that does not fit is skipped, as the kubelet skips it.
     pub fn demand(&self, stored: PerResource<Option<u64>>, is_told: bool) -> PerResource<PodDemand> {
         let admitted = || self.pods.values().filter(|pod| pod.is_admitted);
         let certain = sum(admitted().map(|pod| if is_told { &pod.allocated } else { &pod.expected }));
@@ -185,7 +185,7 @@ impl NodePods {
         })
     }
 
-    /// True if both are made of the same pods.
+    /// True if both consist of the same pods.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         (&self.pods, &self.static_uids) == (&other.pods, &other.static_uids)
     }

@@ -164,7 +164,7 @@ fn nodes_that_do_not_exist_take_no_memory_once_their_pods_are_gone() {
         assert!(kept <= MOST_VACANT + 1, "{kept} nodes after {version}");
     }
     assert_eq!((cpu(&pods), pods.changed_at("n1")), (Some(1000), 1));
-    // The pod that left is not told as if it had never been there.
+    // The deleted pod still changes the directive.
     assert!(pods.changed_at("n2") >= 2);
     pods.apply(on("z", 3 * most, "n2"));
     assert_eq!(pods.changed_at("n2"), 3 * most);
@@ -280,7 +280,7 @@ fn what_the_kubelet_let_in_is_held_by_its_word() {
     // The second asks for more than was set aside for it: a resize that the kubelet puts off.
     listed(&pods, [running("a", 1, "1", "1"), running("b", 2, "900", "2")]);
     assert_eq!(pod_demand(&pods, 8000), (3000, 3000));
-    // One that its kubelet has let in and says nothing of may run.
+    // A pod that its kubelet has admitted without reporting a reservation may run.
     pods.apply(pod("c", 3, "1"));
     assert_eq!(pod_demand(&pods, 8000), (3000, 4000));
     let older = pods.pod_demand("n1", PerResource::default(), false).unwrap();

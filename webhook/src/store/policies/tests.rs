@@ -21,7 +21,7 @@ fn config_map(version: u64, text: &str) -> ConfigMap {
     .unwrap()
 }
 
-/// Mode, where it comes from, the highest CPU ratio and the entry, for a node of that pool.
+/// Mode, its source, the highest CPU ratio and the entry, for a node of that pool.
 fn of_pool(policies: &Policies, pool: &str) -> Option<(Mode, Source, u32, Option<String>)> {
     let InForce {
         policy,

@@ -9,7 +9,7 @@ use std::{
 
 use headroom_rules::quota::{Quota, QuotaKey};
 
-/// Age and place of a quota: the oldest one comes first, and of equally old ones that of the first namespace and name.
+/// Age and place of a quota: the oldest one sorts first, and equally old ones by namespace and name.
 type Rank = (Box<str>, Box<str>, Box<str>);
 
 /// A quota, and when it was created.
@@ -20,11 +20,11 @@ pub(super) struct DatedQuota {
     pub(super) created: Box<str>,
 }
 
-/// Quotas, and what follows from them.
+/// Quotas, and the relations between them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Derived {
     quotas: HashMap<QuotaKey, DatedQuota>,
-    /// The keys, in order, for those who read page by page.
+    /// Sorted keys, for readers of single pages.
     order: BTreeSet<QuotaKey>,
     names: HashMap<Box<str>, BTreeSet<Rank>>,
     /// Names and namespaces of the parts, by the name of the parent.

@@ -1,4 +1,4 @@
-//! [`QuotaIndex`]: all quotas as the watch brought them, with what this replica admitted on top until the watch shows it.
+//! [`QuotaIndex`]: all quotas from the watch, overlaid with this replica's admissions until the watch delivers them.
 
 use std::{
     collections::HashMap,
@@ -169,7 +169,8 @@ impl QuotaIndex {
         key: QuotaKey,
         admitted: AdmittedQuota,
     ) -> Option<Box<dyn PendingAdmission>> {
-        // The API server creates nothing that is there. What waits for finalizers may be gone already.
+        // The API server creates no existing object. An object that waits for finalizers may have been deleted
+        // already.
         let stays = |stored: &StoredQuota| !stored.aged.quota.is_going;
         let is_there = state.stored.get(&key).is_some_and(stays) && !state.is_removal_claimed(&key);
         if admitted.version == 0 && is_there {
@@ -210,13 +211,14 @@ fn to_gauge(count: usize) -> f64 {
 }
 
 impl IndexState {
-    /// True once a removal was admitted, or a change of what is being removed, that the watch does not show yet.
+    /// True once a removal was admitted, or a change of an object that is being removed, that the watch has not
+    /// delivered.
     pub(super) fn is_removal_claimed(&self, key: &QuotaKey) -> bool {
         let is_leaving = |admitted: &AdmittedQuota| admitted.is_removal || admitted.quota.is_going;
         self.pending.get(key).is_some_and(is_leaving)
     }
 
-    /// Puts what is claimed of an object, or else what is stored of it, in its place.
+    /// Derives the current quota from its pending admission, or else from the stored one.
     fn derive(&mut self, key: &QuotaKey) {
         let Self {
             stored,

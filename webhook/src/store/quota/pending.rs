@@ -1,5 +1,5 @@
-//! [`PendingQuotas`]: what this replica admitted of quotas and has not seen on the watch yet. A claim ends when the watch
-//! shows what became of it, when the answer did not leave, or after [`LIFETIME`].
+//! [`PendingQuotas`]: admissions of quotas by this replica that the watch has not delivered. A pending admission ends
+//! when the watch delivers its result, when the answer was not sent, or after [`LIFETIME`].
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,7 +18,7 @@ const MOST: usize = 4_096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmittedQuota {
-    /// The UID of the object; empty where the API server said none.
+    /// UID of the object; empty if the API server set none.
     pub uid: Box<str>,
     /// The resource version of the object that it changes or removes; 0 for a new one.
     pub version: u64,
@@ -41,7 +41,7 @@ pub(super) struct ObservedVersion<'s> {
 #[derive(Debug)]
 struct PendingQuota {
     admitted: AdmittedQuota,
-    /// Tells it from the others.
+    /// Identifies the admission.
     number: u64,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct PendingQuotas {
 }
 
 impl PendingQuotas {
-    /// Records what was admitted. The number keeps or ends it.
+    /// Records an admission. The number keeps or ends it.
     pub(super) fn insert(&mut self, key: QuotaKey, admitted: AdmittedQuota, now: Instant) -> u64 {
         self.numbers = self.numbers.wrapping_add(1);
         let number = self.numbers;
@@ -101,7 +101,7 @@ impl PendingQuotas {
         self.retain(key, |entry| entry.number != number);
     }
 
-    /// Ends the claims on an object of which the watch shows what became of them.
+    /// Ends the pending admissions of an object whose result the watch delivers.
     pub(super) fn observe(&mut self, key: &QuotaKey, observed: ObservedVersion<'_>) {
         self.retain(key, |entry| !entry.admitted.is_settled_by(observed));
     }
@@ -109,7 +109,7 @@ impl PendingQuotas {
     /// Ends claims on objects that are not there any more, by a complete list.
     pub(super) fn end_absent(&mut self, is_there: impl Fn(&QuotaKey) -> bool) {
         for key in self.keys() {
-            // What is new may be younger than the list.
+            // A new object may be younger than the list.
             let is_there = is_there(&key);
             self.retain(&key, |entry| is_there || entry.admitted.version == 0);
         }
@@ -139,12 +139,12 @@ impl PendingQuotas {
 }
 
 impl AdmittedQuota {
-    /// True if that version of the object, or its end, tells what became of what was admitted.
+    /// True if that version of the object, or its deletion, is the result of the admission.
     fn is_settled_by(&self, observed: ObservedVersion<'_>) -> bool {
         let is_other = !self.uid.is_empty() && !observed.uid.is_empty() && *self.uid != *observed.uid;
         let is_later = observed.version > self.version;
         match (self.is_removal, self.version) {
-            // What is shown of an earlier object of the name says nothing of a new one, or of what changes it.
+            // An event of an earlier object of the name says nothing about a new one or its changes.
             (false, 0) => !is_other,
             _ if is_other => is_later,
             (false, _) => observed.is_gone || is_later,

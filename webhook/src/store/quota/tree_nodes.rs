@@ -1,4 +1,4 @@
-//! [`TreeNodes`]: the nodes of each quota tree, as Koordinator's ElasticQuotaProfiles say them.
+//! [`TreeNodes`]: the nodes of each quota tree, from Koordinator's ElasticQuotaProfiles.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(pool_of(&trees, "t").as_deref(), Some("later"));
         trees.apply(profile("a", "z", "t", &pool("first")));
         assert_eq!(pool_of(&trees, "t").as_deref(), Some("first"));
-        // It moves to another tree, and goes.
+        // It moves to another tree, and is deleted.
         trees.apply(profile("a", "z", "u", &pool("first")));
         assert_eq!(pool_of(&trees, "t").as_deref(), Some("later"));
         assert_eq!(pool_of(&trees, "u").as_deref(), Some("first"));

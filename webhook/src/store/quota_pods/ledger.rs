@@ -62,7 +62,7 @@ impl Ledger {
         self.pods.len()
     }
 
-    /// Records a Pod as it is now; `None` if it has no name. What it was before does not count any more.
+    /// Records the current state of a Pod; `None` if it has no name. Its earlier state no longer counts.
     pub(super) fn set(&mut self, object: WatchedQuotaPod) -> Option<PodName> {
         let (pod, uid) = object.key()?;
         let (group, version, has_ended) = (object.group(), version(&object), object.has_ended());
@@ -114,7 +114,7 @@ impl Ledger {
         subtract(&mut sum.renamed, entry.requested(Transformation::ByAnnotation));
     }
 
-    /// Adds what the pods of a group ask for together of the resources of a request, in their order, without its own Pod.
+    /// Adds the requests of a group's pods for the resources of a request, in their order, without its own Pod.
     pub(super) fn add_others(&self, sums: &mut [Quantity], group: &PodGroup, request: &QuotaRequest) {
         let transformation = request.transformation;
         let Some(all) = self.sums.get(group) else { return };
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Adds what all pods of a group ask for together; returns how many of them have not ended.
+    /// Adds the requests of all pods of a group; returns the number of pods that have not ended.
     pub(super) fn add_all(
         &self,
         sums: &mut Amounts,
@@ -195,7 +195,7 @@ fn add(sum: &mut Amounts, amounts: &Amounts) {
     }
 }
 
-/// Takes off what was added.
+/// Subtracts amounts that were added.
 fn subtract(sum: &mut Amounts, amounts: &Amounts) {
     for (name, amount) in amounts.iter() {
         let rest = sum.get(name).and_then(|before| before.checked_sub(amount));

@@ -23,7 +23,7 @@ pub struct WatchedQuotaPod {
     pub status: PhaseStatus,
 }
 
-/// The observed state of a Pod, as far as it says whether the Pod has ended.
+/// Observed state of a Pod: the fields that show its end.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PhaseStatus {
     pub phase: Option<String>,

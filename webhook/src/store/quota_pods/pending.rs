@@ -20,7 +20,7 @@ pub(super) struct PendingPod {
     pub(super) requested: Amounts,
     /// The resource version of the stored Pod that an update was to replace; 0 for a new one.
     pub(super) replaced: u64,
-    /// Tells it from the others.
+    /// Identifies the admission.
     number: u64,
 }
 
@@ -97,7 +97,7 @@ impl PendingPods {
         })
     }
 
-    /// Adds a claim beside those of the same name; returns its number.
+    /// Adds a pending admission, also next to one of the same name; returns its number.
     ///
     /// # Errors
     /// There are as many as there may be.

@@ -62,7 +62,7 @@ fn known() -> Arc<QuotaPods> {
 /// Use by stored pods and by pending admissions, for a request of another pod.
 fn used(pods: &QuotaPods, now: Instant) -> (String, String) {
     let usage = &pods.usage(&request("asks", "", json!({})), now).unwrap()[0];
-    (usage.stored.to_string(), usage.claimed.to_string())
+    (usage.stored.to_string(), usage.pending.to_string())
 }
 
 fn admit(pods: &Arc<QuotaPods>, name: &str, uid: &str, cpu: i64, now: Instant) -> Box<dyn PendingAdmission> {
@@ -101,7 +101,7 @@ fn all_pods_of_a_quota_are_summed_and_counted_for_people() {
     let groups = [PodGroup::new(Some("q"), "a"), PodGroup::new(None, "mine")];
     let sums = |pods: &QuotaPods| {
         let sums = pods.sums(&groups, Transformation::None, now)?;
-        let usage = (sums.usage.stored.to_string(), sums.usage.claimed.to_string());
+        let usage = (sums.usage.stored.to_string(), sums.usage.pending.to_string());
         Some((usage, sums.pods, sums.pending))
     };
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 1})));
@@ -154,13 +154,13 @@ fn a_claim_counts_until_the_pod_is_seen() {
     let (pods, now) = (known(), Instant::now());
     admit(&pods, "one", "1", 2, now).keep();
     assert_eq!(used(&pods, now), (String::new(), "cpu=2".to_owned()));
-    // One of its name that was there before says nothing of it.
+    // An earlier Pod of its name does not settle it.
     pods.apply(pod("one", "0", Some("q"), &json!({"cpu": 1})));
     pods.delete(pod("one", "0", Some("q"), &json!({})));
     assert_eq!(used(&pods, now).1, "cpu=2");
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
     assert_eq!(used(&pods, now), ("cpu=2".to_owned(), String::new()));
-    // It is gone again at once: the claim is over.
+    // It is deleted immediately: the pending admission ends.
     pods.delete(pod("one", "1", Some("q"), &json!({})));
     assert_eq!(used(&pods, now), (String::new(), String::new()));
 }
@@ -204,7 +204,7 @@ fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
     pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 10, "memory": "1Gi"})));
     let expected = ("cpu=10,memory=1Gi".to_owned(), "memory=1Gi".to_owned());
     assert_eq!(used(&pods, later), expected);
-    // The first is gone again at once: the second may yet be stored.
+    // The first is deleted immediately: the second may still be stored.
     pods.delete(pod("one", "1", Some("q"), &json!({})));
     assert_eq!(used(&pods, later).1, "cpu=1m,memory=2Gi");
     assert_eq!(
@@ -262,7 +262,7 @@ fn a_pod_is_claimed_if_it_fits(#[case] limit: i64, #[case] fits: bool) {
     admit(&pods, "one", "1", 2, now).keep();
     let limit = amounts(json!({"cpu": limit}));
     let claimed = pods.admit(request("two", "2", json!({"cpu": 1})), now, &mut |usage| {
-        usage[0].claimed.plus(&amounts(json!({"cpu": 1}))).fits(&limit)
+        usage[0].pending.plus(&amounts(json!({"cpu": 1}))).fits(&limit)
     });
     let claimed = claimed.unwrap();
     assert_eq!(claimed.is_some(), fits);

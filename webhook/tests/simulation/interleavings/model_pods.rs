@@ -19,7 +19,10 @@ pub(super) enum PodChange {
     /// The kubelet looks at the pod that has waited longest: lets it in if it fits into what is stored, else fails it.
     Admit,
     /// A user requests a resize; the kubelet grants it if it fits into the stored value, else defers it.
-    Resize { pod: usize, size: usize },
+    Resize {
+        pod: usize,
+        size: usize,
+    },
     End(usize),
 }
 

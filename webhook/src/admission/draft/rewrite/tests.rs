@@ -1,4 +1,4 @@
-//! Tests of rewrites: what they see, what they record, and what they refuse.
+//! Tests of rewrites: their input, their records, and their refusals.
 
 use allocation_counter::AllocationInfo;
 use rstest::rstest;

@@ -1,4 +1,4 @@
-//! [`GuardedMembers`]: what is opened of an object that has too many members to open them all.
+//! [`GuardedMembers`]: the part that is opened of an object with too many members to open them all.
 //!
 //! Whoever may label a Node can give it more annotations than are opened, and must not end its amplification by that.
 

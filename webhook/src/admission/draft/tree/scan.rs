@@ -17,8 +17,8 @@ use crate::admission::draft::tree::{Inside, Member, Members, Tree};
 /// the API are far shallower.
 pub const MAX_DEPTH: u32 = 127;
 
-/// Most members and elements that are opened at once, and most values that are read at once. Objects that people and
-/// controllers write have a few hundred at any one place.
+/// Maximum number of members and elements that are opened at once, and of values that are read at once. Objects of
+/// users and controllers have a few hundred in one place.
 pub const MAX_OPENED: usize = 16_384;
 
 /// Number of a counterpart's members that are compared for the next one. Both are written in the same order, and some
@@ -30,16 +30,12 @@ const LOOK_AHEAD: usize = 8;
 pub enum ScanError {
     /// Something else than JSON has here.
     #[error("byte {at}: not JSON")]
-    Syntax {
-        at: usize,
-    },
+    Syntax { at: usize },
     /// The text ends inside a value.
     #[error("the text ends inside a value")]
     End,
     #[error("byte {at}: nested deeper than {MAX_DEPTH} levels")]
-    TooDeep {
-        at: usize,
-    },
+    TooDeep { at: usize },
 }
 
 /// The value that is the whole of `text`, with that many levels of objects opened.
@@ -74,7 +70,7 @@ pub(super) fn inside(text: &str) -> Inside<'_> {
 
 /// True if there are more values in `text`, which is JSON, than are read at once.
 pub(super) fn is_wide(text: &str) -> bool {
-    // Each value but the first comes after a bracket or a comma.
+    // Each value but the first follows a bracket or a comma.
     if text.len() <= MAX_OPENED || !text.starts_with(['{', '[']) {
         return false;
     }
@@ -103,7 +99,7 @@ struct Scanner<'a> {
     depth: u32,
     /// Members and elements that may still be opened.
     room: usize,
-    /// The text is known to be JSON, so what is not opened can be skipped without a look at its grammar.
+    /// The text is known to be valid JSON, so unopened parts can be skipped without parsing.
     is_json: bool,
 }
 
@@ -230,7 +226,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes into an object, up to its first name or its end.
+    /// Enters an object, up to its first name or its end.
     fn enter(&mut self) -> Result<(), ScanError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -269,7 +265,7 @@ impl<'a> Scanner<'a> {
         Ok(escapes)
     }
 
-    /// Goes from a member's name to its value.
+    /// Skips the colon between a member's name and its value.
     fn colon(&mut self) -> Result<(), ScanError> {
         self.space();
         self.expect(b':')?;
@@ -277,13 +273,13 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Goes past a value that is its counterpart to the byte.
+    /// Skips a value that equals its counterpart byte for byte.
     fn skips(&mut self, counterpart: Option<&Tree<'a>>) -> bool {
         let Some(counterpart) = counterpart.map(|counterpart| counterpart.text) else {
             return false;
         };
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        // A number goes on as long as there are digits: what follows must end it.
+        // A number continues with further digits: the next byte must end it.
         let is_equal = rest.starts_with(counterpart.as_bytes())
             && matches!(
                 rest.get(counterpart.len()),
@@ -295,7 +291,7 @@ impl<'a> Scanner<'a> {
         is_equal
     }
 
-    /// Goes past the value that begins here, however deep.
+    /// Skips the value that begins here, of any depth, with a check of its syntax.
     fn measure(&mut self) -> Result<(), ScanError> {
         if self.is_json {
             self.skip();
@@ -338,13 +334,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes past the value that begins here, in a text that is known to be JSON.
+    /// Skips the value that begins here, in a text that is known to be JSON.
     fn skip(&mut self) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         self.at = self.text.len() - behind_value(rest).len();
     }
 
-    /// Goes past the name before a value, if the value is a member.
+    /// Skips the name before a value, if the value is a member.
     fn key(&mut self, is_member: bool) -> Result<(), ScanError> {
         if is_member {
             self.member()?;
@@ -363,7 +359,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The first of the next few members that has that name; what comes before it will not be looked at again.
+/// First of the next few members with that name; members before it are not compared again.
 fn namesake<'t, 'a>(name: &str, members: &mut &'t [Member<'a>]) -> Option<&'t Tree<'a>> {
     let at = members.iter().take(LOOK_AHEAD).position(|(own, _)| own == name)?;
     let (_, found) = members.get(at)?;
@@ -371,7 +367,7 @@ fn namesake<'t, 'a>(name: &str, members: &mut &'t [Member<'a>]) -> Option<&'t Tr
     Some(found)
 }
 
-/// Told of every pass over a text: tests count them.
+/// Called for every pass over a text: tests count them.
 #[cfg(not(test))]
 pub(super) const fn passed(_bytes: usize) {}
 #[cfg(test)]

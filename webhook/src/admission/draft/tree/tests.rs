@@ -124,7 +124,7 @@ fn a_wide_object_is_read_and_taken_from_as_a_narrow_one() {
     let members: Vec<String> = members.map(|(at, name)| format!("\"n{name}\":{at}")).collect();
     let text = format!("{{{}}}", members.join(","));
     let mut wide = tree(&text);
-    // Takes minutes if each of them is looked for among all.
+    // A search of each among all would take minutes.
     for name in wide.names(&[]) {
         let at: usize = wide.read(&[name]).unwrap().unwrap();
         assert_eq!(format!("n{}", if at < 10_000 { at } else { 7 }), name);

@@ -35,7 +35,7 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     };
     let name = ctx.request.name.as_str();
     let (version, is_told) = (node_fields::version(old), node_fields::tells_allocated(old));
-    // What the watch brought is parsed, and mostly what this write is based on.
+    // The Node from the watch is parsed already, and mostly the base of this write.
     let (stored, none) = (ctx.store.stored(name), Annotations::default());
     let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
     let (old, new) = node_fields::states(old, draft, known);

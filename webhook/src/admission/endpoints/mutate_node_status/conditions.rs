@@ -31,7 +31,7 @@ const TRANSITION: &str = names::LAST_TRANSITION_TIME;
 /// Text of a condition; no reason means that the condition is false.
 struct ConditionText {
     kind: &'static str,
-    /// A reason, and what people read.
+    /// Reason and message.
     complaint: Option<(String, String)>,
     /// The reason where there is nothing to complain about.
     fine: &'static str,
@@ -63,8 +63,8 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &ConditionInputs<'_>) -> Res
     let asks_hints = matches!(mode, Mode::Guard | Mode::Auto);
     if asks_hints {
         wanted.push(braked(decision, hint.map(|found| &found.note)));
-        // An annotation holds what was applied, within bounds: whether more was asked for, only the agent's own replica
-        // knows. What that one said stays, or the replicas would take it from each other.
+        // An annotation contains the applied ratio, within bounds: only the agent's own replica knows if more was
+        // requested. Its condition stays, or the replicas would overwrite each other's.
         if hint.is_some_and(|found| found.origin == Origin::Stream) {
             wanted.push(clamped(decision));
         }
@@ -97,7 +97,7 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &ConditionInputs<'_>) -> Res
     Ok(())
 }
 
-/// True if the object has a condition of ours, or none, or one that does not say what it is.
+/// True if the object has a condition of ours, or no conditions, or a condition without a type.
 fn may_have_ours(draft: &Draft<'_>) -> bool {
     let is_others = |condition: &Tree<'_>| {
         let kind = condition.read_text(&["type"]);
@@ -155,10 +155,10 @@ const fn quarantined(contradiction: Contradiction) -> &'static str {
         Contradiction::MemoryPressure => {
             "is not amplified, because its kubelet reports memory pressure and its agent does not"
         }
-        Contradiction::Use => {
-            "is not amplified, because its agent reports far less use than its kubelet"
+        Contradiction::Use => "is not amplified, because its agent reports far less use than its kubelet",
+        Contradiction::EarlierBoot => {
+            "is not amplified, because its agent sent a report from a boot that had ended"
         }
-        Contradiction::EarlierBoot => "is not amplified, because its agent sent a report from a boot that had ended",
     }
 }
 
@@ -185,7 +185,7 @@ fn clamped(decision: &Decision) -> ConditionText {
     }
 }
 
-/// That another controller keeps writing the ratio, and what to do about it.
+/// Text for another controller that keeps writing the ratio, with the fix.
 fn contested(is_contested: bool) -> ConditionText {
     let complaint = (
         "RatioRewritten".to_owned(),
@@ -202,7 +202,7 @@ fn contested(is_contested: bool) -> ConditionText {
     }
 }
 
-/// The reason is the first one's: reasons are one word.
+/// The first reason applies, since a condition has one reason.
 fn joined(complaints: impl Iterator<Item = (String, String)>) -> Option<(String, String)> {
     complaints.reduce(|(reason, before), (_, after)| (reason, format!("{before}; {after}")))
 }
@@ -257,7 +257,8 @@ fn in_seconds(time: Timestamp) -> String {
         .to_string()
 }
 
-/// Moves the heartbeats of our conditions up to that of the write. None goes back: a kubelet's clock may be behind ours.
+/// Moves the heartbeats of our conditions up to that of the write. None is moved back: a kubelet's clock may be
+/// behind ours.
 fn renew(conditions: &mut [ConditionObject], heartbeat: Option<&str>) {
     let Some((text, at)) = heartbeat.and_then(|text| Some((text, text.parse::<Timestamp>().ok()?))) else {
         return;

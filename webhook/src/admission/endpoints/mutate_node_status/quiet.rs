@@ -1,10 +1,10 @@
-//! Step `quiet`: turns a kubelet's write that would only renew heartbeats into a write that changes nothing.
+//! Step `quiet`: turns a kubelet's write that would only renew heartbeats into a write without changes.
 //!
-//! The kubelet of an amplified node finds its own raw values missing at every sync and writes them again. Where only
-//! heartbeats differ from the stored object in the end, the patch puts the stored heartbeats back: the API server then
-//! sees no change, writes nothing, and notifies no watcher of nodes. Every other write passes at once, and heartbeats
-//! pass when the stored one has reached the interval. The age of the stored heartbeat comes from the kubelet's own
-//! clock alone.
+//! The kubelet of an amplified node finds its own raw values missing at every sync and writes them again. If only
+//! heartbeats differ from the stored object, the patch restores the stored heartbeats: the API server then sees no
+//! change, writes nothing, and notifies no watcher of nodes. Every other write passes at once, and heartbeats pass
+//! when the stored one has reached the interval. The age of the stored heartbeat comes from the kubelet's own clock
+//! alone.
 
 use headroom_domain::{annotation, hint::Note, names, resource::Resource};
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ pub(super) static STEP: NodeStep = NodeStep {
 /// Members of `metadata` that may differ: the API server itself evens out the times of managed fields in a write
 /// that changes nothing else.
 const BOOKKEEPING: [&str; 2] = ["managedFields", "resourceVersion"];
-/// Annotations of ours that may differ in what does not count.
+/// Annotations of ours that may differ in parts that do not count.
 const OURS: [&str; 2] = [names::MARKER, names::HINT];
 const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
 const ALLOCATABLE: [&str; 2] = ["status", "allocatable"];
@@ -70,7 +70,7 @@ fn is_amplified(fields: &impl Fields) -> bool {
     node_fields::annotation(fields, names::MARKER).is_some()
 }
 
-/// Puts back what we or heartbeats would change.
+/// Restores the values that we or heartbeats would change.
 fn put_back(draft: &mut Draft<'_>) -> Result<(), StepError> {
     draft.put_back(&CONDITIONS)?;
     for key in OURS {
@@ -82,8 +82,8 @@ fn put_back(draft: &mut Draft<'_>) -> Result<(), StepError> {
     Ok(())
 }
 
-/// True if the stored Ready heartbeat has reached the interval, and also where that cannot be told: the first write
-/// of a kubelet whose clock was set back makes it tell again.
+/// True if the stored Ready heartbeat has reached the interval, and also if its age is unknown: the first write of a
+/// kubelet whose clock was set back makes it known again.
 fn is_due(ctx: &NodeCtx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> bool {
     let (Some(was), Some(is)) = (ready_heartbeat(old), ready_heartbeat(draft)) else {
         return true;
@@ -150,8 +150,8 @@ fn is_same_allocatable(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepEr
         && is_same_but(draft, &ALLOCATABLE, &Resource::ALL.map(Resource::name))?)
 }
 
-/// True if the annotations are the stored ones, but for what ours say of heartbeats and of a hint that still leads
-/// to the same allocatable.
+/// True if the annotations equal the stored ones, except for heartbeats in ours and for a hint that gives the same
+/// allocatable.
 fn is_same_annotations(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
     let is_same = |key, is_same: fn(&str, &str) -> bool| match (
         node_fields::annotation(old, key),

@@ -25,8 +25,8 @@ pub(super) static STEP: NodeStep = NodeStep {
     run: restore,
 };
 
-/// Annotations that stay when this endpoint is called again in the same request: they say which values are ours.
-/// They hold nothing that the writer could not also claim by sending it as allocatable.
+/// Annotations that stay when this endpoint is called again in the same request: they mark our values. A client gains
+/// nothing by writing them that it could not gain by sending allocatable.
 const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
 /// Annotations that users other than kubelets may write here: they contain only the ratio, which users may set.
 const PEOPLES: [&str; 3] = [names::RATIO, names::MODE, names::STATIC_RATIO];

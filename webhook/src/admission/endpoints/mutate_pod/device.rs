@@ -1,4 +1,4 @@
-//! Step `device`: completes what containers ask for of GPUs.
+//! Step `device`: completes the GPU resources of containers.
 
 use headroom_kit::gate::Gate;
 use headroom_rules::completion;

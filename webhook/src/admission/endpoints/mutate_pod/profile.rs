@@ -41,8 +41,8 @@ fn apply(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if ctx.request.operation != Operation::Create {
         return Ok(());
     }
-    let wish = profiles::apply_all(ctx, ProfileTarget::Pod, draft)?;
-    if wish.is_granted() && !ctx.gates.enabled(&SKIPPED) {
+    let translation = profiles::apply_all(ctx, ProfileTarget::Pod, draft)?;
+    if translation.applies() && !ctx.gates.enabled(&SKIPPED) {
         completion::translate(&mut DraftPod(draft))?;
     }
     Ok(())

@@ -23,7 +23,7 @@ pub(super) static STEP: PodStep = PodStep {
     reads: &[&COLOCATION_PROFILES, &PRIORITY_CLASSES],
     unknown: UnknownSource::FailsTheCall,
     run: |ctx: &PodCtx<'_>, draft| {
-        // What profiles mean for cpu and memory is for pods alone.
+        // The effect of profiles on cpu and memory applies to pods only.
         let _wish = profiles::apply_all(ctx, ProfileTarget::Reservation, draft)?;
         Ok(())
     },

@@ -28,13 +28,13 @@ struct CaseAnswer {
     patch: Patch,
 }
 
-/// A case that is run: the row, what it posts, and the switches that it posts it under.
+/// Run of a case: the row, its request, and the switches.
 struct CaseRun<'t> {
     section: &'t CaseSection,
     row: &'t CaseRow,
     stored: Value,
     switches: Switches,
-    /// True for the run by default, whose warnings and causes the row tells.
+    /// True for the run with defaults, whose warnings and causes are in the row.
     is_default: bool,
 }
 
@@ -111,8 +111,8 @@ impl CaseRun<'_> {
         verdict(object, &body["response"])
     }
 
-    /// Runs the case twice: the answer is the expected one, and a second run on what it made changes nothing, unless the
-    /// table has another answer to it.
+    /// Runs the case twice: the answer is the expected one, and a second run on its result changes nothing, unless
+    /// the table has another answer for it.
     fn check(&self, sent: &Value, expected: &ExpectedAnswer, again: Option<&ExpectedAnswer>) {
         let case = format!("{} ({})", self.row.id, self.row.title);
         let is_failed = matches!(expected, ExpectedAnswer::Failed { .. });
@@ -322,7 +322,7 @@ fn every_case_is_answered_as_its_table_says_twice_and_under_both_behaviours() {
     for table in tables.values() {
         for section in &table.sections {
             for row in &section.rows {
-                // Each row that is wrong says why where it panics.
+                // Each wrong row prints its reason in its panic.
                 if catch_unwind(|| check_row(table, section, row)).is_err() {
                     wrong.push(&row.id);
                 }

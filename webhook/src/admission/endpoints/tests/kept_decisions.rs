@@ -1,5 +1,5 @@
-//! Tests of what is kept of reviews of pods, through the router: each is found by its pod, of other objects there are none, and
-//! whatever clients send, memory is bounded.
+//! Tests of the kept reviews of pods, through the router: each is found by its pod, other objects leave none, and
+//! memory is bounded for any request.
 
 use headroom_rules::explain::VerdictKind;
 use tokio::sync::watch;
@@ -91,7 +91,7 @@ fn a_review_of_a_pod_is_kept_with_its_profiles_and_writes_and_a_refusal_with_its
         decision.reasons
     );
 
-    // What is no pod leaves nothing.
+    // An object that is not a pod leaves nothing.
     let kept = stores.decisions.kept().0;
     let reservation = json!({"kind": "Reservation", "metadata": {"name": "r"}, "spec": {"template": {}}});
     let review = ReviewBuilder::create("reservations", &reservation).build();

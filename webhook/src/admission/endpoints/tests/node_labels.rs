@@ -93,7 +93,7 @@ fn warned(config: &str) -> Value {
     json!({"uid": "r-1", "allowed": true, "warnings": [warning]})
 }
 
-/// In Koordinator's words, and with its code and no reason beside it.
+/// Refusal in Koordinator's words, with its code and without a reason.
 fn denied(config: &str) -> Value {
     let message = format!(
         r#"___{{"reason":"ExistNodeConfict","message":{{"config":"{config}","strategies":["a","b"],"exampleNodes":["n1"]}}}}___"#

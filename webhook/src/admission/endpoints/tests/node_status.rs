@@ -1,8 +1,8 @@
 //! Tests of `/mutate-node-status` with every case of Koordinator's webhook: a review in, the stored object out.
 //!
-//! Rows have the numbers of Koordinator's cases (N1 to N58). Where Headroom differs, the name goes on with the reason:
-//! a defect (D) of Koordinator (`docs/compatibility.md`) or a rule (G, `docs/capacity.md`). Headroom also writes a
-//! marker, which the rows do not expect; it is compared apart.
+//! Rows have the numbers of Koordinator's cases (N1 to N58). Where Headroom differs, the name also contains the
+//! reason: a defect (D) of Koordinator (`docs/compatibility.md`) or a rule (G, `docs/capacity.md`). Headroom also
+//! writes a marker, which the rows do not contain; it is compared separately.
 
 mod already_amplified;
 mod ratios;
@@ -28,12 +28,12 @@ enum By {
 
 const ANYONE: &[By] = &[By::Sync, By::Kubelet, By::Other];
 
-/// One row: a write of `nodes/status` on a node without our marker, and what is stored.
+/// One row: a write of `nodes/status` on a node without our marker, and the stored result.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     /// Koordinator's rule or defect, and why ours differs.
     name: &'static str,
-    /// Writers for whom it holds.
+    /// Writers that the row applies to.
     by: &'static [By],
     /// Allocatable as stored before, if it is another than the written one.
     old: Option<&'static str>,
@@ -109,8 +109,8 @@ async fn check(rows: &[Row]) {
 }
 
 impl NodeFixture {
-    /// A node with these allocatable values. Its capacity is 64 CPUs and 7Ei: what it holds back is
-    /// more than anything here is amplified to.
+    /// Node with these allocatable values. Its capacity is 64 CPUs and 7Ei: its reservation is more than any
+    /// amplification here.
     fn new(allocatable: &str) -> Self {
         let mut stored = json!({
             "apiVersion": "v1",
@@ -224,7 +224,7 @@ fn annotations(object: &Value) -> Map<String, Value> {
     annotations.cloned().unwrap_or_default()
 }
 
-/// The object without what this endpoint is there to change.
+/// The object without the fields that this endpoint changes.
 fn besides_ours(object: &Value) -> Value {
     let mut object = object.clone();
     let of_others: Map<String, Value> = annotations(&object)
@@ -266,7 +266,7 @@ async fn answer(review: &Value) -> (StatusCode, Bytes) {
     super::answer(FixtureCluster::default(), PATH, review).await
 }
 
-/// The verdict on a review, which is allowed, whatever it is.
+/// Verdict on an allowed review.
 async fn verdict(review: &Value) -> Value {
     let (status, body) = answer(review).await;
     assert_eq!(status, StatusCode::OK, "{body:?}");

@@ -12,8 +12,8 @@ use crate::store::{
     informer::Store as _,
 };
 
-/// A sync of the kubelet of `n1`, amplified to 4.8 CPUs: it writes raw and what `changes` does, beside a moved heartbeat.
-/// The verdict, and the object as it would be stored.
+/// Sync of the kubelet of `n1`, amplified to 4.8 CPUs: it writes raw and the result of `changes`, with a moved
+/// heartbeat. Returns the verdict, and the object as it would be stored.
 fn synced(cluster: Cluster, old: &Value, changes: impl FnOnce(&mut Value)) -> (Value, Value) {
     written(cluster, "system:node:n1", old, |new| {
         new["status"]["allocatable"]["cpu"] = json!("4");

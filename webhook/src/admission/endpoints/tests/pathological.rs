@@ -1,4 +1,4 @@
-//! Tests that the size of a review bounds its memory and work, whatever the review contains.
+//! Tests that the size of a review bounds its memory and work, for any content.
 
 #[path = "../../../../../crates/testbed/src/pathological.rs"]
 #[expect(
@@ -99,7 +99,7 @@ fn pods_reservations_and_bindings_cost_little_more() {
     }
     for target in posted_to(&["/mutate-pod", "/validate-pod"]) {
         for shape in &target.own {
-            // What is a little narrower than too wide costs the most, and that is another length for each shape.
+            // A value slightly below the width limit costs the most, and its length differs for each shape.
             for bytes in [400_000, 200_000, 100_000, 50_000, 20_000] {
                 found.extend(excess(&router, target.path, shape, bytes, &MOST_OF_PODS));
             }
@@ -204,7 +204,7 @@ fn texts_of_koordinators_config_map_cost_in_proportion_to_their_length() {
     });
     let mut found = Vec::new();
     for target in posted_to(&["/validate-configmap"]) {
-        // What is longer than Kubernetes stores is not read.
+        // Texts longer than Kubernetes stores are not read.
         for shape in target.shapes() {
             found.extend(excess(&router, target.path, shape, BODY, &MOST));
         }
@@ -242,7 +242,7 @@ fn within((memory, allocations): (u64, u64), bytes: usize) -> Cost {
     }
 }
 
-/// Posts a body of that many bytes, and says what answering it takes if that is beyond a bound.
+/// Posts a body of that many bytes, and returns its cost if it exceeds a bound.
 fn excess(router: &Router, path: &str, shape: &BodyShape, bytes: usize, most: &Cost) -> Option<String> {
     let endpoint = router.endpoint(path).unwrap();
     let body = shape.body(bytes);

@@ -34,7 +34,7 @@ fn quota(cpu: u32, version: u32) -> Value {
     })
 }
 
-/// A router beside a quota of 4 CPUs, and the store of pods that count against it.
+/// Router with a quota of 4 CPUs, and the store of pods that count against it.
 fn router(pods: &Arc<QuotaPods>) -> Router {
     router_beside(pods, &QuotaIndex::new(Arrivals::default()))
 }

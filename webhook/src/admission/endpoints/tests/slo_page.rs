@@ -1,4 +1,4 @@
-//! Test that docs/slo-configuration.md says what `/validate-configmap` answers.
+//! Test that docs/slo-configuration.md contains the answers of `/validate-configmap`.
 
 #[path = "../../../../../tests/src/slo_page.rs"]
 #[expect(

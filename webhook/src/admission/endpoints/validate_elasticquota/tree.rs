@@ -84,8 +84,8 @@ fn text(object: &impl Fields, name: &str) -> Option<String> {
     object.read(&["metadata", name]).ok().flatten()
 }
 
-/// True while the parent is not known, or what may be stored of the parent, its parts or the parts of the quota is more than
-/// one thing: the watch is about to tell.
+/// True while the parent is unknown, or while the stored state of the parent, its children or the quota's children is
+/// ambiguous: the watch will deliver it soon.
 fn is_unsettled(quota: &Quota, tree: &dyn QuotaTree) -> bool {
     let has_parent = !quota.parent.is_empty() && !quota.is_first_level() && quota.parent != quota.name;
     let parent = tree.by_name(&quota.parent);

@@ -44,7 +44,7 @@ fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         })
     };
     let ratios = parse_annotation(&text).map_err(|error| deny(error.to_string()))?;
-    // While the policy is not known, nothing is too high: what is applied is held to it later.
+    // While the policy is unknown, no ratio is too high: the limit applies later.
     let highest = node_fields::configured_policy(ctx, draft).map(|policy| policy.static_max);
     for resource in Resource::ALL {
         let ratio = ratios.get(resource).unwrap_or(Ratio::ONE);
@@ -85,7 +85,7 @@ fn above_hint(ctx: &NodeCtx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<
         uid: &node_fields::uid(draft),
         version: draft.old().map(node_fields::version).unwrap_or_default(),
         stored: stored.as_ref(),
-        // What was written once is no measurement.
+        // An earlier written value is no measurement.
         written: None,
         nudged: None,
         machine: node_fields::machine(draft, &node_fields::state(draft, &Annotations::default())),

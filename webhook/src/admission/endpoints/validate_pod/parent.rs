@@ -29,7 +29,7 @@ pub(super) static STEP: PodStep = PodStep {
     when: When::Always,
     about: "Refuses pods in a quota with child quotas, and changes of the label that makes a pod preemptible.",
     reads: &[&sources::QUOTAS],
-    // A stored pod can always be changed: its quota is looked for as far as quotas are known.
+    // A stored pod can always be changed: its quota is checked as far as quotas are known.
     unknown: UnknownSource::FailsCreation,
     run: refuse_parents,
 };

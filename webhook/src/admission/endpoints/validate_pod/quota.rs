@@ -1,4 +1,4 @@
-//! Step `quota`: refuses Pods that their quota has no room for. It is the last step, and what it lets through counts from then on.
+//! Step `quota`: refuses Pods that exceed their quota. It is the last step, and an admitted Pod counts immediately.
 
 use std::time::Instant;
 
@@ -11,8 +11,8 @@ use headroom_domain::{
 use headroom_kit::gate::{Gate, GateSet};
 use headroom_rules::{
     pod_quota::{
-        CHECKS_GROWTH, Counted, Level, RoomError, Transformation, Usage, evaluated, growth, is_limited,
-        levels, requested,
+        CHECKS_GROWTH, CountedPod, Level, QuotaCheckError, Transformation, Usage, evaluated, growth,
+        is_limited, levels, requested,
     },
     quota::QuotaTree,
 };
@@ -104,7 +104,7 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         None => None,
     };
     let asked = requests(ctx, draft)?;
-    // Most updates ask for nothing more, whatever quotas there are.
+    // Most updates request no more, under any quotas.
     let grows = stored
         .as_ref()
         .is_none_or(|(_, before)| !growth(&asked, before).is_empty());
@@ -124,7 +124,7 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         if is_compared && is_limited(&name) {
             let before = before
                 .as_ref()
-                .map(|(quota, requested)| Counted { quota, requested });
+                .map(|(quota, requested)| CountedPod { quota, requested });
             levels = levels_of(ctx, &name, &asked, before, tree)
                 .map(|levels| Some(QuotaLevels::new(levels, membership.has_default, tree)));
         }
@@ -148,7 +148,7 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     ask_for_room(ctx, &levels, request)
 }
 
-/// Compares with what is used, and has the Pod count from now on.
+/// Compares with the current use, and counts the Pod from now on.
 fn ask_for_room(ctx: &PodCtx<'_>, levels: &QuotaLevels, request: QuotaRequest) -> Result<(), Stop> {
     let quotas = &ctx.store.quotas;
     for source in STEP.reads {
@@ -181,12 +181,12 @@ fn ask_for_room(ctx: &PodCtx<'_>, levels: &QuotaLevels, request: QuotaRequest) -
     }
 }
 
-/// The quotas that must have room, from the one of that name upwards. `before` is what the Pod has already.
+/// Quotas that must have enough left, from the named one upwards. `before` is the amount that the Pod has already.
 fn levels_of(
     ctx: &PodCtx<'_>,
     name: &str,
     asked: &Amounts,
-    before: Option<Counted<'_>>,
+    before: Option<CountedPod<'_>>,
     tree: &dyn QuotaTree,
 ) -> Result<Vec<Level>, Stop> {
     let quota = evaluated(name, tree).map_err(|error| {
@@ -228,7 +228,7 @@ fn replaced(draft: &Draft<'_>) -> Result<u64, StepError> {
         .unwrap_or_default())
 }
 
-fn refusal(error: &RoomError) -> Denial {
+fn refusal(error: &QuotaCheckError) -> Denial {
     Denial::Worded {
         text: error.to_string(),
         fields: error.errors(),

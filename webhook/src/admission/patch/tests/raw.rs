@@ -1,11 +1,11 @@
-//! JSON as text that a patch changes: what no operation reaches keeps its bytes, as in the API server.
+//! JSON as text that a patch changes: bytes outside the operations stay, as in the API server.
 
 use std::collections::BTreeMap;
 
 use json_patch::{Patch, PatchOperation, jsonptr::Pointer};
 use serde_json::value::RawValue;
 
-/// A value, parsed only where an operation went.
+/// A value, parsed only on the path of an operation.
 #[derive(Debug, Clone)]
 pub(super) enum RawJson {
     Text(String),

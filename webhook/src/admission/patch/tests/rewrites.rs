@@ -16,7 +16,7 @@ const ODD: [&str; 6] = [
     r#"{ "a" : [ 1e0 ,null] , "name":"\t" }"#,
 ];
 
-/// A change inside of a parsed value: where, by positions of members and elements, and what.
+/// Change inside a parsed value: the positions of members and elements, and the new value.
 #[derive(Debug, Clone)]
 struct Change {
     way: Vec<usize>,

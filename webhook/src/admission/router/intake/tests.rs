@@ -40,7 +40,7 @@ fn send(sender: &UnboundedSender<Frames>, bytes: usize) {
     sender.unbounded_send(Ok(Frame::data(data))).unwrap();
 }
 
-/// A body that begins to come, with what its sender holds.
+/// A body that starts to arrive, with the sender's end.
 fn begin(intake: &Intake, announced: Option<usize>) -> (UnboundedSender<Frames>, Receiving<'_>) {
     let (sender, body) = body();
     let deadline = Deadline::after(Instant::now(), Duration::from_secs(600));

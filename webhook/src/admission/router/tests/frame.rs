@@ -1,5 +1,5 @@
-//! Tests of what endpoints may declare: waiting for an object, all refusals in one answer, objects being deleted, unknown
-//! sources, work of their own threads.
+//! Tests of optional properties of endpoints: waiting for an object, all refusals in one answer, objects being
+//! deleted, unknown sources, the offload thread.
 
 use std::sync::Mutex;
 
@@ -121,7 +121,7 @@ async fn a_review_waits_for_an_object_that_comes_and_as_long_as_declared_for_one
     let (comes, never) = (asked("comes"), asked("never"));
     tokio::task::yield_now().await;
     advance(Duration::from_millis(100)).await;
-    // Something else comes: it goes on waiting.
+    // Another object arrives: the review continues to wait.
     stores.known.notify();
     tokio::task::yield_now().await;
     assert!(!comes.is_finished());
@@ -164,7 +164,7 @@ async fn no_review_of_nodes_waits_for_room_that_bodies_of_others_keep() {
             body.push_str(&" ".repeat(length - body.len()));
             ask(router.clone(), post(path, body))
         };
-        // One that comes without a length has room for twice its bytes.
+        // A body without a length gets capacity for twice its bytes.
         let more_than_fit = 33;
         let mut waiting: Vec<_> = (0..more_than_fit)
             .map(|_| Box::pin(asked("/patient", "absent")))

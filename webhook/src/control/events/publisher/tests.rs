@@ -1,4 +1,5 @@
-//! Tests of the publisher: one Event for each object and note, by the leader alone, and few of them whatever is wrong.
+//! Tests of the publisher: one Event for each object and note, by the leader alone, at a bounded rate under any
+//! number of faults.
 
 use std::sync::Mutex;
 
@@ -292,7 +293,7 @@ async fn nodes_that_change_all_the_time_hold_no_other_back() {
     let writer = Arc::new(FakeEventWriter(Arc::clone(&cluster)));
     let mut publisher = Publisher::new(BRAKES_AND_QUARANTINES, stores(&cluster), writer);
     let mut second = 0;
-    // What is published at once after a quiet time is theirs, and then all that the rate allows.
+    // They use the burst after a quiet time, and then the whole rate.
     for _ in 0..200 {
         wait_of("a9", &cluster, &mut publisher, &mut second).await;
         sleep(LOOK_EVERY).await;

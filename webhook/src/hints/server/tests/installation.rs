@@ -1,4 +1,4 @@
-//! Tests of what the debug service shows of the installation.
+//! Tests of the debug service's answers about the installation.
 
 use std::collections::BTreeMap;
 

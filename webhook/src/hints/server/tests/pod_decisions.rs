@@ -1,4 +1,4 @@
-//! Tests of what the debug service shows of the last reviews of pods.
+//! Tests of the debug service's answers about the last reviews of pods.
 
 use headroom_proto::v1alpha1::{
     FieldWrite, ListPodDecisionsRequest, ListPodDecisionsResponse, ProfileVerdict,

@@ -1,4 +1,4 @@
-//! Tests of what people are shown of quotas: the same rules as those of admission, over stores that a test fills.
+//! Tests of the debug service's answers about quotas: the rules of admission, over stores that a test fills.
 
 use headroom_proto::v1alpha1::{
     ExplainQuotaPodRequest, ExplainQuotaPodResponse, ExplainQuotaRequest, ExplainQuotaResponse,
@@ -411,7 +411,7 @@ async fn a_pod_is_shown_with_its_quota_and_what_it_would_be_told() {
     );
     let unlabelled = site.pod("shop", "unlabelled").await;
     assert_eq!(found(&unlabelled), "true true listed lab room");
-    // Others take what it has, and it would not come in again.
+    // Other pods use its amount, and it would not be admitted again.
     site.admit("lab", "late", 2);
     let refused = site.pod("shop", "unlabelled").await;
     assert_eq!(found(&refused), "true true listed lab refused");

@@ -1,4 +1,4 @@
-//! Tests of what the debug service shows of Koordinator's ConfigMap and of the labels of nodes.
+//! Tests of the debug service's answers about Koordinator's ConfigMap and about labels of nodes.
 
 use headroom_domain::names;
 use headroom_proto::v1alpha1::{

@@ -78,7 +78,8 @@ fn definition() -> Value {
             ),
         ],
     );
-    let about = "Fields that new pods of some namespaces and labels get, so that they share nodes with others.";
+    let about =
+        "Fields that new pods of some namespaces and labels get, so that they share nodes with others.";
     whole(about, spec, anything("Nothing yet."))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Most labels, amounts or other members of a map. Bounds what a rule of a schema may cost.
+/// Maximum number of labels, amounts or other members of a map. Bounds the cost of a schema's rules.
 pub(super) const MOST_MEMBERS: u32 = 256;
 /// Longest text in a map.
 const LONGEST_TEXT: u32 = 4096;
@@ -24,7 +24,7 @@ pub(super) fn with(mut schema: Value, more: Value) -> Value {
     schema
 }
 
-/// A whole object: its version and kind, and what is in it.
+/// Whole object: its version, its kind and its content.
 pub(super) fn whole(about: &str, spec: Value, status: Value) -> Value {
     let text = json!({"type": "string"});
     object(

@@ -1,6 +1,5 @@
-//! Optional policy by which the API server itself does the checks of `/validate-node`, also while no webhook answers.
-//! It checks who may write annotations that steer amplification or record it, and which ratios and modes may be
-//! written.
+//! Optional policy that repeats the checks of `/validate-node` in the API server, also while no webhook answers. It
+//! restricts the writers of annotations that control or record amplification, and their ratios and modes.
 //!
 //! The policy is for `nodes` alone, never for `nodes/status`: validation there sees the webhook's own write under the
 //! kubelet's name, and a refusal would be a refused heartbeat. As in the webhook, a value that is stored already is not

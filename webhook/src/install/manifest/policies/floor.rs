@@ -2,15 +2,15 @@
 //! them. It holds back the kubelet's heartbeats as the webhook does.
 //!
 //! The kubelet of an amplified node sends its own values at every sync and checks its pods against the stored values,
-//! all of them again when it restarts: allocatable that falls to raw fails pods that already run. So a value equal to
-//! the raw value of the marker is replaced by the amplified value of the marker, or by the stored one where that is
-//! less. Any other value is new and passes; raw also passes where the stored value has been lowered below it. The
-//! policy reads the marker of the stored object, which a kubelet cannot change. A user who may patch nodes can change
-//! it, and gains nothing by it.
+//! all of them again after a restart: allocatable that falls to raw fails running pods. So a value equal to the raw
+//! value of the marker is replaced by the amplified value of the marker, or by the stored one if that is lower. Any
+//! other value is new and passes; raw also passes if the stored value has been lowered below it. The policy reads the
+//! marker of the stored object, which a kubelet cannot change. A user with the right to patch nodes can change it,
+//! and gains nothing.
 //!
-//! A webhook that is called after this policy no longer sees the values that the kubelet sent. The policy hands over
-//! the values it replaced in [`names::KUBELET_RAW`], with the Ready heartbeat of the request. The webhook judges all
-//! other values itself: a value equal to the marker's may be absent from the write, or really raw (rule G1a).
+//! A webhook that is called after this policy no longer sees the kubelet's values. The policy passes the replaced
+//! values in [`names::KUBELET_RAW`], with the Ready heartbeat of the request. The webhook evaluates all other values
+//! itself: a value equal to the marker's may be absent from the write, or really raw (rule G1a).
 
 use std::time::Duration;
 
@@ -187,8 +187,8 @@ fn quiet() -> String {
     .join("\n&& ")
 }
 
-/// True if two maps have the same members with the same values, but for some. Where there are too many to look at each,
-/// they have to be equal.
+/// True if two maps have the same members with the same values, except for some. Above the limit of comparisons they
+/// must be equal.
 fn same_but(one: &str, other: &str, but: &[&str]) -> String {
     let but: Vec<_> = but.iter().map(|key| text(key)).collect();
     let but = but.join(", ");
@@ -198,7 +198,7 @@ fn same_but(one: &str, other: &str, but: &[&str]) -> String {
     )
 }
 
-/// True if allocatable would stay what it is; the two resources that are amplified by amount.
+/// True if allocatable would stay unchanged; the two amplified resources are compared as amounts.
 fn allocatable_same() -> String {
     let (is, was) = ["object", "oldObject"]
         .map(|object| format!("{object}.status.?allocatable.orValue({{}})"))

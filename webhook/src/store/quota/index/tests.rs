@@ -1,4 +1,4 @@
-//! Tests of the index: what an event touches, and when a claim ends.
+//! Tests of the index: effects of an event, and the end of a pending admission.
 
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -141,7 +141,7 @@ fn a_quota_of_the_name_of_one_that_is_going_is_claimed_and_of_one_that_stays_is_
     };
     assert!(is_claimed().is_none());
     let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
-    // Its finalizers may be done already, and it gone.
+    // Its finalizers may be done already, and the object deleted.
     index.apply(object("q", 2, &going));
     is_claimed().expect("a pending admission").keep();
     assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"));

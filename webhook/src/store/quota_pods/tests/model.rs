@@ -1,5 +1,5 @@
-//! Anything that can happen between a client, this replica and the API server, in any order: what is stored never exceeds the
-//! limit, and once everything is seen and settled, what counts is what is stored.
+//! Random order of all events between a client, this replica and the API server: stored pods never exceed the limit,
+//! and once all events are delivered, exactly the stored pods count.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ enum PodFate {
     StoredLater,
     /// Another webhook or a quota of Kubernetes' own refuses it.
     RefusedLater,
-    /// The answer comes too late: the API server has given up. That is known at once, or later.
+    /// The answer is late: the API server has given up. The replica learns that at once, or later.
     AnswerLost,
     AnswerLostLater,
     DryRun,
@@ -117,7 +117,7 @@ impl World {
         object
     }
 
-    /// Has the watch tell of what was stored.
+    /// Delivers a stored object through the watch.
     fn applied(&mut self, name: u8) {
         self.last_version += 1;
         if let Some(pod) = self.stored.get_mut(&name) {
@@ -126,14 +126,14 @@ impl World {
         }
     }
 
-    /// Asks the replica, and has what it admits go its way.
+    /// Sends a request to the replica, and starts the way of an admitted one.
     fn write(&mut self, name: u8, pod: StoredPod, fate: PodFate) {
         let request = QuotaRequest {
             replaced: pod.version,
             ..request(&name.to_string(), &pod.uid.to_string(), json!({"cpu": pod.cpu}))
         };
         let mut fits = |usage: &[Usage]| {
-            let used = usage[0].stored.plus(&usage[0].claimed);
+            let used = usage[0].stored.plus(&usage[0].pending);
             let limit = amounts(json!({"cpu": LIMIT}));
             used.plus(&amounts(json!({"cpu": pod.cpu}))).fits(&limit)
         };

@@ -55,7 +55,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes past the rest of a string, its opening quote behind.
+    /// Skips the rest of a string after its opening quote.
     pub(super) fn string(&mut self) -> Result<Escapes, ScanError> {
         let mut escapes = Escapes::default();
         // Where the second half of a surrogate pair must begin.
@@ -84,7 +84,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes past an escape; the code unit that it stands for if it is written as a number, else 0.
+    /// Skips an escape; returns its code unit if it is written as a number, else 0.
     fn escape(&mut self) -> Result<u32, ScanError> {
         self.at += 1;
         let kind = self.peek().ok_or(ScanError::End)?;
@@ -116,7 +116,7 @@ impl Scanner<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Goes past `byte` if it is the next.
+    /// Skips `byte` if it is the next.
     pub(super) fn skip_if(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
@@ -131,7 +131,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The error for what stands here.
+    /// Error for the byte at this place.
     pub(super) fn syntax(&self) -> ScanError {
         if self.at < self.text.len() {
             ScanError::Syntax { at: self.at }
@@ -161,7 +161,7 @@ pub(super) fn behind_value(mut text: &[u8]) -> &[u8] {
             [b'"', behind @ ..] => text = behind_string(behind),
             [b'{' | b'[', behind @ ..] => (text, depth) = (behind, depth + 1),
             [b'}' | b']', behind @ ..] => (text, depth) = (behind, depth.saturating_sub(1)),
-            // A number or a word goes on up to what ends it; between values there are commas, colons and space.
+            // A number or a literal ends at a delimiter; values are separated by commas, colons and white space.
             [_, behind @ ..] => {
                 text = behind;
                 let is_over = |byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
@@ -180,7 +180,7 @@ pub(super) fn behind_value(mut text: &[u8]) -> &[u8] {
 /// Distance to the next quote, backslash or control character, computed eight bytes at a time.
 pub(super) fn plain(text: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
-    // With this bit turned round, a quote comes right behind the control characters, which stay among themselves.
+    // With this bit flipped, the quote directly follows the control characters, which stay together.
     const TURNED: u8 = b'"' ^ 0x20;
     // The highest bit of each byte that is below that limit, and perhaps of bytes above the lowest such.
     let below = |bytes: u64, limit: u8| bytes.wrapping_sub(ONES * u64::from(limit)) & !bytes;

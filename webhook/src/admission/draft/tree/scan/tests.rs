@@ -115,7 +115,7 @@ fn a_name_that_no_string_can_hold_is_refused_on_every_level() {
 }
 
 thread_local! {
-    /// Bytes that were gone past, each as often as it was.
+    /// Number of bytes read, each counted as often as it was read.
     static PASSED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -124,12 +124,12 @@ pub(crate) fn passed(bytes: usize) {
     PASSED.set(PASSED.get() + bytes);
 }
 
-/// The bytes that this thread went past since it was asked last.
+/// Number of bytes that this thread has read since the last call.
 pub(crate) fn take_passed() -> usize {
     PASSED.take()
 }
 
-/// Would take minutes if each member was looked for among all of its counterpart's.
+/// A search of each member among all of its counterpart's would take minutes.
 #[test]
 fn wide_objects_are_read_in_passing() {
     let wide = |names: &mut dyn Iterator<Item = u32>| {

@@ -1,4 +1,4 @@
-//! [`ExpectedAnswer`]: answers as the tables have them, with shorthands for what Koordinator's ConfigMap is refused with.
+//! [`ExpectedAnswer`]: answers in the form of the tables, with shorthands for refusals of Koordinator's ConfigMap.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,10 @@ pub(super) enum ExpectedAnswer {
         message: String,
     },
     /// An HTTP status instead of an answer.
-    Failed { status: u16, message: String },
+    Failed {
+        status: u16,
+        message: String,
+    },
 }
 
 /// An answer as it stands in a table.

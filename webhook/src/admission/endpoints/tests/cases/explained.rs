@@ -4,7 +4,7 @@
 use headroom_rules::{
     completion::complete,
     pod_object::PlainPod,
-    profile::{Newcomer, ProfileRules, ProfileTarget},
+    profile::{CreatedObject, ProfileRules, ProfileTarget},
 };
 
 use super::*;
@@ -16,7 +16,7 @@ impl CaseRun<'_> {
         is_new && self.row.gates.is_empty() && self.row.resource(self.section) == "pods"
     }
 
-    /// Compares what the rules make of the object with what the webhook made and kept of it.
+    /// Compares the result of the rules with the webhook's result and its kept explanation.
     pub(super) fn check_explanation(&self, stores: &Stores, sent: &Value, made: &Value) {
         if !self.is_offline() || sent["metadata"]["deletionTimestamp"].is_string() {
             return;
@@ -30,7 +30,7 @@ impl CaseRun<'_> {
         let namespace = namespace.unwrap_or_default();
         let profiles = stores.colocation.profiles.profiles();
         let labels = serde_json::from_value(sent["metadata"]["labels"].clone()).unwrap_or_default();
-        let newcomer = Newcomer {
+        let created = CreatedObject {
             target: ProfileTarget::Pod,
             review: Some(&uid),
             namespace,
@@ -44,7 +44,7 @@ impl CaseRun<'_> {
         };
         let case = &self.row.id;
         let mut pod = PlainPod::new(sent.clone());
-        let completed = complete(&mut pod, &newcomer, rules);
+        let completed = complete(&mut pod, &created, rules);
         let name = sent["metadata"]["name"].as_str().unwrap_or_default();
         let decisions = stores.decisions.of_pod(namespace, name);
         let [decision] = decisions.as_slice() else {
@@ -56,7 +56,7 @@ impl CaseRun<'_> {
         }
         assert_eq!(&pod.object, made, "{case}");
         assert_eq!(pod.explanation, decision.explanation, "{case}");
-        // What one profile writes, another may write back.
+        // A later profile may restore the value that an earlier one changed.
         assert!(sent == made || !pod.explanation.writes().is_empty(), "{case}");
     }
 }

@@ -82,7 +82,7 @@ fn pod() -> impl Strategy<Value = Value> {
         })
 }
 
-/// The pod without what the endpoint may write: its annotation, and requests and limits of containers.
+/// The pod without the fields that the endpoint may write: its annotation, and requests and limits of containers.
 fn rest(pod: &Value) -> Value {
     let mut pod = pod.clone();
     let mut remove = |parent: &str, name: &str| {
@@ -101,7 +101,7 @@ fn rest(pod: &Value) -> Value {
             }
         }
     }
-    // Objects that are there for what was removed are as good as none.
+    // Empty objects left by a removal count as absent.
     let mut empty = |parent: &str, name: &str| {
         let members = pod.pointer_mut(parent).and_then(Value::as_object_mut);
         let Some(members) = members else { return };
@@ -177,7 +177,7 @@ proptest! {
     }
 }
 
-/// Only what applies profiles needs to know them.
+/// Only the step that applies profiles needs them.
 #[test]
 fn profiles_that_are_not_known_fail_new_pods_and_no_updates() {
     let router = Router::new(options(FixtureCluster::default()));

@@ -24,7 +24,7 @@ pub(super) struct CaseSection {
     _about: String,
     /// The label of an endpoint.
     pub(super) endpoint: String,
-    /// A step of it; none for what happens around the steps.
+    /// Step of the endpoint; `None` outside the steps.
     pub(super) step: Option<String>,
     #[serde(rename = "cases")]
     _cases: String,
@@ -65,7 +65,7 @@ pub(super) struct CaseRow {
     #[serde(default = "create")]
     pub(super) operation: String,
     resource: Option<String>,
-    /// The kind that the review says, where it is not that of the object.
+    /// Kind in the review, if it differs from the object's.
     pub(super) kind: Option<String>,
     #[serde(default = "somebody")]
     pub(super) user: String,
@@ -98,7 +98,7 @@ pub(super) struct Expectation {
     pub(super) again: Again,
 }
 
-/// Answers to what the first answer made of the object.
+/// Answers to the result of the first answer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Again {
@@ -153,7 +153,7 @@ impl CaseRow {
         (sent, stored)
     }
 
-    /// The UID of a review for which chance draws what the row says.
+    /// UID of a review for which the random draw matches the row.
     pub(super) fn uid(&self) -> String {
         let mut uids = (0..1_000_000).map(|number| format!("review-{number}"));
         let is_drawn = |uid: &String| {
@@ -171,7 +171,7 @@ impl CaseRow {
     }
 }
 
-/// Stands in an array for an element that goes.
+/// Placeholder in an array for a removed element.
 const REMOVED: &str = "$removed";
 
 /// Merges objects member by member and arrays place by place; `null` removes a member.

@@ -1,4 +1,4 @@
-//! [`CaseWorld`]: what is known in a case, in the stores that steps read.
+//! [`CaseWorld`]: the state of a case, in the stores that steps read.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -61,7 +61,7 @@ struct ProfileParts {
 pub(super) struct PodNotes {
     pub(super) labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
-    /// The phase, which only quotas look at.
+    /// Phase, which only quotas read.
     pub(super) phase: Option<String>,
     /// Its requests, which quotas count.
     pub(super) requests: BTreeMap<String, String>,

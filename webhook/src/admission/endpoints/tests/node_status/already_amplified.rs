@@ -141,7 +141,8 @@ async fn a_raw_annotation_that_is_lost_or_spoilt_heals_without_amplifying_twice(
     assert_eq!((node.cpu(), node.raw()), ("8", Some(RAW)));
 }
 
-/// With marker and raw value both gone nothing tells an amplified value from a raw one, until the kubelet does.
+/// Without marker and raw value an amplified value cannot be distinguished from a raw one, until the kubelet's next
+/// sync.
 #[tokio::test]
 async fn n49_g4_without_any_trace_the_next_sync_heals() {
     let mut node = twice().await;

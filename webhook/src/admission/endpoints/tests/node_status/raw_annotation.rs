@@ -121,8 +121,8 @@ async fn what_others_left_of_a_ratio_goes_and_their_value_stays() {
     .await;
 }
 
-/// D3 and D6: Koordinator answers 500 to the first three and goes without amplification for the others. Ours takes an
-/// unusable raw value for a missing one (G4: nothing says that the value is an amplified one).
+/// D3 and D6: Koordinator answers 500 to the first three and does not amplify the others. Headroom treats an unusable
+/// raw value as missing (G4: no record of an amplified value).
 #[tokio::test]
 async fn an_unusable_raw_annotation_counts_as_missing() {
     let unusable = Row {
