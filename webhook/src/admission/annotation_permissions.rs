@@ -102,6 +102,6 @@ mod tests {
         assert!(why(KUBELET, names::RATIO).ends_with("; users write it"));
         assert!(why(KUBELET, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
         assert!(why(PERSON, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
-        assert!(why(PERSON, "headroom.sh/mdoe").ends_with("people write headroom.sh/mode"));
+        assert!(why(PERSON, "headroom.sh/mdoe").ends_with("users write headroom.sh/mode"));
     }
 }

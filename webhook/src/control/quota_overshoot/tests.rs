@@ -193,5 +193,5 @@ fn a_note_is_short_and_says_what_follows() {
         text.contains("; 12 more resources. New pods are still admitted."),
         "{text}"
     );
-    assert!(note(&many, Evaluation::Refuses).contains("are refused until less is used"));
+    assert!(note(&many, Evaluation::Refuses).contains("are refused until use falls"));
 }

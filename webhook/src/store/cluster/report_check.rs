@@ -145,7 +145,7 @@ mod tests {
         let (result, why) = reported(&cluster, 5..=5, 8_000).await;
         assert_eq!((result, why.last()), (4_000, Some(&Why::QuarantinedCapacity)));
         assert!(
-            state_text(&cluster).contains("another machine"),
+            state_text(&cluster).contains("another capacity"),
             "{}",
             state_text(&cluster)
         );

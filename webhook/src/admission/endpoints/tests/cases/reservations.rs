@@ -216,7 +216,7 @@ fn an_answer_names_sixteen_profiles_and_counts_the_others() {
         assert_eq!(named.count(), 16, "{count}");
         let rest = warnings.get(16).map(String::as_str).unwrap_or_default();
         assert_eq!(
-            rest.contains(&format!("{} further", count - 16)),
+            rest.contains(&format!("{} more", count - 16)),
             count > 16,
             "{rest}"
         );
