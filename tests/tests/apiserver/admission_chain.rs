@@ -22,7 +22,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// What the kubelet says of its CPUs, in milli-cores: 4, of which it holds back 200m.
+/// CPUs that the kubelet reports, in milli-cores: 4, of which it reserves 200m.
 const RAW: u64 = 3800;
 /// The ratios that are asked for, one after the other, and the one that is in force before and after. None is twice the
 /// one before it.
@@ -47,7 +47,7 @@ async fn amplified() -> (Stand, Webhook, History) {
         .expect("a node");
     let history = History::follow(&stand.cluster).await;
     until("amplified", async || {
-        stand.ask("n1", FIRST).await;
+        stand.set_ratio("n1", FIRST).await;
         node(&stand).await["status"]["allocatable"]["cpu"] == "5700m"
     })
     .await;
@@ -59,7 +59,7 @@ async fn node(stand: &Stand) -> Value {
     serde_json::to_value(nodes.get("n1").await.expect("read the node")).expect("JSON")
 }
 
-/// Waits until a counter has risen by so much.
+/// Waits until a counter has risen by this amount.
 async fn more(what: &str, by: u64, mut counter: impl AsyncFnMut() -> u64) {
     let before = counter().await;
     until(what, async || counter().await >= before + by).await;
@@ -73,15 +73,15 @@ async fn ratios_are_applied_once(
     history: &mut History,
     besides: impl Fn(u64) -> u64,
 ) {
-    history.news_of("n1").await;
+    history.new_revisions_of("n1").await;
     let mut before = FIRST;
     for cents in RATIOS {
-        stand.ask("n1", cents).await;
+        stand.set_ratio("n1", cents).await;
         more("the kubelet writes", WRITES, async || {
             count(webhook, REVIEWS).await
         })
         .await;
-        let states = history.news_of("n1").await;
+        let states = history.new_revisions_of("n1").await;
         let given = [before, cents].map(|cents| RAW * cents / 100);
         let allowed = [
             RAW,
@@ -108,7 +108,7 @@ async fn called(stand: &Stand, webhook: &Foreign, name: &str) {
 }
 
 /// Has the API server no longer call a webhook, and waits until it does not.
-async fn gone(stand: &Stand, ours: &Webhook, webhook: &Foreign, name: &str) {
+async fn stop_calls_of(stand: &Stand, ours: &Webhook, webhook: &Foreign, name: &str) {
     unregister(&stand.client, name).await;
     until("it is no longer called", async || {
         let before = webhook.calls();
@@ -118,16 +118,16 @@ async fn gone(stand: &Stand, ours: &Webhook, webhook: &Foreign, name: &str) {
     .await;
 }
 
-/// What the naive rule comes to in the same chain.
+/// Result of the naive rule in the same chain.
 async fn naive_rule_amplifies_twice(stand: &Stand, history: &mut History) {
     unregister(&stand.client, names::WEBHOOK_CONFIGURATION).await;
     let other = Foreign::start(stand.cluster.dir(), naive).await;
     other.register(&stand.client, BETWEEN).await;
     reinvoke(&stand.client, BETWEEN).await;
-    stand.ask("n1", FIRST).await;
-    history.news_of("n1").await;
+    stand.set_ratio("n1", FIRST).await;
+    history.new_revisions_of("n1").await;
     more("it is called", 2 * WRITES, async || other.calls()).await;
-    let states = history.news_of("n1").await;
+    let states = history.new_revisions_of("n1").await;
     let amounts: Vec<u64> = states.iter().map(|state| state.amount(Cpu)).collect();
     assert!(
         amounts.iter().any(|&amount| amount > RAW * 200 / 100),
@@ -135,7 +135,7 @@ async fn naive_rule_amplifies_twice(stand: &Stand, history: &mut History) {
     );
 }
 
-/// A policy of somebody else: what kubelets send of CPU is replaced by what is stored.
+/// Policy of another product: replaces the kubelets' CPU by the stored value.
 async fn put_back_old_values(client: &Client) {
     const NAME: &str = "old-values.example.org";
     let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes/status"]});
@@ -175,7 +175,7 @@ async fn put_back_old_values(client: &Client) {
         .expect("a binding");
 }
 
-/// Waits until the kubelet's raw value no longer passes: nothing but a policy's behaviour tells that it is in force.
+/// Waits until the kubelet's raw value no longer passes: only the behaviour of a policy shows that it is in force.
 async fn is_in_force(stand: &Stand) {
     let client = stand
         .cluster
@@ -206,7 +206,8 @@ async fn old_values_that_a_policy_puts_back_before_us_are_not_raw() {
     is_in_force(&stand).await;
     ratios_are_applied_once(&stand, &webhook, &mut history, |amount| amount).await;
 
-    // Also beside our own, in whichever order: the API server chooses it anew when a policy changes.
+    // Also together with our own policy, in either order: the API server chooses the order again when a policy
+    // changes.
     for _ in 0..2 {
         policies::install(&stand.client)
             .await
@@ -230,7 +231,7 @@ fn decorated(_: &AdmissionCall<'_>, node: &mut Value) {
     }
 }
 
-/// Doubles CPU where a write changes it: somebody else who overcommits.
+/// Doubles CPU if a write changes it: another product that overcommits.
 fn doubled(asked: &AdmissionCall<'_>, node: &mut Value) {
     let milli = |node: &Value| {
         let text = node["status"]["allocatable"]["cpu"]
@@ -248,7 +249,7 @@ fn doubled(asked: &AdmissionCall<'_>, node: &mut Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_before_and_after_ours_change_what_they_change_and_no_more() {
+async fn other_webhooks_before_and_after_ours_keep_the_ratio_applied_once() {
     let (stand, webhook, mut history) = amplified().await;
     let decorator = Foreign::start(stand.cluster.dir(), decorated).await;
     let doubler = Foreign::start(stand.cluster.dir(), doubled).await;
@@ -266,15 +267,15 @@ async fn webhooks_before_and_after_ours_change_what_they_change_and_no_more() {
             unregister(&stand.client, name).await;
         }
 
-        // Somebody else's overcommitment of what the kubelet sends is not taken for the kubelet's word; that of what we
-        // wrote is theirs, unless we have the last word.
+        // A value that another product overcommits from the kubelet's is not taken for the kubelet's; a value that it
+        // overcommits from ours stays, unless our webhook runs last.
         called(&stand, &doubler, BEFORE).await;
         ratios_are_applied_once(&stand, &webhook, &mut history, |amount| amount).await;
-        gone(&stand, &webhook, &doubler, BEFORE).await;
+        stop_calls_of(&stand, &webhook, &doubler, BEFORE).await;
         called(&stand, &doubler, AFTER).await;
         let factor = if is_called_again { 1 } else { 2 };
         ratios_are_applied_once(&stand, &webhook, &mut history, |amount| factor * amount).await;
-        gone(&stand, &webhook, &doubler, AFTER).await;
+        stop_calls_of(&stand, &webhook, &doubler, AFTER).await;
     }
 
     for name in [BEFORE, AFTER] {

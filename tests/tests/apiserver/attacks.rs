@@ -68,7 +68,7 @@ impl AttackSite {
         Api::namespaced(self.stand.client.clone(), names::AGENT_NAMESPACE)
     }
 
-    /// Creates a pod with the node's name in it, as anybody may who creates pods; its UID.
+    /// Creates a pod with the node's name in it, as every user may who creates pods; returns its UID.
     async fn bind(&self, name: &str, cpu: Option<&str>, annotations: &Value) -> String {
         let requests = cpu.map_or_else(|| json!({}), |cpu| json!({"cpu": cpu}));
         // A pod that says to be a mirror may have no account.
@@ -107,7 +107,7 @@ impl AttackSite {
     /// A write of the kubelet, which finds raw.
     async fn sync(&self, second: u32) -> Node {
         let status = json!({"allocatable": {"cpu": "8"}, "conditions": [ready(second)]});
-        let written = self.stand.kubelet_writes("n1", &status).await;
+        let written = self.stand.patch_as_kubelet("n1", &status).await;
         written.expect("a write passes")
     }
 
@@ -118,7 +118,7 @@ impl AttackSite {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_ask_for_a_thousand_cpus_lift_nothing_and_keep_no_brake_from_lowering() {
+async fn pods_requesting_a_thousand_cpus_neither_raise_a_node_nor_block_brakes() {
     let mut site = AttackSite::start().await;
     let mut history = History::follow(&site.stand.cluster).await;
     site.bind("huge", Some("1000"), &json!({})).await;
@@ -133,7 +133,7 @@ async fn pods_that_ask_for_a_thousand_cpus_lift_nothing_and_keep_no_brake_from_l
     site.report(100, 11, Brake::Stop).await;
     site.until("8").await;
     assert_eq!(allocatable(&site.sync(2).await, "cpu"), "8");
-    let states = history.news_of("n1").await;
+    let states = history.new_revisions_of("n1").await;
     let course = course(&states, Cpu);
     // Up by the hint's small steps to its 1.50, and down at once.
     assert!(course.iter().all(|cpu| *cpu <= 12_000), "{course:?}");
@@ -141,7 +141,7 @@ async fn pods_that_ask_for_a_thousand_cpus_lift_nothing_and_keep_no_brake_from_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_claims_anothers_uid_takes_nothing_from_it() {
+async fn pod_with_anothers_uid_does_not_reduce_its_floor() {
     let mut site = AttackSite::start().await;
     site.report(150, 0, Brake::Off).await;
     site.until("12").await;
@@ -157,7 +157,7 @@ async fn a_pod_that_claims_anothers_uid_takes_nothing_from_it() {
     site.delete("thief-n1").await;
     site.report(100, 1, Brake::Stop).await;
     assert_eq!(allocatable(&site.sync(2).await, "cpu"), "10");
-    let states = history.news_of("n1").await;
+    let states = history.new_revisions_of("n1").await;
     assert!(
         course(&states, Cpu).iter().all(|cpu| *cpu == 10_000),
         "{states:#?}"
@@ -165,7 +165,7 @@ async fn a_pod_that_claims_anothers_uid_takes_nothing_from_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_raw_annotation_that_others_write_is_refused_and_gains_nothing_where_it_slips_by() {
+async fn foreign_raw_annotation_is_refused_and_never_raises_allocatable() {
     let mut site = AttackSite::start().await;
     policies::put_checks(&site.stand.client)
         .await
@@ -205,7 +205,7 @@ async fn a_raw_annotation_that_others_write_is_refused_and_gains_nothing_where_i
     })
     .await;
 
-    // And where nobody does, it counts for nothing.
+    // Without the check it still counts for nothing.
     policies::remove_checks(&stand.client).await.expect("no checks");
     until("it slips by", async || forge().await.is_ok()).await;
     let replica = stand.webhook("webhook-1", AUTO).await;

@@ -22,15 +22,14 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Code, transport::Channel};
 
-/// Connections of the stranger.
 const CHANNELS: u64 = 4;
 /// Pause between two tokens on each: a thousand a second on all.
 const EVERY: Duration = Duration::from_millis(4);
 /// Calls under way on each; the server takes sixteen.
 const AT_ONCE: usize = 16;
-/// How long the stranger goes on at least.
+/// Minimum duration of the stranger's load.
 const FOR: Duration = Duration::from_secs(5);
-/// How long an agent may take to get a stream.
+/// Maximum time until an agent has a stream.
 const RECONNECTS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A token like a good one in all but its signature; each number gives another.
@@ -67,7 +66,7 @@ async fn reviews(stand: &Stand) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_bogus_tokens_a_second_cost_few_reviews_and_keep_no_agent_out() {
+async fn a_thousand_bogus_tokens_per_second_cost_few_reviews_and_block_no_agent() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     let node = stand.create_node("n1", "4", "8Gi").await;

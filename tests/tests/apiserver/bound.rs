@@ -101,7 +101,7 @@ impl Amplified {
 }
 
 /// Waits until a watch tells of this much CPU.
-async fn told_of(cpu: &str, events: &mut BoxStream<'static, kube::Result<WatchEvent<Node>>>) {
+async fn until_allocatable(cpu: &str, events: &mut BoxStream<'static, kube::Result<WatchEvent<Node>>>) {
     loop {
         let event = events.try_next().await.expect("an event");
         let event = event.expect("the watch goes on");
@@ -155,7 +155,7 @@ async fn a_braked_node_is_lowered_step_by_step_as_its_pods_go() {
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(1)]});
     let written = full
         .stand
-        .kubelet_writes("n1", &status)
+        .patch_as_kubelet("n1", &status)
         .await
         .expect("a write passes");
     assert_eq!(allocatable(&written, "cpu"), "5520m");
@@ -167,12 +167,12 @@ async fn a_braked_node_is_lowered_step_by_step_as_its_pods_go() {
     full.until("4").await;
     full.delete("a", 0).await;
     full.report(4, 0, stop).await;
-    let states = history.news_of("n1").await;
+    let states = history.new_revisions_of("n1").await;
     assert_eq!(course(&states, Cpu), [6000, 5520, 4520, 4000], "{states:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_pod_was_trusted_with_goes_when_its_deletion_is_announced_and_no_agent_says_so() {
+async fn deleted_pods_trusted_capacity_is_released_without_an_agent() {
     let mut node = Amplified::start().await;
     let mut trust = Vec::new();
     for (name, cpu) in [("a", "2"), ("b", "1")] {
@@ -199,13 +199,13 @@ async fn what_a_pod_was_trusted_with_goes_when_its_deletion_is_announced_and_no_
     // From here on the agent is silent. Its report would count as 1.00 five minutes later, long after the deadline.
     let announced = Instant::now();
     node.delete("b", 600).await;
-    let lowered = timeout(HAPPENS_WITHIN, told_of("4120m", &mut events)).await;
+    let lowered = timeout(HAPPENS_WITHIN, until_allocatable("4120m", &mut events)).await;
     println!("lowered {:?} after the deletion was sent", announced.elapsed());
     lowered.expect("lowered in time");
 
     let leaving = node.pods().get("b").await.expect("it is still there");
     assert!(leaving.metadata.deletion_timestamp.is_some(), "{leaving:#?}");
-    let states = history.news_of("n1").await;
+    let states = history.new_revisions_of("n1").await;
     assert_eq!(course(&states, Cpu), [5120, 4120], "{states:#?}");
 }
 
@@ -232,6 +232,6 @@ async fn cpus_that_a_pod_holds_for_itself_are_not_amplified() {
     node.until("5").await;
     node.report(3, 2, |hint| hint.trust.push(holds(&burstable))).await;
     node.until("6").await;
-    let states = history.news_of("n1").await;
+    let states = history.new_revisions_of("n1").await;
     assert_eq!(course(&states, Cpu), [6000, 5000, 6000], "{states:#?}");
 }

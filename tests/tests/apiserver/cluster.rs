@@ -11,7 +11,7 @@ use std::{
 };
 
 use e2e::stand::until;
-use headroom_testbed::cluster::{Cluster, ClusterOptions, Keeper, NodeOptions};
+use headroom_testbed::cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Node, Pod},
@@ -24,16 +24,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use xtask::launch;
 
-/// What `cargo xtask cluster` becomes.
+/// Binary behind `cargo xtask cluster`.
 const CLUSTER: &str = "headroom-cluster";
 
 const MIB: u64 = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_cluster_runs_the_pods_of_a_deployment_and_leaves_nothing() {
+async fn full_cluster_runs_a_deployments_pods_and_leaves_no_trace() {
     let mut cluster = Cluster::start(ClusterOptions::full()).await.expect("cluster");
     let options = NodeOptions {
-        keeper: Some(Keeper::Kubelet),
+        backend: Some(NodeBackend::Kubelet),
         cpus: 6,
         memory_bytes: 10_000 * MIB,
         reserved_cpu_milli: 150,
@@ -91,7 +91,7 @@ async fn a_full_cluster_runs_the_pods_of_a_deployment_and_leaves_nothing() {
     assert!(!folder.exists());
 }
 
-/// What the kubelet's fixture said that it made and that is still there.
+/// Fixtures that the kubelet's log names as created and that still exist.
 fn fixtures_left(log: &str) -> Vec<PathBuf> {
     let made = log
         .split_whitespace()
@@ -107,7 +107,7 @@ fn log_of_node(folder: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_and_its_credentials_are_for_its_owner_alone() {
+async fn cluster_and_credentials_are_readable_only_by_their_owner() {
     let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     cluster.kubeconfig_for("somebody", None).expect("a kubeconfig");
     let mode = |path: &Path| {
@@ -134,7 +134,7 @@ async fn a_cluster_and_its_credentials_are_for_its_owner_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_comes_back_at_its_address_with_what_it_knew() {
+async fn restarted_api_server_keeps_its_address_and_data() {
     let mut cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     let client = cluster.client().await.expect("client");
     let namespaces: Api<Namespace> = Api::all(client);
@@ -181,7 +181,7 @@ async fn a_node_may_change_itself_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_remains_of_a_cluster_whose_owner_is_killed() {
+async fn cluster_is_removed_when_its_owner_is_killed() {
     let (mut owner, folder) = cluster_of_its_own();
     owner.kill().expect("kill -9");
     owner.wait().expect("wait");
@@ -201,7 +201,7 @@ async fn ctrl_c_ends_a_cluster_in_order() {
     assert!(!folder.exists());
 }
 
-/// What `cargo xtask cluster` becomes, ready, and the folder of its cluster.
+/// Binary behind `cargo xtask cluster`, ready, and the folder of its cluster.
 fn cluster_of_its_own() -> (Child, PathBuf) {
     launch::ensure(&[CLUSTER], false).expect("build it");
     let mut owner = Command::new(launch::folder(false).join(CLUSTER))

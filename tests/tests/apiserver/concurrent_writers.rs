@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use e2e::{
     balancer::Balancer,
-    etcd::{History, assert_only, course, strays},
+    etcd::{History, assert_only, course, unexpected_amounts},
     foreign_webhook::{BEFORE, Foreign, naive, unregister},
     scripted_agent::hint,
     stand::{AUTO, Stand, allocatable, annotation, count, ready, until},
@@ -30,7 +30,7 @@ use tokio::{
 
 /// Of the nodes here, in milli-cores.
 const RAW: u64 = 4000;
-/// How long everybody writes.
+/// Duration of all writers.
 const STORM: Duration = Duration::from_secs(8);
 /// A replica says 1 here while it leads.
 const LEADS: &str = "headroom_webhook_leader";
@@ -64,7 +64,7 @@ async fn storm(stand: &Stand) {
         while Instant::now() < until {
             let node = api.get("n1").await.expect("read the node");
             let patch = json!({"metadata": {"resourceVersion": node.resource_version()}});
-            // Somebody else may have been faster; that is what the version is for.
+            // Another writer may have been faster; the resource version detects that.
             let answer = api
                 .patch_status("n1", &PatchParams::default(), &Patch::Merge(patch))
                 .await;
@@ -101,7 +101,7 @@ async fn storm(stand: &Stand) {
     }
 }
 
-/// What hints of 1.50, 1.20, 1.50, 1.30 and 1.50 make of 4 CPUs: down at once, up by 5 cents a frame.
+/// Amounts that hints of 1.50, 1.20, 1.50, 1.30 and 1.50 give on 4 CPUs: down at once, up by 5 cents a frame.
 fn nudged() -> Vec<u64> {
     let rises = (4800..=6000).step_by(200).chain((5200..=6000).step_by(200));
     [6000].into_iter().chain(rises).collect()
@@ -132,7 +132,7 @@ async fn a_nudging_replica_the_leader_and_the_kubelet_at_once_amplify_once() {
         .await;
 
     let mut history = History::follow(&stand.cluster).await;
-    history.news_of("n1").await;
+    history.new_revisions_of("n1").await;
     let reports = async {
         for (seq, cents) in (2..).zip([120, 150, 130, 150]) {
             report = hint("n1", &report.node_uid, seq, cents);
@@ -145,9 +145,9 @@ async fn a_nudging_replica_the_leader_and_the_kubelet_at_once_amplify_once() {
         }
     };
     tokio::join!(storm(&stand), reports);
-    let states = history.news_of("n1").await;
-    // From one ratio to the next and never back, whoever wrote; but for a call that the API server gave up, with which
-    // the kubelet's own value passes.
+    let states = history.new_revisions_of("n1").await;
+    // The values move from one ratio to the next and never back, for every writer; except after a call that the API
+    // server gave up, which lets the kubelet's value pass.
     let values = [6000].into_iter().chain(course(&states, Cpu));
     let mut values: Vec<u64> = values.filter(|&value| value != RAW).collect();
     values.dedup();
@@ -159,15 +159,15 @@ async fn a_nudging_replica_the_leader_and_the_kubelet_at_once_amplify_once() {
     other.register(&stand.client, BEFORE).await;
     until("it is called", async || {
         stand
-            .kubelet_writes("n1", &json!({}))
+            .patch_as_kubelet("n1", &json!({}))
             .await
             .expect("a kubelet's write passes");
         other.calls() > 0
     })
     .await;
     storm(&stand).await;
-    let states = history.news_of("n1").await;
-    let stray = strays(&states, Cpu, &[4000, 4800, 5200, 6000]);
+    let states = history.new_revisions_of("n1").await;
+    let stray = unexpected_amounts(&states, Cpu, &[4000, 4800, 5200, 6000]);
     assert!(
         stray.iter().any(|&amount| amount > 8000),
         "the naive rule stands the test: {stray:?}"
@@ -228,14 +228,14 @@ async fn both_lead(replicas: &[Webhook; 2]) -> bool {
 async fn swept_once(stand: &Stand, history: &mut History, cents: u64) {
     const NODES: [&str; 3] = ["n1", "n2", "n3"];
     for node in NODES {
-        stand.ask_aside(node, cents).await;
+        stand.annotate_ratio(node, cents).await;
     }
     let expected = RAW * cents / 100;
     let deadline = Instant::now() + Duration::from_secs(60);
     for node in NODES {
         let mut states = Vec::new();
         while course(&states, Cpu).last() != Some(&expected) {
-            states.extend(history.news_of(node).await);
+            states.extend(history.new_revisions_of(node).await);
             assert!(Instant::now() < deadline, "{node} was not swept: {states:#?}");
             sleep(Duration::from_millis(100)).await;
         }
@@ -262,7 +262,7 @@ async fn two_leaders_at_once_move_each_node_once() {
     registered.await.expect("register");
     for node in ["n1", "n2", "n3"] {
         stand.create_node(node, "4", "8Gi").await;
-        stand.ask(node, 110).await;
+        stand.set_ratio(node, 110).await;
     }
     until("there is a leader", async || holder(&stand).await.is_some()).await;
     let mut history = History::follow(&stand.cluster).await;
@@ -297,7 +297,7 @@ async fn two_leaders_at_once_move_each_node_once() {
     .await;
     swept_once(&stand, &mut history, 150).await;
     for node in ["n1", "n2", "n3"] {
-        stand.ask_aside(node, 180).await;
+        stand.annotate_ratio(node, 180).await;
     }
     replicas[frozen]
         .process
@@ -309,7 +309,7 @@ async fn two_leaders_at_once_move_each_node_once() {
     })
     .await;
     for node in ["n1", "n2", "n3"] {
-        assert_only(&history.news_of(node).await, Cpu, &[7200]);
+        assert_only(&history.new_revisions_of(node).await, Cpu, &[7200]);
     }
 }
 
@@ -321,16 +321,16 @@ fn conflict(node: &Node) -> Option<(String, String)> {
     Some((condition.status.clone(), condition.reason.clone()?))
 }
 
-/// As Koordinator's slo-controller: it puts its own ratio back whenever it finds another.
+/// Behaves like Koordinator's slo-controller: it restores its own ratio whenever it finds another.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_that_keeps_writing_our_ratio_is_told_of_on_the_node_and_not_obeyed() {
+async fn foreign_ratio_writer_is_reported_on_the_node_and_ignored() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;
     let node = stand.create_node("n1", "4", "8Gi").await;
     let mut agent = stand.agent(&node, &webhook).await;
     agent.pods_until(|_| true).await.expect("pods");
-    stand.ask("n1", 300).await;
+    stand.set_ratio("n1", 300).await;
     agent
         .report(&hint("n1", &node.uid().expect("a UID"), 1, 120))
         .await
@@ -342,11 +342,11 @@ async fn a_controller_that_keeps_writing_our_ratio_is_told_of_on_the_node_and_no
     let mut history = History::follow(&stand.cluster).await;
     let write = async |second: u32| {
         let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(second)]});
-        let written = stand.kubelet_writes("n1", &status).await;
+        let written = stand.patch_as_kubelet("n1", &status).await;
         written.expect("a write passes")
     };
     for second in 1..=3 {
-        stand.ask_aside("n1", 300).await;
+        stand.annotate_ratio("n1", 300).await;
         let written = write(second).await;
         assert!(is_ours(&written), "{written:#?}");
     }
@@ -364,5 +364,5 @@ async fn a_controller_that_keeps_writing_our_ratio_is_told_of_on_the_node_and_no
         conflict(&told),
         Some(("True".to_owned(), "RatioRewritten".to_owned()))
     );
-    assert_only(&history.news_of("n1").await, Cpu, &[4800]);
+    assert_only(&history.new_revisions_of("n1").await, Cpu, &[4800]);
 }

@@ -34,7 +34,7 @@ const UNNAMED: &str = r#"{"nodeConfigs":[{"nodeSelector":{"matchLabels":{"pool":
 /// A threshold without its counterpart, which is compared with defaults unless a switch is off.
 const PAIR: &str = r#"{"clusterStrategy":{"memoryEvictThresholdPercent":70}}"#;
 
-/// A stand with nodes, and a command for somebody who may look.
+/// Stand with nodes, and a command for a user with the viewer role.
 struct Asked {
     checked: Checked,
     cli: Cli,
@@ -88,7 +88,7 @@ impl Asked {
         self.cli.ask_json(&["config", "diff", file]).await
     }
 
-    /// What the command would say of a version, and what the API server answers to it.
+    /// Output of the command for a version, and the API server's answer to it.
     async fn check(&self, data: &Data) -> [Option<String>; 2] {
         let file = self.file("new.json", data).display().to_string();
         let output = self
@@ -126,7 +126,7 @@ fn value(explained: &Value, member: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_stored_is_explained_and_compared() {
+async fn stored_configuration_is_explained_and_compared() {
     let asked = Asked::start().await;
     let explain = async |node: &str| {
         let words = ["config", "explain", node, "--key", names::COLOCATION_CONFIG];
@@ -167,7 +167,7 @@ async fn what_is_stored_is_explained_and_compared() {
     assert_eq!(code, Some(1));
     assert_eq!(
         complaint,
-        "error: node \"gone\" is not known to the webhook; see `kubectl get nodes`\n"
+        "error: the webhook does not know node \"gone\"; see `kubectl get nodes`\n"
     );
 
     let output = asked
@@ -182,7 +182,7 @@ async fn what_is_stored_is_explained_and_compared() {
 }
 
 #[tokio::test]
-async fn the_pages_commands_print_what_it_shows_in_a_shell() {
+async fn page_commands_print_the_documented_output_in_a_shell() {
     let page = SloCommands::load();
     let folder = tempfile::tempdir().expect("a folder");
     page.write_files(folder.path());

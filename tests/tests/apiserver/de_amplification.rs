@@ -80,7 +80,7 @@ impl ProtectSite {
         self.stand.node_until("n1", cpu, is_so).await
     }
 
-    /// What `kubectl headroom explain` says of the node.
+    /// Output of `kubectl headroom explain` for the node.
     async fn explanation(&self) -> String {
         let token = accounts::debug_token(&self.stand.client).await.expect("a token");
         let file = self.stand.cluster.dir().join("debug.token");
@@ -102,13 +102,13 @@ impl ProtectSite {
     /// A write of the kubelet, which finds raw.
     async fn sync(&self, second: u32) -> String {
         let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(second)]});
-        let written = self.stand.kubelet_writes("n1", &status).await;
+        let written = self.stand.patch_as_kubelet("n1", &status).await;
         allocatable(&written.expect("a write passes"), "cpu")
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hot_node_is_lowered_below_raw_where_that_is_allowed_and_never_below_what_is_bound() {
+async fn hot_node_is_lowered_below_raw_if_allowed_but_not_below_bound_requests() {
     let mut site = ProtectSite::start(PROTECT).await;
     site.bind("a", "3").await;
     site.report(70, 1).await;
@@ -141,7 +141,7 @@ async fn a_hot_node_is_lowered_below_raw_where_that_is_allowed_and_never_below_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_goes_below_raw_unless_the_administrator_allows_it() {
+async fn nodes_stay_at_or_above_raw_unless_the_administrator_allows_less() {
     let mut site = ProtectSite::start(AUTO).await;
     site.report(120, 0).await;
     site.until("4800m").await;

@@ -20,11 +20,11 @@ use tokio::time::{Instant, sleep};
 
 /// Pods of 1800 milli-cores each: two fit what the node has, three what it is amplified to.
 const PODS: [&str; 3] = ["first", "second", "third"];
-/// What the third one asks for in turns: more than the node is amplified to, less than it could be. A kubelet looks again
-/// at a resize that somebody changes.
+/// Requests of the third pod in turn: more than the node's amplified value, less than its maximum. A kubelet checks a
+/// resize again after a user changes it.
 const ASKED: [&str; 2] = ["3500m", LAST_ASKED];
 const LAST_ASKED: &str = "3600m";
-/// How often whoever asks for it asks again.
+/// Interval between two requests.
 const EVERY: Duration = Duration::from_secs(1);
 const FOR: Duration = Duration::from_secs(30);
 const SOAK_FOR: Duration = Duration::from_secs(600);
@@ -68,7 +68,7 @@ impl Full {
         }
     }
 
-    /// How often the kubelet has refused the resize.
+    /// Number of times the kubelet has refused the resize.
     fn refusals(&self) -> usize {
         let log = fs::read_to_string(self.stand.cluster.dir().join("n1.log")).expect("the kubelet's log");
         let is_refusal =
@@ -100,14 +100,14 @@ impl Full {
         asked
     }
 
-    /// It comes to publish so much.
+    /// Waits until it publishes this amount.
     async fn until(&self, cpu: &str) {
         let is_so = |node: &_| allocatable(node, "cpu") == cpu;
         self.stand.node_until("n1", cpu, is_so).await;
     }
 }
 
-/// How many PATCHes of the status of nodes the API server has answered with 200.
+/// Number of PATCHes of node statuses that the API server has answered with 200.
 async fn patches(stand: &Stand) -> f64 {
     let labels = [
         r#"code="200""#,
@@ -119,7 +119,7 @@ async fn patches(stand: &Stand) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resize_that_stays_deferred_on_a_full_node_lifts_nothing() {
+async fn deferred_resize_on_a_full_node_does_not_raise_allocatable() {
     let mut full = Full::start().await;
     let is_soak = env::var_os("HEADROOM_SOAK").is_some();
     let begun = Instant::now();
@@ -129,7 +129,7 @@ async fn a_resize_that_stays_deferred_on_a_full_node_lifts_nothing() {
         sleep(ALONE_FOR).await;
         let alone = full.refusals() - before;
         assert!(alone >= 2, "the kubelet tried {alone} times by itself");
-        assert_only(&full.history.news_of("n1").await, Cpu, &[6000]);
+        assert_only(&full.history.new_revisions_of("n1").await, Cpu, &[6000]);
     }
     let (before, patched) = (full.refusals(), patches(&full.stand).await);
     let asked = full.ask_until(begun + if is_soak { SOAK_FOR } else { FOR }).await;
@@ -142,7 +142,7 @@ async fn a_resize_that_stays_deferred_on_a_full_node_lifts_nothing() {
         asked >= 10 && refused >= asked,
         "asked {asked}, refused {refused}"
     );
-    let states = full.history.news_of("n1").await;
+    let states = full.history.new_revisions_of("n1").await;
     assert_only(&states, Cpu, &[6000]);
     // Each heartbeat was a chance, whether or not it had to be stored.
     let written = patches(&full.stand).await - patched;
@@ -153,7 +153,7 @@ async fn a_resize_that_stays_deferred_on_a_full_node_lifts_nothing() {
     full.until("5400m").await;
     full.ask_until(Instant::now() + 5 * EVERY).await;
     full.ask(LAST_ASKED).await;
-    // And when a pod goes, what it had goes to the one that waits, or to nobody.
+    // When a pod leaves, its capacity goes to the waiting pod or stays free.
     delete(&full.stand, "first").await;
     until("what waited is granted", async || {
         pending_resize(&full.stand, "third").await.is_none()
@@ -162,7 +162,7 @@ async fn a_resize_that_stays_deferred_on_a_full_node_lifts_nothing() {
     full.until("5400m").await;
     delete(&full.stand, "third").await;
     full.until("4").await;
-    let states = full.history.news_of("n1").await;
+    let states = full.history.new_revisions_of("n1").await;
     assert_eq!(course(&states, Cpu).first(), Some(&5400), "{states:#?}");
     assert!(course(&states, Cpu).iter().all(|cpu| *cpu <= 5400), "{states:#?}");
     assert!(

@@ -24,13 +24,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use xtask::{launch, workspace};
 
-/// What `cargo xtask demo` becomes.
+/// Binary behind `cargo xtask demo`.
 const DEMO: &str = "headroom-demo";
-/// What it says when all parts run; the folder of its cluster follows.
+/// Line that the demo prints when all parts run; the folder of its cluster follows.
 const RUNS: &str = "files and logs: ";
-/// What it says when the story is over.
-const KEPT: &str = "Everything goes on until Ctrl-C.";
-/// How a claim that needs room in the machine fails where there is none: it shows the budget.
+/// Line that the demo prints at the end of the story.
+const KEPT: &str = "Everything keeps running until Ctrl-C.";
+/// Start of the line with the CPU budget, which a failed claim shows on a busy machine.
 const BUDGET: &str = "budget: ";
 /// Starting everything, and the longest story.
 const STORY_WITHIN: Duration = Duration::from_secs(300);
@@ -71,7 +71,7 @@ fn expected(command: &str) -> Option<&'static str> {
     match command.split(' ').nth(2).expect("a command of the plugin") {
         // It asks a Prometheus server.
         "advise" => None,
-        "check" => Some("Nothing is wrong: "),
+        "check" => Some("No problem found by "),
         "top" | "hints" => Some("worker-1 "),
         "explain" => Some("worker-1 offers "),
         "off" => Some("worker-1: raw"),
@@ -109,8 +109,8 @@ async fn follow_the_readme(shell: &Shell) -> Vec<String> {
     left
 }
 
-/// What the demo claims must hold. On a machine that is too busy there is no room to give; then it must say so, and may fail
-/// what needs room.
+/// True if all claims of the demo hold. On a machine that is too busy the demo must report that, and may fail claims
+/// that need idle CPU.
 fn claims_hold(printed: &[String]) -> bool {
     let judged: Vec<&String> = printed
         .iter()
@@ -131,7 +131,7 @@ fn interrupt(demo: &Child) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demo_holds_what_it_claims_and_takes_the_readmes_commands() {
+async fn demo_runs_the_readmes_commands_as_documented() {
     programs().await;
     launch::ensure(&[DEMO], false).expect("build it");
     let temporary = tempfile::tempdir().expect("a folder");

@@ -13,7 +13,7 @@ use e2e::{
 use futures::{StreamExt as _, TryStreamExt as _};
 use headroom_domain::names;
 use headroom_testbed::{
-    cluster::{Keeper, NodeOptions},
+    cluster::{NodeBackend, NodeOptions},
     webhook::Webhook,
 };
 use k8s_openapi::api::core::v1::Node;
@@ -24,7 +24,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-/// What a kubelet says of a node that it has nothing to say of.
+/// Annotation that a kubelet sends in every write.
 const OWN_ANNOTATION: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 
 async fn kubelet(stand: &Stand, name: &str) -> Api<Node> {
@@ -32,9 +32,9 @@ async fn kubelet(stand: &Stand, name: &str) -> Api<Node> {
     Api::all(client.expect("the node's client"))
 }
 
-/// What the API server stores of the write of n1's kubelet.
+/// Stored result of a write by n1's kubelet.
 async fn written(stand: &Stand, status: Value) -> Node {
-    stand.kubelet_writes("n1", &status).await.expect("passes")
+    stand.patch_as_kubelet("n1", &status).await.expect("passes")
 }
 
 /// A status with raw values, `seconds` after noon.
@@ -77,12 +77,12 @@ async fn amplified(stand: &Stand) -> Webhook {
 async fn killed(stand: &Stand, mut webhook: Webhook) {
     webhook.process.stop().expect("stop the webhook");
     drop(webhook);
-    let answer = stand.kubelet_writes("n1", &json!({})).await;
+    let answer = stand.patch_as_kubelet("n1", &json!({})).await;
     answer.expect("failurePolicy is Ignore");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_webhook_is_away_raw_values_change_nothing() {
+async fn raw_kubelet_writes_change_no_allocatable_while_the_webhook_is_down() {
     let stand = Stand::start().await;
     install(&stand).await;
     let webhook = amplified(&stand).await;
@@ -112,13 +112,13 @@ async fn while_the_webhook_is_away_raw_values_change_nothing() {
         due.resource_version()
     );
 
-    // So is news, at once; also of a kind that nobody here has heard of.
+    // News passes at once; also of an unknown type.
     let mut news = raw(320);
     news["declaredFeatures"] = json!(["Later"]);
     let changed = written(&stand, news).await;
     assert!(heartbeat(&changed) > heartbeat(&due));
     assert_eq!(amounts(&changed), ["6", "10Gi"]);
-    // A kubelet whose clock was set back begins anew.
+    // A kubelet whose clock was set back starts again.
     let back = written(&stand, raw(100)).await;
     assert!(heartbeat(&back) < heartbeat(&changed));
     assert_eq!(amounts(&back), ["6", "10Gi"]);
@@ -159,7 +159,7 @@ async fn a_raw_value_that_changes_meanwhile_passes_and_is_picked_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_kubelet_sent_reaches_the_webhook() {
+async fn kubelet_values_reach_the_webhook_unchanged() {
     let stand = Stand::start().await;
     install(&stand).await;
     let _webhook = amplified(&stand).await;
@@ -189,7 +189,7 @@ async fn what_the_kubelet_sent_reaches_the_webhook() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_note_of_an_earlier_request_is_not_believed() {
+async fn note_of_an_earlier_request_is_not_trusted() {
     let stand = Stand::start().await;
     install(&stand).await;
     let _webhook = amplified(&stand).await;
@@ -216,7 +216,7 @@ async fn a_note_of_an_earlier_request_is_not_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_floor_lets_go_an_hour_after_the_webhook_fell_silent() {
+async fn floor_releases_nodes_one_hour_after_the_webhook_stops() {
     let stand = Stand::start().await;
     install(&stand).await;
     let webhook = amplified(&stand).await;
@@ -275,7 +275,7 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
     for name in ["plain", "reborn"] {
         let mut last = None;
         for seconds in [10, 20] {
-            let node = stand.kubelet_writes(name, &raw(seconds)).await.expect("passes");
+            let node = stand.patch_as_kubelet(name, &raw(seconds)).await.expect("passes");
             assert_eq!(amounts(&node), ["4", "8Gi"], "{name}");
             assert_eq!(note(&node), None, "{name}");
             assert_ne!(last, node.resource_version(), "{name}");
@@ -284,7 +284,7 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
     }
     assert_eq!(amounts(&reborn), ["6", "10Gi"]);
 
-    // What anyone but the kubelet writes stays: no more than is stored is held.
+    // A write by any client except the kubelet stays: the floor holds at most the stored value.
     let patch = Patch::Strategic(json!({"status": raw(30)}));
     let patched = stand
         .nodes()
@@ -310,7 +310,7 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() {
+async fn kubelet_writes_to_our_annotations_are_reverted_and_never_refused() {
     let stand = Stand::start().await;
     marked(&stand, "n1").await;
     let before = stand.annotate("n1", names::RATIO, r#"{"cpu":1.5}"#).await;
@@ -346,7 +346,7 @@ async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() 
         }
     }
 
-    // So many that one operation for each would be too many.
+    // A number for which one operation each would exceed the budget.
     let thousands = (0..17_000).map(|number| (format!("headroom.sh/{number}"), json!("")));
     let mut thousands: serde_json::Map<_, _> = thousands.collect();
     thousands.insert(names::RATIO.to_owned(), json!(r#"{"cpu":9}"#));
@@ -371,7 +371,7 @@ async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() 
     assert_eq!(annotation(&node, names::RATIO), Some(r#"{"cpu":2}"#));
 }
 
-/// All versions of n1 after one and up to another, which is told later.
+/// All versions of n1 after one and up to another, which is sent later.
 async fn versions(nodes: Api<Node>, after: String, mut last_rx: oneshot::Receiver<String>) -> Vec<Node> {
     let params = WatchParams::default().fields("metadata.name=n1").timeout(290);
     let events = nodes.watch(&params, &after).await.expect("watch");
@@ -448,7 +448,7 @@ async fn no_revision_of_a_node_is_amplified_twice() {
     }
 }
 
-/// How many status PATCHes of nodes the API server has answered with 200.
+/// Number of node status PATCHes that the API server has answered with 200.
 async fn patches(stand: &Stand) -> f64 {
     let labels = [
         r#"code="200""#,
@@ -466,7 +466,7 @@ async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
     let options = NodeOptions {
-        keeper: Some(Keeper::Kubelet),
+        backend: Some(NodeBackend::Kubelet),
         cpus: 4,
         memory_bytes: 8 << 30,
         ..NodeOptions::new("n1")

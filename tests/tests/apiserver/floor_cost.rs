@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 const HEARTBEATS: u32 = 200;
 /// Calls of the endpoint that the webhook has answered.
 const REVIEWS: &str = r#"headroom_webhook_reviews_total{endpoint="mutate-node-status""#;
-/// What a heartbeat may cost at most, as a multiple of one without policies and webhook.
+/// Maximum cost of a heartbeat, as a multiple of one without policies and webhook.
 const AT_MOST: f64 = 6.0;
 
-/// What makes a Node of 30 kB: 50 images of 5 names, 12 conditions, 40 annotations.
+/// Content that makes a Node of 30 kB: 50 images of 5 names, 12 conditions, 40 annotations.
 fn bulk() -> Value {
     let digest = "0123456789abcdef".repeat(4);
     let image = |image: u32| {
@@ -67,7 +67,7 @@ async fn milliseconds(stand: &Stand, kubelet: &Api<Node>) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heartbeat_costs_the_api_server_a_few_times_as_much_as_one_that_nobody_looks_at() {
+async fn heartbeat_with_policies_costs_the_api_server_a_bounded_multiple() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.create_node("n1", "4", "8Gi").await;

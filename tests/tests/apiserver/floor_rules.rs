@@ -8,7 +8,10 @@
 
 use std::collections::BTreeSet;
 
-use e2e::stand::{Stand, until};
+use e2e::{
+    random::Draw as _,
+    stand::{Stand, until},
+};
 use headroom_domain::{
     capacity::{Annotations, NodeState, Write, Writer, floor},
     installation::Installation,
@@ -23,36 +26,16 @@ use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
 };
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
 /// Nodes as they are stored, and writes of the kubelet to each.
 const NODES: usize = 60;
 const WRITES: usize = 16;
-/// Where the series of inputs begins.
+/// Seed of the series of inputs.
 const SEED: u64 = 36;
 const HEARTBEAT: &str = "lastHeartbeatTime";
-
-/// A series that looks random and is the same each time (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        let count = u64::try_from(of.len()).expect("a length");
-        &of[usize::try_from(self.next() % count).expect("an index")]
-    }
-
-    /// True once in so many times.
-    fn once_in(&mut self, times: u64) -> bool {
-        self.next().is_multiple_of(times)
-    }
-}
 
 /// A time as the API server writes it, in seconds after noon.
 fn time(seconds: i64) -> String {
@@ -65,21 +48,20 @@ fn time(seconds: i64) -> String {
     )
 }
 
-/// Seconds after noon.
 fn seconds(time: &str) -> i64 {
     let part = |from: usize| time[from..from + 2].parse::<i64>().expect("a number");
     (part(11) - 12) * 3600 + part(14) * 60 + part(17)
 }
 
-/// What is stored before the writes.
-fn stored(dice: &mut Dice, uid: &str) -> Value {
-    let beat = *dice.one(&[600, 600, 1800]);
+/// Stored object before the writes.
+fn stored(random: &mut ChaCha8Rng, uid: &str) -> Value {
+    let beat = *random.pick(&[600, 600, 1800]);
     let mut annotations = json!({"other": "one"});
     let mut marker = json!({
-        "at": time(beat - *dice.one(&[0, 0, 300, 1800, -600])), "cpu": "6", "memory": "10Gi", "uid": uid,
+        "at": time(beat - *random.pick(&[0, 0, 300, 1800, -600])), "cpu": "6", "memory": "10Gi", "uid": uid,
         "from": {"cpu": {"capacity": "4", "raw": "4"}, "memory": {"capacity": "8Gi", "raw": "8Gi"}},
     });
-    match dice.next() % 12 {
+    match random.below(12) {
         0 => marker["uid"] = "another".into(),
         1 => drop(marker.as_object_mut().expect("an object").remove("at")),
         2 => drop(marker.as_object_mut().expect("an object").remove("memory")),
@@ -89,20 +71,20 @@ fn stored(dice: &mut Dice, uid: &str) -> Value {
         5 => marker["cpu"] = "4".into(),
         _ => {}
     }
-    if !dice.once_in(12) {
+    if !random.is_one_in(12) {
         annotations[names::MARKER] = marker.to_string().into();
     }
-    if dice.once_in(2) {
-        let note = json!({"cpu": dice.one(&["4", "1"]), "at": time(beat)});
+    if random.is_one_in(2) {
+        let note = json!({"cpu": random.pick(&["4", "1"]), "at": time(beat)});
         annotations[names::KUBELET_RAW] = note.to_string().into();
     }
-    let mut allocatable = json!({"pods": "110", "cpu": dice.one(&["6", "6", "6", "4", "3"])});
-    if !dice.once_in(10) {
-        allocatable["memory"] = (*dice.one(&["10Gi", "10Gi", "10Gi", "8Gi"])).into();
+    let mut allocatable = json!({"pods": "110", "cpu": random.pick(&["6", "6", "6", "4", "3"])});
+    if !random.is_one_in(10) {
+        allocatable["memory"] = (*random.pick(&["10Gi", "10Gi", "10Gi", "8Gi"])).into();
     }
     let ready = json!({"type": "Ready", "status": "True", "reason": "R", HEARTBEAT: time(beat)});
     let pressure = json!({"type": "DiskPressure", "status": "False", HEARTBEAT: time(beat - 5)});
-    let conditions = match dice.next() % 10 {
+    let conditions = match random.below(10) {
         0 => json!([pressure]),
         1 => json!([{"type": "Ready", "status": "True"}]),
         2 => json!([ready]),
@@ -115,9 +97,9 @@ fn stored(dice: &mut Dice, uid: &str) -> Value {
 }
 
 /// A kubelet's write to an object: a JSON merge patch.
-fn write(dice: &mut Dice, old: &Value) -> Value {
+fn write(random: &mut ChaCha8Rng, old: &Value) -> Value {
     let mut allocatable = Map::new();
-    if let Some(cpu) = dice.one(&[
+    if let Some(cpu) = random.pick(&[
         Some("4"),
         Some("4"),
         Some("4000m"),
@@ -128,7 +110,7 @@ fn write(dice: &mut Dice, old: &Value) -> Value {
     ]) {
         allocatable.insert("cpu".to_owned(), (*cpu).into());
     }
-    if let Some(memory) = dice.one(&[
+    if let Some(memory) = random.pick(&[
         Some("8Gi"),
         Some("8Gi"),
         Some("8388608Ki"),
@@ -141,7 +123,7 @@ fn write(dice: &mut Dice, old: &Value) -> Value {
     let mut status = json!({"allocatable": allocatable});
     let mut metadata = json!({});
     let mut conditions = old["status"]["conditions"].clone();
-    let later = *dice.one(&[
+    let later = *random.pick(&[
         0, 10, 10, 10, 120, 289, 290, 291, 300, -10, 3599, 3600, -3600, 5000,
     ]);
     for condition in conditions.as_array_mut().expect("conditions") {
@@ -150,7 +132,7 @@ fn write(dice: &mut Dice, old: &Value) -> Value {
         }
     }
     // Half of the writes bring nothing else.
-    match dice.next() % 36 {
+    match random.below(36) {
         0 => conditions[0]["message"] = "news".into(),
         1 => conditions[0]["status"] = "Unknown".into(),
         2 => conditions[0]["lastTransitionTime"] = time(1).into(),
@@ -172,13 +154,12 @@ fn write(dice: &mut Dice, old: &Value) -> Value {
         15 => metadata = json!({"annotations": {names::KUBELET_RAW: "{\"cpu\":\"1\"}"}}),
         _ => {}
     }
-    if !dice.once_in(6) {
+    if !random.is_one_in(6) {
         status["conditions"] = conditions;
     }
     json!({"metadata": metadata, "status": status})
 }
 
-/// RFC 7386.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -255,7 +236,7 @@ fn timeless(node: &Value) -> Value {
     node
 }
 
-/// What can be told of a result.
+/// Comparable parts of a result.
 #[derive(Debug, PartialEq)]
 struct Result {
     allocatable: PerResource<Option<Quantity>>,
@@ -264,7 +245,7 @@ struct Result {
 }
 
 impl Result {
-    /// What the rules make of a write.
+    /// Result of the rules for a write.
     fn wanted(uid: &str, old: &Value, new: &Value) -> Self {
         let is_ours = |annotations: &Value| {
             annotations[names::MARKER]
@@ -350,7 +331,7 @@ async fn install(stand: &Stand, probe: &str) {
     .await;
 }
 
-/// What a write of the node's kubelet would be stored as.
+/// Stored form of a write by the node's kubelet.
 async fn dry_run(stand: &Stand, name: &str, patch: &Value) -> Value {
     let client = stand
         .cluster
@@ -378,19 +359,19 @@ async fn store(stand: &Stand, name: &str, state: impl FnOnce(&str) -> Value) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_gives_what_the_rules_give() {
+async fn floor_policy_equals_the_rust_rules() {
     let stand = Stand::start().await;
     stand.create_node("probe", "4", "8Gi").await;
     install(&stand, "probe").await;
 
-    let mut dice = Dice(SEED);
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let mut kinds = BTreeSet::new();
     for index in 0..NODES {
         let name = format!("n{index}");
-        let old = store(&stand, &name, |uid| stored(&mut dice, uid)).await;
+        let old = store(&stand, &name, |uid| stored(&mut random, uid)).await;
         let uid = old["metadata"]["uid"].as_str().expect("a UID");
         for _ in 0..WRITES {
-            let patch = write(&mut dice, &old);
+            let patch = write(&mut random, &old);
             let mut new = old.clone();
             merge(&mut new, &patch);
             let wanted = Result::wanted(uid, &old, &new);
@@ -424,7 +405,7 @@ async fn the_policy_gives_what_the_rules_give() {
     }
 }
 
-/// What a webhook has decided: the result, the marker without what names Node and write, and the raw annotation.
+/// Decision of a webhook: the result, the marker without the names of Node and write, and the raw annotation.
 fn decided(node: &Value) -> (Result, Option<Value>, Value) {
     let annotations = &node["metadata"]["annotations"];
     let marker: Option<Value> = annotations[names::MARKER]
@@ -449,13 +430,13 @@ async fn with_webhook(stand: &Stand) -> (Webhook, Vec<Value>) {
         names::RAW_ALLOCATABLE: r#"{"cpu":"4","memory":"8Gi"}"#,
     }}});
     let mut olds = Vec::new();
-    let mut dice = Dice(SEED);
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
     for index in 0..NODES {
         let state = |uid: &str| {
-            let mut state = stored(&mut dice, uid);
+            let mut state = stored(&mut random, uid);
             merge(&mut state, &ratio);
             let annotations = &mut state["metadata"]["annotations"];
-            // A marker says all of what was amplified; with half of one, what a webhook decides is nobody's rule.
+            // A marker contains the whole amplification; half a marker is covered by no rule.
             let marker = annotations[names::MARKER].as_str().unwrap_or_default();
             if !(marker.contains(r#""memory":"10Gi""#) && marker.contains(r#""from":{"cpu""#)) {
                 annotations[names::MARKER] = Value::Null;
@@ -484,12 +465,12 @@ async fn a_webhook_behind_the_policy_decides_as_without_it() {
     let (_first, olds) = with_webhook(&plain).await;
     let (_second, _) = with_webhook(&floored).await;
 
-    let mut dice = Dice(SEED);
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let mut quieted = 0;
     for (index, old) in olds.iter().enumerate() {
         let name = format!("n{index}");
         for _ in 0..WRITES / 2 {
-            let patch = write(&mut dice, old);
+            let patch = write(&mut random, old);
             let what = format!("the same, with and without; stored {old:#}, written {patch:#}");
             // The API server may give up a call on a slow machine; then the write passes without the webhook.
             until(&what, async || {

@@ -5,7 +5,7 @@
 use e2e::stand::{Stand, allocatable, count, ready, until};
 use headroom_domain::names;
 use headroom_testbed::{
-    cluster::{Keeper, NodeOptions},
+    cluster::{NodeBackend, NodeOptions},
     webhook::Webhook,
 };
 use k8s_openapi::api::core::v1::Node;
@@ -36,13 +36,13 @@ fn heartbeat(node: &Node) -> String {
     beat.expect("a heartbeat").0.to_string()
 }
 
-/// What the API server stores of a kubelet's write.
+/// Stored result of a kubelet's write.
 async fn written(stand: &Stand, status: Value) -> Node {
-    stand.kubelet_writes("n1", &status).await.expect("passes")
+    stand.patch_as_kubelet("n1", &status).await.expect("passes")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_that_only_renews_heartbeats_changes_nothing_until_it_is_due() {
+async fn heartbeat_only_write_is_dropped_until_it_is_due() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
@@ -80,12 +80,12 @@ async fn a_write_that_only_renews_heartbeats_changes_nothing_until_it_is_due() {
     assert_ne!(due.resource_version(), stored.resource_version());
     assert!(heartbeat(&due) > heartbeat(&stored));
 
-    // A node that nobody amplifies is left to its kubelet.
+    // A node without amplification is left to its kubelet.
     stand.create_node("n2", "4", "8Gi").await;
     let own = json!({"conditions": [ready(10)]});
-    let first = stand.kubelet_writes("n2", &own).await.expect("passes");
+    let first = stand.patch_as_kubelet("n2", &own).await.expect("passes");
     let own = json!({"conditions": [ready(20)]});
-    let second = stand.kubelet_writes("n2", &own).await.expect("passes");
+    let second = stand.patch_as_kubelet("n2", &own).await.expect("passes");
     assert_ne!(first.resource_version(), second.resource_version());
 }
 
@@ -97,7 +97,7 @@ async fn a_real_kubelet_writes_no_more_of_an_amplified_node_than_of_any_other() 
     stand.register(&quiet).await;
     for name in ["amplified", "plain"] {
         let options = NodeOptions {
-            keeper: Some(Keeper::Kubelet),
+            backend: Some(NodeBackend::Kubelet),
             cpus: 4,
             memory_bytes: 8192 * MIB,
             ..NodeOptions::new(name)

@@ -63,7 +63,7 @@ async fn refused(webhook: &Webhook, token: Option<&str>) -> Status {
         .expect_err("no stream")
 }
 
-/// What a token is bound to.
+/// Object that a token is bound to.
 fn bound_to<K: Resource<DynamicType = ()>>(object: &K) -> BoundObjectReference {
     BoundObjectReference {
         api_version: Some(K::api_version(&()).into_owned()),
@@ -97,7 +97,6 @@ async fn token(
     answer.status.and_then(|status| status.token).expect("a token")
 }
 
-/// The agents' pods.
 fn agent_pods(stand: &Stand) -> Api<Pod> {
     Api::namespaced(stand.client.clone(), names::AGENT_NAMESPACE)
 }
@@ -120,7 +119,7 @@ async fn agent_pod(stand: &Stand, node: &str) -> Pod {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_says_who_may_report_and_for_which_node() {
+async fn token_review_decides_which_agent_reports_for_which_node() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     let node = stand.create_node("n1", "4", "8Gi").await;
@@ -171,7 +170,7 @@ async fn the_api_server_says_who_may_report_and_for_which_node() {
     assert_eq!(status.code(), Code::PermissionDenied);
     assert_eq!(
         status.message(),
-        r#"this credential speaks for node n1, not for "n2""#
+        r#"this credential is for node n1, not for "n2""#
     );
 
     // A token as the kubelet gives it to a pod: bound to the pod, and worth nothing after it.
@@ -197,7 +196,7 @@ async fn the_api_server_says_who_may_report_and_for_which_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_taken_is_answered_and_counted_and_the_stream_lives() {
+async fn rejected_reports_are_answered_and_counted_on_an_open_stream() {
     const TAKEN: &str = r#"headroom_webhook_reports_total{verdict="accepted"}"#;
     const STALE: &str = r#"headroom_webhook_reports_total{verdict="stale"}"#;
     const REJECTED: &str = r#"headroom_webhook_reports_total{verdict="rejected"}"#;
@@ -277,7 +276,7 @@ async fn what_cannot_be_taken_is_answered_and_counted_and_the_stream_lives() {
     let counted = [TAKEN, STALE, REJECTED].map(|series| count(&webhook, series));
     assert_eq!(futures::future::join_all(counted).await, [2, 2, 8]);
 
-    // Another replica was told to take hints of demonstrations.
+    // Another replica accepts hints of demonstrations.
     let lenient = stand
         .webhook_with("webhook-1", AUTO, &[webhook::DEMO_TIMING])
         .await;
@@ -372,7 +371,7 @@ async fn a_client_certificate_stands_for_a_token_where_its_ca_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_and_reflection_answer_anybody() {
+async fn health_and_reflection_answer_unauthenticated_clients() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     let channel = channel(webhook.hints, &webhook.ca, None)

@@ -36,16 +36,16 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep},
 };
 
-/// What any number of bodies may add to the memory of a replica, in KiB.
+/// Maximum increase of a replica's memory by any number of bodies, in KiB.
 const MOST_KIB: u64 = 64 << 10;
 /// Bytes of a dense body.
 const DENSE: usize = 3_000_000;
 /// Kubelets that write all the time, each of a node of its own, and how often each does.
 const KUBELETS: usize = 4;
 const WRITES_EVERY: Duration = Duration::from_millis(100);
-/// How long the API server waits for an answer, in seconds.
+/// Timeout of the API server, in seconds.
 const PATIENCE_S: i32 = 10;
-/// How long they write, without and with those who withhold.
+/// Duration of the writes, with and without withheld bodies.
 const FOR: Duration = Duration::from_secs(6);
 /// Connections that withhold their bodies, and how long each waits before it comes again: one after another, because it
 /// is their bodies that are to hurt and not their handshakes.
@@ -140,7 +140,7 @@ async fn be_patient(stand: &Stand) {
     replaced.await.expect("more time");
 }
 
-/// What is stored of a heartbeat that has raw values in it.
+/// Stored result of a heartbeat that contains raw values.
 async fn write(kubelet: &Api<Node>, name: &str, second: u32) -> Node {
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(second)]});
     let patch = Patch::Strategic(json!({"status": status}));
@@ -164,14 +164,14 @@ async fn ends(is_enough: &AtomicBool, after: Duration) {
     is_enough.store(true, Ordering::Relaxed);
 }
 
-/// Of times in order, the one that so many percent do not exceed.
+/// Percentile of sorted times.
 fn percentile(took: &[Duration], percent: usize) -> Duration {
     let last = took.len() - 1;
     *took.get(last * percent / 100).expect("there are some")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dense_bodies_add_less_than_64_mib_and_keep_no_write_from_being_amplified() {
+async fn dense_bodies_add_less_than_64_mib_and_do_not_block_amplified_writes() {
     let site = HostileBodySite::start().await;
     let pid = site.webhook.process.pid();
     let idle = counted_kib(pid, "VmRSS");
@@ -216,7 +216,7 @@ async fn dense_pods_quotas_and_configurations_add_less_than_64_mib() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_withhold_bodies_keep_no_write_from_being_amplified() {
+async fn connections_that_withhold_bodies_do_not_block_amplified_writes() {
     let site = HostileBodySite::start().await;
     let is_enough = Arc::new(AtomicBool::new(false));
     let (quiet, ()) = tokio::join!(site.write_until(&is_enough), ends(&is_enough, FOR));

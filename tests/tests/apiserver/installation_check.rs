@@ -61,7 +61,7 @@ async fn a_webhook_configuration_that_is_deleted_is_found_and_stands_first() {
     let (mut agent, uid) = reporting(&people).await;
     until("nothing is wrong", async || {
         let (code, text, _) = ended(&people, &ann, &["check"]).await;
-        code == Some(0) && text.starts_with("Nothing is wrong: ")
+        code == Some(0) && text.starts_with("No problem found by ")
     })
     .await;
     assert!(people.ask(&ann, &["top", "--once"]).await.starts_with("NODE "));
@@ -89,10 +89,10 @@ async fn a_webhook_configuration_that_is_deleted_is_found_and_stands_first() {
     until("explain promises nothing", async || {
         let text = people.ask(&ann, &["explain", NODE]).await;
         assert!(
-            text.starts_with(first) && !text.contains("the next write sets it"),
+            text.starts_with(first) && !text.contains("the next status write updates it"),
             "{text}"
         );
-        text.contains("; nothing sets it while the API server does not call the webhook")
+        text.contains("; no write updates it until the API server calls the webhook")
     })
     .await;
     let (_, report, _) = ended(&people, &ann, &["check", "--json"]).await;
@@ -108,7 +108,7 @@ async fn a_webhook_configuration_that_is_deleted_is_found_and_stands_first() {
     delete_the_other(&people, &ann).await;
 }
 
-/// Deletes the configuration that the CA is then read from: nobody vouches for the webhook any more.
+/// Deletes the configuration from which the CA is read: the webhook can no longer be verified.
 async fn delete_the_other(people: &People, kubeconfig: &Path) {
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(people.stand.client.clone());
     let deleted = configurations
@@ -122,13 +122,13 @@ async fn delete_the_other(people: &People, kubeconfig: &Path) {
     );
     let complaint = people.fail(kubeconfig, &["top", "--once"]).await;
     assert!(
-        complaint.contains("there is no MutatingWebhookConfiguration headroom-webhook"),
+        complaint.contains("MutatingWebhookConfiguration headroom-webhook does not exist"),
         "{complaint}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_found_out_is_neither_right_nor_wrong() {
+async fn undetermined_checks_exit_with_code_2() {
     let people = People::start().await;
     let nobody = people.kubeconfig("nobody");
     let (code, text, complaint) = ended(&people, &nobody, &["check"]).await;
@@ -144,7 +144,7 @@ async fn a_cluster_is_checked_before_anything_is_installed() {
     let admin = people.stand.cluster.kubeconfig();
     let (code, text, complaint) = ended(&people, admin, &["check", "--pre"]).await;
     assert_eq!(code, Some(0), "{text}{complaint}");
-    assert!(text.starts_with("Nothing is wrong: "), "{text}");
+    assert!(text.starts_with("No problem found by "), "{text}");
 
     let koordinator = json!({"metadata": {"name": names::KOORDINATOR_CONFIGURATION}, "webhooks": []});
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(people.stand.client.clone());

@@ -1,5 +1,5 @@
-//! The component with Koordinator's kinds on a real API server: its schemas are taken, say early what is wrong with an object,
-//! and never replace definitions of somebody else.
+//! The component with Koordinator's kinds on a real API server: its schemas are accepted, report faults of an object
+//! early, and never replace another owner's definitions.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -56,7 +56,7 @@ fn objects(stand: &Stand, definition: &CustomResourceDefinition) -> Api<DynamicO
     }
 }
 
-/// What the API server says to an object: nothing, or why it is refused.
+/// Answer of the API server to an object: none, or the refusal.
 async fn answer(stand: &Stand, definition: &CustomResourceDefinition, spec: &Value) -> Option<String> {
     let dry = PostParams {
         dry_run: true,
@@ -201,7 +201,7 @@ async fn objects_of_koordinators_kinds_are_checked_by_their_schemas() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_definition_of_somebody_else_is_a_conflict_and_stays() {
+async fn foreign_definition_is_a_conflict_and_is_kept() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
     PROFILES.install(&stand).await;
     let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());

@@ -19,14 +19,14 @@ use headroom_testbed::cluster::NodeOptions;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt as _};
 
-/// What the kubelet says of its CPUs, in milli-cores: 4, of which it holds back 200m.
+/// CPUs that the kubelet reports, in milli-cores: 4, of which it reserves 200m.
 const RAW: u64 = 3800;
 /// The ratio asked for whenever the kubelet's copy is raw, and what comes of it.
 const CENTS: u32 = 150;
 const AMPLIFIED: u64 = 5700;
-/// What a hint may raise at once, before the kubelet sees any of it.
+/// Ratio that a hint may raise to at once, before the kubelet observes it.
 const STEP: u32 = 105;
-/// How long what the kubelet watches takes to reach it.
+/// Delays of the kubelet's watch, in seconds.
 const LAGS_S: [u64; 3] = [0, 3, 30];
 const LONG_LAGS_S: [u64; 8] = [0, 1, 2, 5, 10, 15, 20, 30];
 
@@ -39,7 +39,7 @@ async fn kubelet(stand: &mut Stand) -> DelayedProxy {
         .expect("the node's client");
     let detour = DelayedProxy::open(client).await;
     let options = NodeOptions {
-        by_way_of: Some(detour.url()),
+        api_server_url: Some(detour.url()),
         ..eager_kubelet("n1")
     };
     stand.cluster.start_node(options).await.expect("a node");
@@ -93,7 +93,7 @@ async fn ahead_of_the_kubelet(
         ask(100).await;
         stored.extend(
             history
-                .news_of("n1")
+                .new_revisions_of("n1")
                 .await
                 .iter()
                 .map(|state| state.amount(Resource::Cpu)),
@@ -103,14 +103,14 @@ async fn ahead_of_the_kubelet(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn heartbeats_of_a_kubelet_that_lags_behind_a_new_ratio_amplify_nothing_twice() {
+async fn heartbeats_of_a_kubelet_that_lags_behind_a_new_ratio_never_amplify_twice() {
     let mut stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
     let detour = kubelet(&mut stand).await;
     let mut history = History::follow(&stand.cluster).await;
     let stored = ahead_of_the_kubelet(&detour, &mut history, &lags(), CENTS, async |cents| {
-        stand.ask("n1", cents.into()).await;
+        stand.set_ratio("n1", cents.into()).await;
     })
     .await;
     assert!(stored.contains(&AMPLIFIED), "{stored:?}");
@@ -126,7 +126,7 @@ async fn heartbeats_of_a_kubelet_that_lags_behind_a_new_ratio_amplify_nothing_tw
     until("it is called", async || other.calls() > 0).await;
     let lags = [Duration::from_secs(3)];
     let stored = ahead_of_the_kubelet(&detour, &mut history, &lags, CENTS, async |cents| {
-        stand.ask("n1", cents.into()).await;
+        stand.set_ratio("n1", cents.into()).await;
     })
     .await;
     assert!(
@@ -137,7 +137,7 @@ async fn heartbeats_of_a_kubelet_that_lags_behind_a_new_ratio_amplify_nothing_tw
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nudges_that_a_kubelet_has_not_seen_yet_amplify_nothing_twice() {
+async fn nudges_not_yet_seen_by_a_kubelet_never_amplify_twice() {
     let mut stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;

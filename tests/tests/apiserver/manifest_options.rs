@@ -39,10 +39,9 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use xtask::workspace;
 
-/// The overlays, beside [`OVERLAY`].
 const CONFIGURATION: &str = "overlays/configuration";
 const HA: &str = "overlays/ha";
-/// The highest value that a PriorityClass of somebody else than Kubernetes may have.
+/// Maximum value of a PriorityClass that is not Kubernetes' own.
 const HIGHEST_PRIORITY: i32 = 1_000_000_000;
 
 /// Every file of that name in a folder and below it.
@@ -142,14 +141,14 @@ fn the_overlay_with_a_configuration_keeps_the_certificates() {
     assert_eq!(replicas(&installation), Some(2), "components add up");
 }
 
-/// How many replicas the webhook has.
+/// Number of replicas of the webhook.
 fn replicas(installation: &Installation) -> Option<i32> {
     let deployment: Deployment = installation.get(names::NAMESPACE, names::WEBHOOK_SERVICE);
     deployment.spec.expect("a specification").replicas
 }
 
 #[test]
-fn taking_the_floor_out_does_not_accept_what_that_means() {
+fn removing_the_floor_does_not_accept_its_absence() {
     let mut installation = Installation::render();
     assert!(!installation.webhook_args().accept_no_floor);
     installation.add_component("before-1.36");
@@ -240,7 +239,7 @@ fn the_component_for_api_servers_elsewhere_opens_their_ports_to_the_webhook_alon
 }
 
 #[test]
-fn the_agents_type_for_selinux_comes_with_its_component_and_with_that_for_openshift() {
+fn selinux_type_is_set_only_by_the_selinux_and_openshift_components() {
     let agents_type = |installation: &Installation| {
         let template = installation.agent();
         let security = container(&template).security_context.clone().expect("security");
@@ -265,7 +264,7 @@ fn the_agents_type_for_selinux_comes_with_its_component_and_with_that_for_opensh
 }
 
 #[test]
-fn the_constraints_for_openshift_admit_the_agent_and_nothing_wider() {
+fn openshift_constraints_admit_only_the_agents_needs() {
     let mut installation = Installation::render();
     installation.add_component("openshift");
     let is_it = |object: &&Value| object["kind"] == "SecurityContextConstraints";
@@ -347,7 +346,7 @@ fn script() -> Vec<Value> {
 }
 
 #[test]
-fn the_example_of_a_script_gets_through_the_policy_with_flags_that_the_command_takes() {
+fn example_script_passes_the_policy_with_valid_flags() {
     let objects = script();
     let object = |kind: &str| {
         let found = objects.iter().find(|object| object["kind"] == kind);
@@ -447,7 +446,7 @@ async fn our_pods_are_created_where_a_quota_keeps_the_classes_of_the_system() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_api_server_takes_each_overlay_with_each_of_its_components() {
+async fn real_api_server_accepts_each_overlay_with_each_of_its_components() {
     let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig().display());
     let folder = workspace::root().join("deploy/kustomize");

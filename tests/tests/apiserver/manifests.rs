@@ -53,7 +53,7 @@ use k8s_openapi::{
 use kube::{Api, Client, ResourceExt as _, api::PostParams};
 use serde_json::{Value, json};
 
-/// What of a node agents may write to.
+/// Host path that agents may write to.
 const CHECKPOINTS: &str = "/var/lib/headroom";
 /// The namespace whose pods may scrape metrics.
 const MONITORING: &str = "monitoring";
@@ -88,7 +88,7 @@ async fn is_as_generated(installation: &Installation, client: &Client) {
     }
 }
 
-/// Where the API server calls the webhook, one for each entry.
+/// Client configurations of the webhook, one for each entry.
 fn clients(installation: &Installation) -> Vec<WebhookClientConfig> {
     let mutating = installation.all::<MutatingWebhookConfiguration>().into_iter();
     let mutating = mutating.flat_map(|configuration| configuration.webhooks.expect("webhooks"));
@@ -120,7 +120,7 @@ fn entries_lead_to_the_webhook(installation: &Installation, families: &[Family])
     }
 }
 
-/// What is said of the mounts below that of the cgroups: those of version 1 are mounts of their own.
+/// Mount propagation below the cgroup mount: controllers of version 1 are mounts of their own.
 fn below_cgroups(template: &PodTemplateSpec) -> Option<String> {
     let mounts = container(template).volume_mounts.iter().flatten();
     let mut cgroups = mounts.filter(|mount| mount.name == "cgroup");
@@ -148,7 +148,7 @@ fn paths(container: &Container) -> Vec<String> {
 }
 
 #[test]
-fn the_programs_take_their_flags_and_listen_where_the_manifests_say() {
+fn programs_accept_the_manifests_flags_and_listen_on_their_ports() {
     let installation = Installation::render();
     let template = installation.webhook();
     let webhook = container(&template);
@@ -194,7 +194,7 @@ fn the_programs_take_their_flags_and_listen_where_the_manifests_say() {
 }
 
 #[test]
-fn files_that_flags_name_are_mounted_and_what_is_mounted_exists() {
+fn files_named_by_flags_are_mounted_and_mounted_sources_exist() {
     let installation = Installation::render();
     for (namespace, template) in installation.pods() {
         let container = container(&template);
@@ -364,7 +364,7 @@ fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is()
 }
 
 #[test]
-fn the_checks_are_in_the_base_and_go_with_their_component() {
+fn checks_are_in_the_base_and_removed_by_their_component() {
     let mut installation = Installation::render();
     let Checks { policy, binding } = checks(&installation::Installation::default());
     let mut policies = installation.all::<ValidatingAdmissionPolicy>();
@@ -390,7 +390,7 @@ fn the_checks_are_in_the_base_and_go_with_their_component() {
 }
 
 #[test]
-fn the_right_to_read_what_kubelets_say_is_used_comes_with_its_component_alone() {
+fn metrics_read_right_is_only_in_its_component() {
     let mut installation = Installation::render();
     let of_ours = |installation: &Installation| -> Vec<Value> {
         let objects = installation.objects.iter();
@@ -418,7 +418,7 @@ fn the_right_to_read_what_kubelets_say_is_used_comes_with_its_component_alone() 
 }
 
 #[test]
-fn the_component_that_skips_the_webhook_adds_its_condition_and_nothing_else() {
+fn skip_component_adds_only_its_match_condition() {
     let mut installation = Installation::render();
     let mut objects = installation.objects.clone();
     let [mut skipping] = <[MutatingWebhookConfiguration; 1]>::try_from(installation.all()).expect("one");
@@ -438,7 +438,7 @@ fn the_component_that_skips_the_webhook_adds_its_condition_and_nothing_else() {
 }
 
 #[test]
-fn the_socket_of_the_agent_comes_with_its_component_alone() {
+fn agent_socket_is_only_in_its_component() {
     let mut installation = Installation::render();
     let before = installation.agent();
     installation.add_component("agent-socket");
@@ -488,7 +488,7 @@ fn checkpoints_outlive_the_pod_unless_the_component_forbids_it() {
         (on_node.path.as_str(), on_node.type_.as_deref()),
         (CHECKPOINTS, Some("DirectoryOrCreate"))
     );
-    // In what the kubelet makes for everybody to look into, the agent makes a folder for itself alone.
+    // The kubelet creates a folder that all users may read; the agent creates one for itself inside it.
     let folder = Path::new(CHECKPOINTS).join("agent");
     let flag = format!("--checkpoint={}", folder.display());
     assert!(arguments(&before).contains(&flag), "{:?}", arguments(&before));
@@ -535,7 +535,7 @@ fn the_agent_has_two_capabilities_two_host_paths_and_no_namespace_of_the_host() 
     }
 }
 
-/// Which ports of ours a policy opens, and to which pods; an empty list is everybody.
+/// Ports of ours that a policy opens, and to which pods; an empty list means all.
 fn opened<'p>(
     rules: impl Iterator<
         Item = (
@@ -557,7 +557,7 @@ fn opened<'p>(
     opened
 }
 
-/// True if the peers are the pods of the namespace that metrics are scraped from, and nobody else.
+/// True if the peers are exactly the pods of the namespace that scrapes metrics.
 fn is_monitoring(peers: &[NetworkPolicyPeer]) -> bool {
     let [peer] = peers else { return false };
     let selected = peer
@@ -582,7 +582,7 @@ fn is_exactly(peer: &NetworkPolicyPeer, namespace: &str, template: &PodTemplateS
 }
 
 #[test]
-fn the_network_is_closed_but_for_the_two_flows() {
+fn network_policies_allow_only_two_flows() {
     let installation = Installation::render();
     let policy = |namespace: &str, name: &str| {
         let policy: NetworkPolicy = installation.get(namespace, name);
@@ -641,7 +641,7 @@ fn the_network_is_closed_but_for_the_two_flows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_api_server_takes_every_object_and_the_pods_they_make() {
+async fn real_api_server_accepts_every_object_and_their_pods() {
     let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     let client = cluster.client().await.expect("client");
     let installation = Installation::render();

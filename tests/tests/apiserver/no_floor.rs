@@ -21,7 +21,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// A node n1 of 4 CPUs in `auto`, its agent, and a webhook that was told nothing about the floor.
+/// Node n1 of 4 CPUs in `auto`, its agent, and a webhook without flags about the floor.
 struct NoFloorSite {
     stand: Stand,
     webhook: Webhook,
@@ -57,11 +57,11 @@ impl NoFloorSite {
         assert_eq!(ack.verdict(), Verdict::Accepted, "{}", ack.reason);
     }
 
-    /// What a status sync of the kubelet, which sends raw, leaves as the node's CPU.
+    /// Stored CPU of the node after a status sync of the kubelet, which sends raw.
     async fn sync(&mut self) -> String {
         self.heartbeat += 10;
         let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(self.heartbeat)]});
-        let written = self.stand.kubelet_writes("n1", &status).await;
+        let written = self.stand.patch_as_kubelet("n1", &status).await;
         allocatable(&written.expect("a kubelet's write passes"), "cpu")
     }
 
@@ -89,7 +89,7 @@ impl NoFloorSite {
         fs::read_to_string(self.stand.cluster.dir().join("webhook-0.log")).expect("the log")
     }
 
-    /// What `kubectl headroom top` shows.
+    /// Output of `kubectl headroom top`.
     async fn top(&self) -> String {
         let token = accounts::debug_token(&self.stand.client).await.expect("a token");
         let file = self.stand.cluster.dir().join("debug.token");
@@ -121,7 +121,7 @@ async fn stream(stand: &Stand, webhook: &Webhook, node: &Node) -> ScriptedAgent 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_floor_that_somebody_deletes_is_missed_and_nothing_rises_until_it_is_back() {
+async fn deleted_floor_is_reported_and_blocks_rises_until_restored() {
     let stand = Stand::start().await;
     policies::install(&stand.client)
         .await
@@ -174,7 +174,7 @@ fn replaces(path: &str, value: &Value) -> Patch<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_floor_that_is_not_the_generated_one_is_told_by_its_field_and_raises_nothing() {
+async fn modified_floor_is_reported_by_field_and_blocks_rises() {
     let stand = Stand::start().await;
     policies::install(&stand.client)
         .await
@@ -237,7 +237,7 @@ async fn a_floor_that_is_not_the_generated_one_is_told_by_its_field_and_raises_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_without_the_kind_is_told_and_nothing_rises_unless_that_is_accepted() {
+async fn api_server_without_policies_is_reported_and_blocks_rises_unless_accepted() {
     let options = ClusterOptions {
         apiserver_flags: vec![
             "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false".to_owned(),
@@ -250,7 +250,7 @@ async fn an_api_server_without_the_kind_is_told_and_nothing_rises_unless_that_is
     site.policy_is(names::FLOOR_POLICY, "0").await;
     until("the log says why", async || {
         site.log()
-            .contains("the API server does not know MutatingAdmissionPolicy")
+            .contains("the API server does not serve MutatingAdmissionPolicy")
     })
     .await;
     // Findings are of the last look, and whether we are called is one of them.

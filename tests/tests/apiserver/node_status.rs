@@ -38,13 +38,13 @@ fn dry_run() -> PatchParams {
     }
 }
 
-/// What a kubelet's write is answered with, once it is answered with that much CPU. On a slow machine the API server may
-/// give a call up, or still call a replica that is gone; then a write passes as it is.
+/// Answer to a kubelet's write, once it contains this much CPU. On a slow machine the API server may give up a call,
+/// or still call a stopped replica; the write then passes unchanged.
 async fn stored_as(stand: &Stand, status: &Value, cpu: &str) -> Node {
     let mut written = None;
     until("a write is answered with the amplified value", async || {
         let node = stand
-            .kubelet_writes("n1", status)
+            .patch_as_kubelet("n1", status)
             .await
             .expect("a kubelet's write passes");
         allocatable(written.insert(node), "cpu") == cpu
@@ -131,7 +131,7 @@ async fn a_kubelets_write_passes_while_the_webhook_is_down() {
 
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(10)]});
     let written = stand
-        .kubelet_writes("n1", &status)
+        .patch_as_kubelet("n1", &status)
         .await
         .expect("failurePolicy is Ignore");
     assert_eq!(allocatable(&written, "cpu"), "4");
@@ -141,7 +141,7 @@ async fn a_kubelets_write_passes_while_the_webhook_is_down() {
     stand.register(&webhook).await;
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(20)]});
     until("the replica is called", async || {
-        let written = stand.kubelet_writes("n1", &status).await.expect("passes");
+        let written = stand.patch_as_kubelet("n1", &status).await.expect("passes");
         assert_eq!(allocatable(&written, "cpu"), "4");
         count(&webhook, REVIEWS).await > 0
     })
@@ -151,7 +151,7 @@ async fn a_kubelets_write_passes_while_the_webhook_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_replica_knows_counts_while_the_api_server_is_gone() {
+async fn replica_uses_its_stored_state_while_the_api_server_is_down() {
     let mut stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;

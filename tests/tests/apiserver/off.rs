@@ -28,7 +28,7 @@ const TRACES: [&str; 4] = [
     names::STATIC_RATIO,
 ];
 
-/// What a run of the command line came to.
+/// Result of a run of the command line.
 struct Ran {
     code: Option<i32>,
     lines: Vec<Value>,
@@ -125,7 +125,7 @@ fn end(ran: &Ran) -> &Value {
     ran.lines.last().expect("a line")
 }
 
-/// What was said last of a node.
+/// Last line about a node.
 fn last<'r>(ran: &'r Ran, node: &str) -> &'r str {
     let of_node = ran.lines.iter().rfind(|line| line["node"] == node);
     of_node.expect("said of the node")["remains"]
@@ -134,7 +134,7 @@ fn last<'r>(ran: &'r Ran, node: &str) -> &'r str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn off_restores_every_node_at_once_but_what_is_bound_first() {
+async fn off_restores_every_node_at_once_except_over_committed_ones() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
@@ -213,7 +213,7 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
         assert!(is_raw(&read(&stand, name).await), "{name}");
     }
 
-    // Who may not is told so, and without a webhook nothing is claimed.
+    // A user without the right gets an error, and without a webhook nothing is claimed.
     let nobody = stand.cluster.kubeconfig_for("nobody", None).expect("kubeconfig");
     let refused = off(&stand, &nobody, &["--now"]).await;
     assert!(
@@ -248,7 +248,7 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
     assert!(
         unheard
             .said
-            .starts_with("error: nobody answers: no webhook looked at the writes to 1 of 3 nodes: n1; ")
+            .starts_with("error: unanswered: no webhook processed the writes to 1 of 3 nodes: n1; ")
             && unheard.said.contains(&by_hand),
         "{}",
         unheard.said
@@ -257,12 +257,12 @@ async fn off_restores_every_node_at_once_but_what_is_bound_first() {
     let annotated = Kubectl::new(&stand).run(&words, "");
     assert!(annotated.status.success(), "{annotated:?}");
     let raw = json!({"allocatable": {"cpu": "4", "memory": "8Gi"}});
-    let node = stand.kubelet_writes("n1", &raw).await.expect("a write passes");
+    let node = stand.patch_as_kubelet("n1", &raw).await.expect("a write passes");
     assert_eq!(allocatable(&node, "cpu"), "4");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_the_gate_off_the_leader_takes_back_what_was_left_and_nothing_of_others() {
+async fn disabled_gate_makes_the_leader_remove_only_our_leftovers() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
@@ -275,7 +275,7 @@ async fn with_the_gate_off_the_leader_takes_back_what_was_left_and_nothing_of_ot
     annotate(&stand, "koordinators", &theirs).await;
     let status = json!({"allocatable": {"cpu": "8"}});
     stand
-        .kubelet_writes("koordinators", &status)
+        .patch_as_kubelet("koordinators", &status)
         .await
         .expect("nobody answers");
 
@@ -299,7 +299,7 @@ async fn with_the_gate_off_the_leader_takes_back_what_was_left_and_nothing_of_ot
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_starts_with_mode_off_takes_back_what_another_left() {
+async fn webhook_started_with_mode_off_restores_nodes_amplified_by_another() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;

@@ -21,7 +21,6 @@ use tokio::time::{Instant, sleep};
 
 /// Nodes that the webhook has received in lists.
 const LISTED: &str = r#"headroom_webhook_informer_events_total{resource="nodes",event="listed"}"#;
-/// Longer than any test.
 const HOUR: Duration = Duration::from_secs(3600);
 
 async fn until_cpu(stand: &Stand, node: &str, cpu: &str) {
@@ -30,7 +29,7 @@ async fn until_cpu(stand: &Stand, node: &str, cpu: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_that_restarts_three_times_under_load_stores_nothing_wrong() {
+async fn api_server_restarted_three_times_under_load_stores_no_wrong_value() {
     const KUBELETS: [&str; 3] = ["k1", "k2", "k3"];
     let mut stand = Stand::start().await;
     // It has much to do while it starts: a call that it gives up must not look like a wrong value.
@@ -43,7 +42,7 @@ async fn an_api_server_that_restarts_three_times_under_load_stores_nothing_wrong
             .start_node(eager_kubelet(name))
             .await
             .expect("a node");
-        stand.ask_aside(name, 150).await;
+        stand.annotate_ratio(name, 150).await;
         until_cpu(&stand, name, "5700m").await;
     }
     let mut history = History::follow(&stand.cluster).await;
@@ -54,14 +53,14 @@ async fn an_api_server_that_restarts_three_times_under_load_stores_nothing_wrong
             .await
             .expect("restart the API server");
         for name in KUBELETS {
-            stand.ask_aside(name, cents).await;
+            stand.annotate_ratio(name, cents).await;
         }
         for name in KUBELETS {
             until_cpu(&stand, name, cpu).await;
         }
     }
     for name in KUBELETS {
-        let states = history.news_of(name).await;
+        let states = history.new_revisions_of(name).await;
         assert_eq!(course(&states, Cpu), [5700, 4560, 5700, 4940], "{states:#?}");
     }
 }
@@ -85,13 +84,13 @@ async fn webhook_by_way_of_a_detour(stand: &Stand) -> (DelayedProxy, Webhook) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_that_stalls_while_etcd_forgets_is_given_up_and_all_is_listed_anew() {
+async fn stalled_watch_is_relisted_after_etcd_compaction() {
     let mut stand = Stand::start().await;
     let (detour, webhook) = webhook_by_way_of_a_detour(&stand).await;
     stand.register(&webhook).await;
     for name in ["changed", "deleted"] {
         stand.create_node(name, "4", "8Gi").await;
-        stand.ask(name, 150).await;
+        stand.set_ratio(name, 150).await;
         until_cpu(&stand, name, "6").await;
     }
     let history = History::follow(&stand.cluster).await;
@@ -99,16 +98,16 @@ async fn a_watch_that_stalls_while_etcd_forgets_is_given_up_and_all_is_listed_an
 
     // The watch stays open, and nothing comes any more.
     detour.lag(HOUR);
-    stand.ask_aside("changed", 120).await;
+    stand.annotate_ratio("changed", 120).await;
     stand
         .nodes()
         .delete("deleted", &DeleteParams::default())
         .await
         .expect("delete the node");
     stand.create_node("created", "4", "8Gi").await;
-    stand.ask_aside("created", 130).await;
+    stand.annotate_ratio("created", 130).await;
     history.compact().await;
-    // Its own memory of events goes with it: whoever wants to go on from where it was is told that this is gone.
+    // Its own memory of events is lost with it: a watch that continues from an old version gets an error.
     stand
         .cluster
         .start_apiserver()
@@ -116,7 +115,7 @@ async fn a_watch_that_stalls_while_etcd_forgets_is_given_up_and_all_is_listed_an
         .expect("restart the API server");
     detour.lag(Duration::ZERO);
 
-    // Longer than other things take: a stalled watch is told from a quiet one by the minute that it should last.
+    // Longer than other limits: a stalled watch is distinguished from a quiet one by its requested minute.
     let deadline = Instant::now() + HAPPENS_WITHIN * 2;
     while count(&webhook, LISTED).await == listed {
         assert!(Instant::now() < deadline, "the stalled watch was not given up");
@@ -127,17 +126,17 @@ async fn a_watch_that_stalls_while_etcd_forgets_is_given_up_and_all_is_listed_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_that_refuses_is_asked_again_when_it_said() {
+async fn refused_request_is_retried_after_the_servers_retry_after() {
     let stand = Stand::start().await;
     let (detour, webhook) = webhook_by_way_of_a_detour(&stand).await;
     stand.register(&webhook).await;
     stand.create_node("n1", "4", "8Gi").await;
-    stand.ask_aside("n1", 150).await;
+    stand.annotate_ratio("n1", 150).await;
     until_cpu(&stand, "n1", "6").await;
 
     detour.refuse(true);
     let before = detour.sent().len();
-    stand.ask_aside("n1", 120).await;
+    stand.annotate_ratio("n1", 120).await;
     until("the first write is refused", async || {
         detour.sent().len() > before
     })
@@ -154,20 +153,19 @@ async fn an_api_server_that_refuses_is_asked_again_when_it_said() {
     until_cpu(&stand, "n1", "4800m").await;
 }
 
-/// Is the replica ready?
 async fn is_ready(webhook: &Webhook) -> bool {
     let (status, _) = get(webhook.admin, READYZ).await.expect("an answer");
     status.is_success()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_whose_watch_is_dead_lowers_nothing_and_is_unready_while_another_sees() {
+async fn replica_with_a_dead_watch_is_unready_and_lowers_no_node() {
     let stand = Stand::start().await;
     let (detour, deaf) = webhook_by_way_of_a_detour(&stand).await;
     let sighted = stand.webhook("webhook-1", "{}").await;
     stand.register(&deaf).await;
     stand.create_node("n1", "4", "8Gi").await;
-    stand.ask("n1", 150).await;
+    stand.set_ratio("n1", 150).await;
     until_cpu(&stand, "n1", "6").await;
 
     // The connection stays open, and nothing comes any more.
@@ -183,7 +181,7 @@ async fn a_replica_whose_watch_is_dead_lowers_nothing_and_is_unready_while_anoth
     // What it has just received before that is not older.
     assert!(began.elapsed() > UNKNOWN_AFTER / 2, "{:?}", began.elapsed());
     assert!(is_ready(&sighted).await);
-    stand.ask("n1", 120).await;
+    stand.set_ratio("n1", 120).await;
     until_cpu(&stand, "n1", "6").await;
 
     drop(sighted);

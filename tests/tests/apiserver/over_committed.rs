@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use e2e::{
-    bound_pods::{all_run, bind_to_n1, delete, one_is_turned_away, phases},
+    bound_pods::{all_run, bind_to_n1, delete, one_is_rejected, phases},
     etcd::{History, assert_only, course},
     policy_install,
     stand::{AUTO, Stand, allocatable, kubelet},
@@ -27,7 +27,7 @@ const PODS: [&str; 3] = ["first", "second", "third"];
 /// Restarts of the kubelet wherever one is to do no harm.
 const RESTARTS: usize = 2;
 
-/// A kubelet of 4 CPUs that writes each second and holds so much of them back.
+/// Kubelet of 4 CPUs that writes each second and reserves this much of them.
 fn eager(reserved_cpu_milli: u32) -> NodeOptions {
     NodeOptions {
         sync: Duration::from_secs(1),
@@ -67,7 +67,7 @@ impl OverCommitted {
         }
     }
 
-    /// The kubelet ends and starts again with so much held back.
+    /// Restarts the kubelet with this reservation.
     async fn reserves(&mut self, cpu_milli: u32) {
         self.stand.cluster.stop_node("n1").expect("stop the kubelet");
         let started = self.stand.cluster.start_node(eager(cpu_milli)).await;
@@ -93,7 +93,7 @@ async fn restarts(stand: &mut Stand, state: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_ran_on_without_webhook_and_floor_are_covered_when_both_are_back() {
+async fn running_pods_are_covered_when_webhook_and_floor_return() {
     let OverCommitted {
         mut stand,
         mut webhook,
@@ -114,22 +114,22 @@ async fn pods_that_ran_on_without_webhook_and_floor_are_covered_when_both_are_ba
     stand.register(&webhook).await;
     until(&stand, "5400m").await;
     restarts(&mut stand, "both-are-back").await;
-    let states = history.news_of("n1").await;
+    let states = history.new_revisions_of("n1").await;
     assert_eq!(course(&states, Cpu), [6000, 4000, 5400], "{states:#?}");
     drop(webhook);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn raw_that_shrinks_below_what_is_set_aside_takes_nothing_within_the_cap() {
+async fn raw_below_bound_requests_keeps_pod_capacity_within_the_cap() {
     let mut node = OverCommitted::start().await;
-    // Of 3 CPUs: 1.50 comes to 4.5, the pods hold 5.4, and at most 6 is to be had.
+    // Of 3 CPUs: 1.50 gives 4.5, the pods hold 5.4, and the maximum is 6.
     node.reserves(1000).await;
     until(&node.stand, "5400m").await;
     all_run(&node.stand, "with 3 CPUs").await;
     restarts(&mut node.stand, "with-three").await;
-    assert_only(&node.history.news_of("n1").await, Cpu, &[6000, 5400]);
+    assert_only(&node.history.new_revisions_of("n1").await, Cpu, &[6000, 5400]);
 
-    // Of 2 CPUs at most 4: the kubelet turns away what does not fit, as it would without us, and no more than that.
+    // Of 2 CPUs at most 4: the kubelet rejects the pods that do not fit, as it would without us, and only those.
     node.reserves(2000).await;
     let is_capped = |node: &_| ["4", "3600m"].contains(&allocatable(node, "cpu").as_str());
     node.stand.node_until("n1", "capped", is_capped).await;
@@ -137,17 +137,17 @@ async fn raw_that_shrinks_below_what_is_set_aside_takes_nothing_within_the_cap()
         .cluster
         .restart_node("n1")
         .expect("restart the kubelet");
-    let turned_away = one_is_turned_away(&node.stand).await;
+    let turned_away = one_is_rejected(&node.stand).await;
     delete(&node.stand, &turned_away).await;
     until(&node.stand, "3600m").await;
     restarts(&mut node.stand, "with-two").await;
     assert_eq!(phases(&node.stand).await.len(), 2);
-    let states = node.history.news_of("n1").await;
+    let states = node.history.new_revisions_of("n1").await;
     assert_only(&states, Cpu, &[5400, 4000, 3600]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_maximum_that_is_lowered_below_what_is_set_aside_takes_nothing_from_running_pods() {
+async fn lowered_maximum_keeps_the_capacity_of_running_pods() {
     let mut node = OverCommitted::start().await;
     let text = r#"{"mode":"auto","bounds":{"cpu":{"max":1.1}}}"#;
     configure(&node.stand, text).await;
@@ -155,20 +155,19 @@ async fn a_maximum_that_is_lowered_below_what_is_set_aside_takes_nothing_from_ru
     until(&node.stand, "5400m").await;
     all_run(&node.stand, "below a lower maximum").await;
     restarts(&mut node.stand, "lowered").await;
-    // Nothing new comes in above the maximum, whoever asks for it, and what a pod leaves does not come back.
+    // No new pod fits above the maximum, and capacity that a pod leaves does not return.
     bind_to_n1(&node.stand, "late", "1800m").await;
-    assert_eq!(one_is_turned_away(&node.stand).await, "late");
+    assert_eq!(one_is_rejected(&node.stand).await, "late");
     for name in ["late", "third"] {
         delete(&node.stand, name).await;
     }
     until(&node.stand, "4400m").await;
     restarts(&mut node.stand, "at-the-maximum").await;
-    let states = node.history.news_of("n1").await;
+    let states = node.history.new_revisions_of("n1").await;
     assert_eq!(course(&states, Cpu), [6000, 5400, 4400], "{states:#?}");
     drop((node.agent, node.webhook));
 }
 
-/// Applies the ConfigMap.
 async fn configure(stand: &Stand, text: &str) {
     accounts::create_namespace(&stand.client, names::SLO_CONFIG_NAMESPACE)
         .await

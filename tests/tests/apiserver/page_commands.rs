@@ -51,7 +51,7 @@ impl PageReader {
         }
     }
 
-    /// What commands print that one shell runs one after the other; all must succeed.
+    /// Output of commands that one shell runs one after the other; all must succeed.
     async fn printed(&self, commands: &[String]) -> String {
         self.shell.printed(&commands.join("\n")).await
     }
@@ -60,7 +60,7 @@ impl PageReader {
     fn commands(page: &str) -> Vec<String> {
         let mut commands = console::page_commands(page, "");
         commands.retain(|command| {
-            console::OF_AN_INSTALLER
+            console::INSTALLER_COMMANDS
                 .iter()
                 .any(|start| command.starts_with(start))
         });
@@ -110,7 +110,7 @@ async fn the_installation_page_is_followed_to_the_letter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_commands_of_other_pages_do_what_they_say() {
+async fn commands_of_other_pages_work_as_documented() {
     let reader = PageReader::start().await;
     let mut installation = Installation::render();
     installation.add_component("koordinator");

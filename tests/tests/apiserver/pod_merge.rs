@@ -11,10 +11,12 @@ use std::{
     thread,
 };
 
-use e2e::random::Random;
+use e2e::random::Draw as _;
 use headroom_rules::merge::{self, POD, Patch};
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
-use xtask::controlplane::{self, Component};
+use xtask::setup::controlplane::{self, Component};
 
 /// Pairs of a Pod and a patch.
 const PAIRS: u64 = 6_000;
@@ -45,10 +47,10 @@ fn key_value(key: &str, word: &str) -> Value {
 }
 
 /// Members with texts, and in a patch with `null`.
-fn texts(random: &mut Random, is_patch: bool) -> Value {
+fn texts(random: &mut ChaCha8Rng, is_patch: bool) -> Value {
     let words = random.words().into_iter();
     let members = words.map(|word| {
-        let value = if is_patch && random.once_in(4) {
+        let value = if is_patch && random.is_one_in(4) {
             Value::Null
         } else {
             random.word().into()
@@ -61,29 +63,29 @@ fn texts(random: &mut Random, is_patch: bool) -> Value {
 }
 
 /// Sometimes adds a directive about an object.
-fn mark(random: &mut Random, is_patch: bool, members: &mut Map<String, Value>) {
+fn mark(random: &mut ChaCha8Rng, is_patch: bool, members: &mut Map<String, Value>) {
     if !is_patch {
         return;
     }
-    if random.once_in(25) {
+    if random.is_one_in(25) {
         let marker = ["replace", "delete", "merge"][random.below(3)];
         members.insert("$patch".to_owned(), marker.into());
-    } else if random.once_in(12) {
+    } else if random.is_one_in(12) {
         let mut retained: Vec<String> = members.keys().cloned().collect();
         retained.extend(random.words().into_iter().map(str::to_owned));
-        if random.once_in(6) && !retained.is_empty() {
+        if random.is_one_in(6) && !retained.is_empty() {
             retained.remove(0);
         }
         members.insert("$retainKeys".to_owned(), retained.into());
     }
 }
 
-fn element(random: &mut Random, list: &str, key: &str, word: &str, is_patch: bool) -> Value {
+fn element(random: &mut ChaCha8Rng, list: &str, key: &str, word: &str, is_patch: bool) -> Value {
     let mut element = Map::new();
-    if !(key.is_empty() || is_patch && random.once_in(60)) {
+    if !(key.is_empty() || is_patch && random.is_one_in(60)) {
         element.insert(key.to_owned(), key_value(key, word));
     }
-    if is_patch && !key.is_empty() && random.once_in(8) {
+    if is_patch && !key.is_empty() && random.is_one_in(8) {
         let marker = ["delete", "delete", "delete", "replace", "merge"][random.below(5)];
         element.insert("$patch".to_owned(), marker.into());
     }
@@ -96,7 +98,7 @@ fn element(random: &mut Random, list: &str, key: &str, word: &str, is_patch: boo
         }
         "ports" | "env" | "tolerations" => {
             let name = ["protocol", "value", "operator"][random.below(3)];
-            let value = if is_patch && random.once_in(6) {
+            let value = if is_patch && random.is_one_in(6) {
                 Value::Null
             } else {
                 random.word().into()
@@ -111,44 +113,50 @@ fn element(random: &mut Random, list: &str, key: &str, word: &str, is_patch: boo
     element.into()
 }
 
-fn fill_container(random: &mut Random, container: &mut Map<String, Value>, is_patch: bool) {
-    if random.once_in(2) {
+fn fill_container(random: &mut ChaCha8Rng, container: &mut Map<String, Value>, is_patch: bool) {
+    if random.is_one_in(2) {
         container.insert("image".to_owned(), random.word().into());
     }
-    if random.once_in(3) {
+    if random.is_one_in(3) {
         container.insert("command".to_owned(), random.words().into());
     }
-    if random.once_in(2) {
+    if random.is_one_in(2) {
         let resources = json!({"requests": texts(random, is_patch), "limits": texts(random, is_patch)});
         container.insert("resources".to_owned(), resources);
     }
     for (list, key) in CONTAINER_LISTS {
-        if random.once_in(3) {
+        if random.is_one_in(3) {
             add_list(random, container, list, key, is_patch);
         }
     }
 }
 
 /// Adds a list, and in a patch sometimes the order of its elements.
-fn add_list(random: &mut Random, members: &mut Map<String, Value>, list: &str, key: &str, is_patch: bool) {
-    if is_patch && random.once_in(30) {
+fn add_list(
+    random: &mut ChaCha8Rng,
+    members: &mut Map<String, Value>,
+    list: &str,
+    key: &str,
+    is_patch: bool,
+) {
+    if is_patch && random.is_one_in(30) {
         members.insert(list.to_owned(), Value::Null);
         return;
     }
     let mut words = random.words();
     // A patch that adds an element twice merges the second with directives of the first, which Kubernetes has left there.
-    if !is_patch && !key.is_empty() && random.once_in(15) {
+    if !is_patch && !key.is_empty() && random.is_one_in(15) {
         words.extend(words.first().copied());
     }
     let elements = words
         .iter()
         .map(|word| element(random, list, key, word, is_patch));
     let elements: Vec<Value> = elements.collect();
-    if is_patch && !key.is_empty() && random.once_in(4) {
+    if is_patch && !key.is_empty() && random.is_one_in(4) {
         let kept = elements.iter().filter(|element| element.get("$patch").is_none());
         let mut order: Vec<Value> = Vec::new();
         for value in kept.filter_map(|element| element.get(key)) {
-            if random.once_in(3) {
+            if random.is_one_in(3) {
                 order.push(json!({key: key_value(key, random.word())}));
             }
             order.push(json!({key: value}));
@@ -159,54 +167,54 @@ fn add_list(random: &mut Random, members: &mut Map<String, Value>, list: &str, k
                 .into_iter()
                 .map(|word| json!({key: key_value(key, word)})),
         );
-        if random.once_in(8) {
+        if random.is_one_in(8) {
             order.reverse();
         }
         members.insert(format!("$setElementOrder/{list}"), order.into());
     }
-    if !elements.is_empty() || !random.once_in(3) {
+    if !elements.is_empty() || !random.is_one_in(3) {
         members.insert(list.to_owned(), elements.into());
     }
 }
 
 /// A Pod, or a patch of one.
-fn pod(random: &mut Random, is_patch: bool) -> Value {
+fn pod(random: &mut ChaCha8Rng, is_patch: bool) -> Value {
     let mut metadata = Map::new();
     for name in ["labels", "annotations"] {
-        if random.once_in(2) {
+        if random.is_one_in(2) {
             metadata.insert(name.to_owned(), texts(random, is_patch));
         }
     }
     let finalizers = random.words();
-    if is_patch && random.once_in(3) {
+    if is_patch && random.is_one_in(3) {
         let deleted = random.words().into_iter();
         let deleted: Vec<_> = deleted.filter(|word| !finalizers.contains(word)).collect();
         metadata.insert("$deleteFromPrimitiveList/finalizers".to_owned(), deleted.into());
     }
-    if random.once_in(2) {
+    if random.is_one_in(2) {
         metadata.insert("finalizers".to_owned(), finalizers.into());
     }
-    if random.once_in(3) {
+    if random.is_one_in(3) {
         add_list(random, &mut metadata, "ownerReferences", "uid", is_patch);
     }
     let mut spec = Map::new();
     for (list, key) in SPEC_LISTS {
-        if random.once_in(2) {
+        if random.is_one_in(2) {
             add_list(random, &mut spec, list, key, is_patch);
         }
     }
     for name in ["nodeSelector", "overhead"] {
-        if random.once_in(3) {
+        if random.is_one_in(3) {
             spec.insert(name.to_owned(), texts(random, is_patch));
         }
     }
-    if random.once_in(3) {
+    if random.is_one_in(3) {
         spec.insert("priority".to_owned(), random.below(9).into());
     }
     json!({"metadata": metadata, "spec": spec})
 }
 
-/// What readers of a Pod see of it: no directives, no `null`, nothing with a marker.
+/// Pod as readers see it: no directives, no `null`, nothing with a marker.
 fn seen(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key("$patch") => None,
@@ -233,7 +241,7 @@ fn has_directives(value: &Value) -> bool {
     }
 }
 
-/// What Kubernetes makes of the pairs; `None` where it refuses one.
+/// Result of Kubernetes for the pairs; `None` if it refuses one.
 fn oracle(pairs: &[(Value, Value)]) -> Vec<Option<Value>> {
     let built = controlplane::ensure(&[Component::PodMerge]).expect("build podmerge");
     let mut child = Command::new(&built[&Component::PodMerge].path)
@@ -259,8 +267,8 @@ fn oracle(pairs: &[(Value, Value)]) -> Vec<Option<Value>> {
 }
 
 #[test]
-fn thousands_of_patches_make_of_pods_what_kubernetes_makes_of_them() {
-    let mut random = Random(7);
+fn merged_pods_equal_kubernetes_results_for_thousands_of_patches() {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
     let pairs: Vec<(Value, Value)> = (0..PAIRS)
         .map(|_| (pod(&mut random, false), pod(&mut random, true)))
         .collect();

@@ -6,7 +6,7 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
-use e2e::{random::Random, stand::Stand};
+use e2e::{random::Draw as _, stand::Stand};
 use headroom_rules::merge::{self, POD, Patch as Merge};
 use headroom_testbed::cluster::ClusterOptions;
 use k8s_openapi::api::core::v1::PodTemplate;
@@ -14,6 +14,8 @@ use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
 };
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
 /// Pairs that both must have merged.
@@ -22,7 +24,7 @@ const MERGES: usize = 200;
 const TRIES: usize = 400;
 
 /// Members of a map, and in a patch with `null`.
-fn texts(random: &mut Random, is_patch: bool) -> Value {
+fn texts(random: &mut ChaCha8Rng, is_patch: bool) -> Value {
     let members = random.words().into_iter().map(|word| {
         let value = if is_patch && random_null(word) {
             Value::Null
@@ -34,35 +36,35 @@ fn texts(random: &mut Random, is_patch: bool) -> Value {
     members.collect::<Map<_, _>>().into()
 }
 
-/// Whether a patch takes a member away: one word in five does.
+/// Random decision to remove a member: true for one word in five.
 fn random_null(word: &str) -> bool {
     word == "c"
 }
 
 /// A container as the API server takes one; in a patch it may be taken away.
-fn container(random: &mut Random, word: &str, is_patch: bool) -> Value {
-    if is_patch && random.once_in(8) {
+fn container(random: &mut ChaCha8Rng, word: &str, is_patch: bool) -> Value {
+    if is_patch && random.is_one_in(8) {
         return json!({"name": word, "$patch": "delete"});
     }
     let mut container = json!({"name": word, "image": random.word()});
-    if random.once_in(2) {
+    if random.is_one_in(2) {
         container["command"] = json!(random.words());
     }
-    if random.once_in(2) {
+    if random.is_one_in(2) {
         container["env"] = list(
             random,
             is_patch,
             |random, word| json!({"name": word, "value": random.word()}),
         );
     }
-    if random.once_in(2) {
+    if random.is_one_in(2) {
         container["ports"] = list(random, is_patch, |random, word| {
             let port = 8_000 + u32::from(word.as_bytes()[0]);
             let protocol = ["TCP", "UDP"][random.below(2)];
             json!({"containerPort": port, "name": format!("p-{word}"), "protocol": protocol})
         });
     }
-    if random.once_in(2) {
+    if random.is_one_in(2) {
         let cpu = 1 + random.below(4);
         container["resources"] =
             json!({"requests": {"cpu": cpu.to_string()}, "limits": {"cpu": (cpu + 1).to_string()}});
@@ -72,13 +74,13 @@ fn container(random: &mut Random, word: &str, is_patch: bool) -> Value {
 
 /// A list with an element for some words; in a patch sometimes with the order of its elements.
 fn list(
-    random: &mut Random,
+    random: &mut ChaCha8Rng,
     is_patch: bool,
-    mut element: impl FnMut(&mut Random, &'static str) -> Value,
+    mut element: impl FnMut(&mut ChaCha8Rng, &'static str) -> Value,
 ) -> Value {
     let words = random.words();
     let elements: Vec<Value> = words.into_iter().map(|word| element(random, word)).collect();
-    if is_patch && random.once_in(10) {
+    if is_patch && random.is_one_in(10) {
         Value::Null
     } else {
         elements.into()
@@ -94,7 +96,7 @@ fn order(elements: &Value) -> Value {
         .collect()
 }
 
-fn volume(random: &mut Random, word: &str, is_patch: bool) -> Value {
+fn volume(random: &mut ChaCha8Rng, word: &str, is_patch: bool) -> Value {
     let (source, content) = [
         ("emptyDir", json!({})),
         ("hostPath", json!({"path": "/x"})),
@@ -110,7 +112,7 @@ fn volume(random: &mut Random, word: &str, is_patch: bool) -> Value {
 }
 
 /// A template, or a patch of one.
-fn template(random: &mut Random, is_patch: bool) -> Value {
+fn template(random: &mut ChaCha8Rng, is_patch: bool) -> Value {
     let mut containers: Vec<Value> = Vec::new();
     for word in random.words() {
         containers.push(container(random, word, is_patch));
@@ -120,7 +122,7 @@ fn template(random: &mut Random, is_patch: bool) -> Value {
     }
     let containers = Value::from(containers);
     let mut spec = json!({"nodeSelector": texts(random, is_patch)});
-    if is_patch && random.once_in(3) {
+    if is_patch && random.is_one_in(3) {
         spec["$setElementOrder/containers"] = order(&containers);
     }
     spec["containers"] = containers;
@@ -136,7 +138,7 @@ fn template(random: &mut Random, is_patch: bool) -> Value {
         is_patch,
         |_, word| json!({"ip": format!("10.0.0.{}", word.as_bytes()[0]), "hostnames": [word]}),
     );
-    if random.once_in(2) {
+    if random.is_one_in(2) {
         spec["terminationGracePeriodSeconds"] = json!(random.below(60));
     }
     json!({"metadata": {"labels": texts(random, is_patch), "annotations": texts(random, is_patch)}, "spec": spec})
@@ -154,7 +156,7 @@ fn template_of(object: &PodTemplate) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hundreds_of_patches_make_of_templates_what_the_api_server_makes_of_them() {
+async fn merged_pod_templates_equal_the_api_servers_results() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
     let templates: Api<PodTemplate> = Api::namespaced(stand.client.clone(), "default");
     let dry = PostParams {
@@ -165,7 +167,7 @@ async fn hundreds_of_patches_make_of_templates_what_the_api_server_makes_of_them
         dry_run: true,
         ..PatchParams::default()
     };
-    let mut random = Random(11);
+    let mut random = ChaCha8Rng::seed_from_u64(11);
     let (mut merges, mut changes) = (0, 0);
     for _ in 0..TRIES {
         let (before, patch) = (template(&mut random, false), template(&mut random, true));

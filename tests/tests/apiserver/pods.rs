@@ -27,7 +27,6 @@ use serde_json::{Value, json};
 
 /// The namespace of the pods that are bound.
 const BOUND: &str = "bound";
-/// Both families.
 const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
 
 fn pod(name: &str, metadata: &Value, resources: &Value) -> Pod {
@@ -82,7 +81,7 @@ fn batch(cpu: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
+async fn pod_requests_are_completed_and_a_dry_run_leaves_no_trace() {
     let stand = Stand::start().await;
     let pods = namespaces::create(&stand, "completed").await;
     let _webhook = stand.serving("webhook-0", "{}", &FAMILIES, GATES).await;
@@ -152,7 +151,7 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
     for number in 0..20 {
         let name = format!("pod-{number}");
         create(&pods, &pod(&name, &json!({}), &json!({}))).await;
-        // At once: the replica may not have heard of it yet, and waits for it.
+        // Immediately: the replica may not have observed it yet, and waits for it.
         let refused = match bind(&evil, BOUND, &name, "n1").await {
             Err(kube::Error::Api(status)) => status,
             Err(error) => panic!("{error}"),
@@ -208,7 +207,7 @@ async fn a_listed_scheduler_binds_all_pods_and_its_writes_of_quotas_reach_no_web
 
     let strange = SchedulerDouble::start(&stand, "stranger", "koord-scheduler", "n1", "elsewhere").await;
     until("the stranger is refused", async || strange.refused() > PODS).await;
-    // A pod that the replica has not heard of within its time passes, and counts as that.
+    // A pod that the replica does not observe in time passes, and is counted so.
     assert_eq!(strange.bound(), bindings(&webhook, "unknown_pod").await);
     let passed = strange.bound();
     drop(strange);

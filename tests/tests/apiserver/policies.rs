@@ -84,13 +84,13 @@ impl PolicySite {
         self.heartbeat += 1;
         let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(self.heartbeat)]});
         self.stand
-            .kubelet_writes(node, &status)
+            .patch_as_kubelet(node, &status)
             .await
             .expect("a kubelet's write passes")
     }
 
-    /// Syncs until that is the node's CPU. Each sync is a status write; how many it takes is up to how soon the webhook
-    /// hears of what changed.
+    /// Syncs until the node has this CPU. Each sync is a status write; their number depends on the delay of the
+    /// webhook's watch.
     async fn becomes(&mut self, node: &str, cpu: &str) -> Node {
         let mut written = None;
         until(&format!("{node} has {cpu} CPUs"), async || {
@@ -105,7 +105,7 @@ impl PolicySite {
         count(&self.webhook, &format!("{VERSIONS}{{result=\"{result}\"}}")).await
     }
 
-    /// What the command line says of a node.
+    /// Output of the command line for a node.
     async fn page(&self, node: &str) -> String {
         let token = accounts::debug_token(&self.stand.client).await.expect("a token");
         let file = self.stand.cluster.dir().join("debug.token");
@@ -153,8 +153,8 @@ async fn an_entry_holds_for_the_nodes_that_it_selects_and_changes_while_we_run()
     site.becomes("n1", "8").await;
     assert_eq!(allocatable(&site.sync("n2").await, "cpu"), "12");
     let page = site.page("n1").await;
-    let rules = r#"mode static by default, floor at what pods hold, under the ConfigMap's entry "batch""#;
-    let verdict = "Mode static: the ratio annotation asks for more than the policy allows.\n";
+    let rules = r#"mode static by default, floor at pod requests, under the ConfigMap's entry "batch""#;
+    let verdict = "the ratio annotation exceeds the policy's maximum";
     assert!(
         page.contains(rules) && page.contains("annotation up to 2.00") && page.contains(verdict),
         "{page}"
@@ -252,7 +252,7 @@ async fn a_bad_version_keeps_the_last_good_one_and_deletion_returns_to_the_file(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_starts_without_the_api_server_keeps_what_was_decided_last() {
+async fn replica_started_without_the_api_server_keeps_the_last_decision() {
     let mut site = PolicySite::start().await;
     site.configure(&batch(&json!({"staticMax": {"cpu": 2}}))).await;
     let stored = site.becomes("n1", "8").await;

@@ -16,7 +16,7 @@ use std::{
 use headroom_domain::names;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use xtask::controlplane::{self, Component};
+use xtask::setup::controlplane::{self, Component};
 
 /// Bytes of annotations that the API server stores with an object.
 const STORED_AT_MOST: usize = 256 << 10;
@@ -25,7 +25,7 @@ const USES_AT_MOST: u64 = 80;
 /// The alphabet of short keys.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/// What an expression costs at a write.
+/// Cost of an expression at a write.
 #[derive(Debug, Deserialize)]
 struct Row {
     policy: String,
@@ -122,7 +122,7 @@ fn stored(annotations: Map<String, Value>) -> Value {
     })
 }
 
-/// What the kubelet of that Node sends, with a ratio of its own and further annotations.
+/// Write of that Node's kubelet, with a ratio of its own and further annotations.
 fn sent(old: &Value, annotations: Map<String, Value>) -> Value {
     let mut new = old.clone();
     new["status"]["allocatable"] = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});
@@ -133,7 +133,7 @@ fn sent(old: &Value, annotations: Map<String, Value>) -> Value {
     new
 }
 
-/// As many annotations without values as can be stored beside ours, or that many.
+/// The maximum number of annotations without values that can be stored next to ours, or this number.
 fn filled(prefix: &str, width: usize, at_most: usize) -> Map<String, Value> {
     let mut left = STORED_AT_MOST - 2048;
     let mut filled = Map::new();
@@ -219,7 +219,7 @@ fn thousands() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// What a policy's expressions cost at those writes that it is asked about.
+/// Costs of a policy's expressions at the writes that it matches.
 fn costs(program: &Path, policy: &Value) -> Vec<Row> {
     let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array();
     let resources = rules
@@ -256,7 +256,7 @@ fn costs(program: &Path, policy: &Value) -> Vec<Row> {
 }
 
 #[test]
-fn no_expression_of_any_policy_comes_near_its_limit_at_the_worst_that_a_kubelet_can_write() {
+fn policy_expressions_stay_far_below_their_cost_limit_on_worst_case_writes() {
     let built = controlplane::ensure(&[Component::CelCost]).expect("build celcost");
     let program = &built[&Component::CelCost].path;
     let policies = policies();

@@ -72,7 +72,7 @@ fn inject(pod: &mut Value) {
     }
 }
 
-/// What the container of the user asks for in batch resources.
+/// Batch resources that the user's container requests.
 fn batch(pod: &Pod) -> Value {
     let pod = serde_json::to_value(pod).expect("JSON");
     let containers = pod["spec"]["containers"].as_array().expect("containers");
@@ -85,7 +85,7 @@ fn batch(pod: &Pod) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_range_and_a_webhook_behind_ours_change_nothing_of_ours() {
+async fn limit_range_and_later_webhook_do_not_change_profile_results() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
     let pods = team(&stand).await;
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! Colocation profiles on a real API server: a plain pod becomes a batch pod, a class that comes just before its pod is waited
-//! for, and a profile that cannot be applied changes nothing and refuses nobody.
+//! Colocation profiles on a real API server: a plain pod becomes a batch pod, a class that is created just before its
+//! pod is waited for, and a profile that cannot be applied changes nothing and refuses no pod.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -66,7 +66,7 @@ async fn results(webhook: &Webhook, result: &str) -> u64 {
     count(webhook, &series).await
 }
 
-/// How many operations the replica's patch of that new pod had, by the line of the review in its log.
+/// Number of operations in the replica's patch of that new pod, from the review's log line.
 fn operations(stand: &Stand, name: &str) -> usize {
     let log = fs::read_to_string(stand.cluster.dir().join("webhook-0.log")).expect("the log");
     let fields = [r#"endpoint="mutate-pod""#, &format!(r#" name="{name}""#)];
@@ -82,7 +82,7 @@ fn operations(stand: &Stand, name: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_makes_a_batch_pod_of_a_plain_one_and_one_that_fails_changes_nothing() {
+async fn profile_converts_a_plain_pod_to_batch_and_a_failed_profile_changes_no_pod() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
     let pods = namespaces::create(&stand, TEAM).await;
     PROFILES.install(&stand).await;
@@ -146,7 +146,7 @@ async fn a_profile_makes_a_batch_pod_of_a_plain_one_and_one_that_fails_changes_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_class_that_comes_just_before_its_pod_is_waited_for() {
+async fn admission_waits_for_a_class_created_just_before_its_pod() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
     let pods = namespaces::create(&stand, TEAM).await;
     PROFILES.install(&stand).await;

@@ -53,7 +53,7 @@ impl QuarantineSite {
         }
     }
 
-    /// Reports a ratio of 1.20 of a machine with so many milli-cores.
+    /// Reports a ratio of 1.20 for a machine of this size.
     async fn report(&mut self, cpu_milli: u64) {
         self.seq += 1;
         let told = self.agent.pods_until(|_| true).await.expect("pods");
@@ -82,7 +82,7 @@ impl QuarantineSite {
         }
     }
 
-    /// How often it has asked what nodes use with this result.
+    /// Number of polls of node metrics with this result.
     async fn node_metrics_polls(&self, result: &str) -> u64 {
         let metric = format!("headroom_webhook_node_metrics_polls_total{{result=\"{result}\"}}");
         count(&self.webhook, &metric).await
@@ -127,7 +127,7 @@ fn braked(node: &Node) -> Option<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_goes_on_speaking_of_another_machine_raises_nothing_until_it_agrees() {
+async fn agent_that_reports_another_machine_raises_no_ratio_until_it_agrees() {
     let mut site = QuarantineSite::start().await;
     site.reports_until(4_000, "4800m").await;
     assert_eq!(site.quarantines().await, 0);
@@ -159,7 +159,7 @@ async fn a_kubelet_that_is_short_of_memory_stops_it_before_its_agent_does() {
         {"type": "MemoryPressure", "status": "True", "lastHeartbeatTime": "2026-11-20T10:00:00Z"}, ready(2),
     ]});
     site.stand
-        .kubelet_writes("n1", &pressed)
+        .patch_as_kubelet("n1", &pressed)
         .await
         .expect("a write passes");
     let is_stopped = |node: &Node| allocatable(node, "memory") == "8Gi";
@@ -177,7 +177,7 @@ async fn a_kubelet_that_is_short_of_memory_stops_it_before_its_agent_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_kubelets_say_is_used_is_read_through_the_api_server_with_the_components_rights() {
+async fn kubelet_metrics_are_read_through_the_api_server_with_the_components_rights() {
     let mut site = QuarantineSite::start().await;
     let server = MetricsServer::start(site.stand.cluster.dir(), &[("n1", "100m", "1Gi")]).await;
     server.register(&site.stand.client).await;

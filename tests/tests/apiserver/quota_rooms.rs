@@ -1,5 +1,5 @@
-//! Pods and the room of their ElasticQuota on a real API server: many clients fill it exactly with one replica, whatever
-//! dry runs, refusals behind us and a scheduler do; two replicas go past it by no more than what is on its way.
+//! Pods and the unused part of their ElasticQuota on a real API server: many clients fill it exactly with one
+//! replica, despite dry runs, later refusals and a scheduler; two replicas exceed it at most by requests in flight.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -37,15 +37,14 @@ use tokio::{sync::watch, time::sleep};
 
 /// The namespace of the pods.
 const TEAM: &str = "team";
-/// How often each setting is tried, each time with a quota of its own.
+/// Number of tries of each setting, each with a quota of its own.
 const RUNS: usize = 20;
 /// Pods that are created in a run.
 const PODS: usize = 200;
 /// Pods that there is room for.
 const ROOM: usize = 50;
-/// Clients that create them.
 const CLIENTS: usize = 20;
-/// How long something admitted counts at most that is not stored.
+/// Maximum time for which an admission counts that is not stored.
 const FREE_AGAIN: Duration = Duration::from_secs(30);
 /// A class of pods that a ResourceQuota refuses.
 const REFUSED: &str = "refused";
@@ -57,7 +56,7 @@ struct QuotaRoom {
     way: Balancer,
     replicas: Vec<Webhook>,
     served: Served,
-    /// How many pods were created.
+    /// Number of created pods.
     created: watch::Sender<usize>,
 }
 
@@ -118,7 +117,7 @@ impl QuotaRoom {
         }
     }
 
-    /// Starts the first replica anew.
+    /// Restarts the first replica.
     async fn start_again(&mut self) {
         let options = self
             .stand
@@ -254,7 +253,7 @@ async fn clients_fill_a_quota_exactly_after_a_thousand_dry_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_fill_a_quota_exactly_beside_a_scheduler_that_writes_each_second() {
+async fn clients_fill_a_quota_exactly_while_a_scheduler_writes_each_second() {
     let room = QuotaRoom::start(1).await;
     let scheduler =
         SchedulerDouble::start(&room.stand, "koord-scheduler", "koord-scheduler", "n1", TEAM).await;
@@ -294,7 +293,7 @@ async fn a_replica_that_is_killed_knows_all_pods_when_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn room_that_somebody_else_refused_is_there_again_within_half_a_minute() {
+async fn quota_of_pods_refused_elsewhere_is_released_within_half_a_minute() {
     let room = QuotaRoom::start(1).await;
     room.refuse_class().await;
     let mut free = Vec::new();
@@ -315,7 +314,7 @@ async fn room_that_somebody_else_refused_is_there_again_within_half_a_minute() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_replicas_go_past_a_quota_by_what_is_on_its_way_at_most() {
+async fn two_replicas_overshoot_a_quota_by_at_most_the_requests_in_flight() {
     let room = QuotaRoom::start(2).await;
     let mut overshoots = Vec::new();
     for run in 0..RUNS {

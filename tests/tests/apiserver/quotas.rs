@@ -1,5 +1,5 @@
-//! ElasticQuotas on a real API server, through two replicas: a tree in one file, texts of refusals, hostile
-//! quotas, and a scheduler whose writes of the status nobody is asked about.
+//! ElasticQuotas on a real API server, through two replicas: a tree in one file, texts of refusals, hostile quotas,
+//! and a scheduler whose status writes are not sent to the webhook.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -25,17 +25,16 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-/// Where quotas are.
+/// API path of the quotas.
 const PATH: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/elasticquotas";
-/// The domain of keys.
 const DOMAIN: &str = "quota.scheduling.koordinator.sh";
 /// The first of all quotas.
 const ROOT: &str = "koordinator-root-quota";
-/// How often the tree comes and goes.
+/// Number of times the tree is created and deleted.
 const ROUNDS: usize = 50;
 /// Clients that write at the same time.
 const CLIENTS: usize = 4;
-/// What a replica counts of the reviews of quotas.
+/// Metric of the reviews of quotas.
 const REVIEWS: &str =
     r#"headroom_webhook_reviews_total{endpoint="validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota""#;
 
@@ -88,7 +87,7 @@ impl QuotaStand {
         replicas
     }
 
-    /// How many reviews each replica has answered.
+    /// Number of reviews that each replica has answered.
     async fn reviews(&self) -> [u64; 2] {
         [
             count(&self.both[0], REVIEWS).await,
@@ -176,7 +175,7 @@ fn tree() -> [Vec<Value>; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tree_comes_and_goes_through_two_replicas_without_a_refusal() {
+async fn quota_tree_is_created_and_deleted_through_two_replicas_without_a_refusal() {
     let replicas = QuotaStand::start().await;
     let tree = tree();
     assert_eq!(tree.iter().map(Vec::len).sum::<usize>(), 40);
@@ -215,7 +214,7 @@ async fn a_tree_comes_and_goes_through_two_replicas_without_a_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_have_koordinators_texts_and_a_scheduler_asks_nobody() {
+async fn refusals_have_koordinators_texts_and_scheduler_writes_skip_the_webhook() {
     let replicas = QuotaStand::start().await;
     let parent = [("is-parent", "true")];
     replicas

@@ -10,9 +10,7 @@ use headroom_testbed::{
     accounts, policies,
     webhook::{Served, Webhook},
 };
-use headroom_webhook::{
-    control::floor_check, install::manifest, store::floor::PolicyState,
-};
+use headroom_webhook::{control::floor_check, install::manifest, store::floor::PolicyState};
 use k8s_openapi::{
     ByteString,
     api::{admissionregistration::v1::MutatingWebhookConfiguration, coordination::v1::Lease},
@@ -33,7 +31,7 @@ async fn wait_until_status(webhook: &Webhook, what: &str, status_is: u64) {
     .await;
 }
 
-/// The CA of somebody else, in base64.
+/// CA of another issuer, in base64.
 fn foreign_authority() -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     self_signed::ensure(folder.path(), &["a.svc".to_owned()], SystemTime::now()).expect("certificates");
@@ -42,7 +40,7 @@ fn foreign_authority() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_says_by_which_field_it_is_no_longer_called_as_generated() {
+async fn modified_registration_is_reported_by_field() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register_skipping(&webhook).await;

@@ -93,7 +93,7 @@ impl Kubelet<'_> {
             let status = json!({"allocatable": {"cpu": "4", "memory": "8Gi"}, "conditions": [condition]});
             written = Some(
                 self.stand
-                    .kubelet_writes("n1", &status)
+                    .patch_as_kubelet("n1", &status)
                     .await
                     .expect("a write passes"),
             );
@@ -154,7 +154,7 @@ fn now() -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_brake_is_said_on_the_node_when_it_fires_and_when_it_lets_go() {
+async fn brake_condition_is_written_when_a_brake_fires_and_when_it_is_released() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;
@@ -181,7 +181,10 @@ async fn a_brake_is_said_on_the_node_when_it_fires_and_when_it_lets_go() {
         let mut heartbeat = heartbeat;
         heartbeat["message"] = Value::from(text);
         let status = json!({"allocatable": {"cpu": "4"}, "conditions": [heartbeat]});
-        stand.kubelet_writes("n1", &status).await.expect("a write passes")
+        stand
+            .patch_as_kubelet("n1", &status)
+            .await
+            .expect("a write passes")
     };
     for second in 1..=5 {
         let written = writes(ready(second), &format!("write {second}")).await;
@@ -217,13 +220,16 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
     policy_install::install(&stand).await;
     let mut with = stand.webhook("webhook-0", AUTO).await;
     let without = stand.webhook("webhook-1", AUTO).await;
-    let way = Balancer::taking_turns().await;
+    let way = Balancer::with_one_request_per_connection().await;
     way.replace([with.admission, without.admission]);
     let node = stand.create_node("n1", "4", "8Gi").await;
     register(&stand, &way, &with).await;
     until("both are called", async || {
         let status = json!({"conditions": [ready(0)]});
-        stand.kubelet_writes("n1", &status).await.expect("a write passes");
+        stand
+            .patch_as_kubelet("n1", &status)
+            .await
+            .expect("a write passes");
         count(&with, REVIEWS).await > 0 && count(&without, REVIEWS).await > 0
     })
     .await;
@@ -235,7 +241,7 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
     };
     let mut agent = stand.agent(&node, &with).await;
 
-    // Up by a step a frame, whoever writes.
+    // Up by a step a frame, for every writer.
     report(&mut agent, &node, 1, 120).await;
     until("risen to 1.20", async || milli(&kubelet.write(1).await) == 4800).await;
     assert!(kubelet.writes >= 4, "{} writes", kubelet.writes);
@@ -244,7 +250,7 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
     let steps = risen.windows(2).map(|pair| pair[1] - pair[0]);
     assert!(steps.max() <= Some(STEP), "{risen:?}");
 
-    // Down at once, by a nudge or by the write of whoever hears of it first; and never up again by who has not.
+    // Down at once, by a nudge or by the first write through an informed replica; and never up again through another.
     report(&mut agent, &node, 2, 110).await;
     until("lowered to 1.10", async || milli(&kubelet.write(1).await) == 4400).await;
     kubelet.write(10).await;
@@ -268,7 +274,7 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
         assert_eq!(braked_since(&written, "True", "CpuHold", begun - 60), fired);
     }
 
-    // The agent goes, the replica that heard it is killed and comes back: what was applied stays.
+    // The agent ends, the replica with its stream is killed and restarts: the applied ratio stays.
     drop(agent);
     kubelet.write(6).await;
     let left = revisions.so_far();

@@ -26,7 +26,7 @@ const RESERVATIONS: CustomKind = CustomKind {
     is_namespaced: false,
 };
 
-/// What the API server says to a new object.
+/// Answer of the API server to a new object.
 struct Created {
     status: u16,
     body: Value,
@@ -89,7 +89,7 @@ async fn create_profiles(stand: &Stand) {
     PROFILES.create(stand, "", "of-pods", &of_pods).await;
 }
 
-/// What the profile wrote, where parents were missing, and nothing else.
+/// Checks that the profile's fields were written, with missing parents, and no others.
 fn assert_written(good: &Created) {
     assert_eq!(good.status, 201, "{}", good.body);
     let (metadata, spec) = (&good.body["metadata"], &good.body["spec"]);
@@ -144,7 +144,7 @@ async fn assert_refused(stand: &Stand) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_writes_where_a_reservation_has_nothing_and_one_that_fails_is_a_warning() {
+async fn profile_fills_absent_reservation_fields_and_a_failed_profile_is_a_warning() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
     stand.install_kinds().await;
     let class = json!({"metadata": {"name": "koord-prod"}, "value": 9_500, "preemptionPolicy": "Never"});

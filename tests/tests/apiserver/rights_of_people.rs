@@ -145,7 +145,7 @@ async fn grant_without(people: &People, user: &str, missing: &Right, verbs: &[&s
 async fn a_rule_that_is_missing_is_named_with_the_api_servers_words() {
     let people = People::start().await;
     // `off` writes nothing to a node without traces of ours.
-    people.stand.ask(NODE, 150).await;
+    people.stand.set_ratio(NODE, 150).await;
     let asks_for_create = asks_for_create(&people).await;
     let mut users = 0;
     for right in RIGHTS {
@@ -176,7 +176,7 @@ async fn a_rule_that_is_missing_is_named_with_the_api_servers_words() {
                 continue;
             }
             let complaint = people.fail(&people.kubeconfig(&user), command).await;
-            // The check of `create` for a WebSocket says no more than this.
+            // The check of `create` for a WebSocket has only these words.
             let words = match (right.resource, *verb) {
                 ("pods/portforward", "create") => "pods \"webhook-0\" is forbidden;".to_owned(),
                 (resource, verb) => format!("User \"{user}\" cannot {verb} resource \"{resource}\""),
@@ -215,7 +215,7 @@ async fn token_for_api(people: &People, user: &str, account: &str) -> kube::Resu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_account_of_people_can_ask_the_debug_service_and_nothing_else() {
+async fn user_account_can_access_only_the_debug_service() {
     let people = People::start().await;
     people.grant("olga", names::OPERATOR).await;
     let refused = token_for_api(&people, "olga", names::WEBHOOK_SERVICE_ACCOUNT).await;

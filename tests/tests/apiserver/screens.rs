@@ -39,7 +39,7 @@ use kubectl_headroom::Args;
 use serde_json::{Value, json};
 use xtask::workspace;
 
-/// Set to `write`, the page is written anew.
+/// With the value `write`, the test writes the page.
 const SWITCH: &str = "HEADROOM_SCREENS";
 const PAGE: &str = "docs/reference/screens.md";
 const NARROW: Terminal = Terminal::with_columns(80);
@@ -165,7 +165,7 @@ async fn run_pod(stand: &Stand, node: &str) {
         .expect("say that the pod runs");
 }
 
-/// What the agent reports of a node of 4 CPUs and 8 GiB with that pod: numbers of which each follows from those before it.
+/// Report of an agent on a node of 4 CPUs and 8 GiB with that pod, in which each number follows from those before it.
 fn measured(node: &str, node_uid: &str, brake: Brake) -> NodeHint {
     let mut report = hint(node, node_uid, 7, 132);
     let margin = Calibration {
@@ -233,7 +233,7 @@ impl ShownCluster {
         ] {
             stand.create_node(name, "4", "8Gi").await;
             run_pod(&stand, name).await;
-            stand.ask_aside(name, 150).await;
+            stand.annotate_ratio(name, 150).await;
             let node = stand.annotate(name, names::MODE, mode).await;
             agents.push(reporting(&stand, &webhook, &node, brake).await);
             let is_amplified = |node: &Node| allocatable(node, "cpu") == "5280m";
@@ -397,7 +397,7 @@ fn commands() -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_of_screens_shows_what_each_command_prints() {
+async fn screens_page_equals_the_output_of_each_command() {
     let mut shown = ShownCluster::start().await;
     let mut agent = shown.agent.agent("procfs").await;
     agent

@@ -21,11 +21,10 @@ use headroom_webhook::admission::endpoint::Family;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::{Api, api::PostParams};
 use serde_json::json;
-use xtask::controlplane::{self, Component};
+use xtask::setup::controlplane::{self, Component};
 
-/// Both families.
 const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
-/// What stands before the webhook's own text.
+/// Text before the webhook's own.
 const DENIED: &str = "admission webhook \"vconfigmap.koordinator.sh\" denied the request: ";
 
 /// kubectl as an administrator calls it.
@@ -120,7 +119,7 @@ pub(crate) fn config_map(name: &str, data: &Data) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}).to_string()
 }
 
-/// What kubectl says of warnings and of a refusal, as the page has it.
+/// Warnings and refusal as kubectl prints them and the page shows them.
 pub(crate) fn answer(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines = text.lines().map(|line| match line.split_once(DENIED) {
@@ -157,7 +156,7 @@ async fn the_documented_example_is_taken_and_ten_mistakes_give_ten_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_config_map_alone_is_checked_and_what_is_stored_is_kept() {
+async fn only_koordinators_config_map_is_checked_and_stored_versions_are_kept() {
     let mut checked = Checked::start().await;
     let page = SloPage::load();
     let config_maps = checked.config_maps();
@@ -193,7 +192,7 @@ async fn one_config_map_alone_is_checked_and_what_is_stored_is_kept() {
     let stored = config_maps.get(names::SLO_CONFIG).await.expect("the ConfigMap");
     assert_eq!(stored.data.expect("data"), page.example);
 
-    // Other ConfigMaps are not sent, also while nobody answers.
+    // Other ConfigMaps are not sent, also while no replica answers.
     let series = "headroom_webhook_reviews_total{endpoint=\"validate-configmap\"";
     let before = count(&checked.webhook, series).await;
     let other = config_map("other", &Data::from([colocation("bad")]));
@@ -201,7 +200,7 @@ async fn one_config_map_alone_is_checked_and_what_is_stored_is_kept() {
     assert_eq!(count(&checked.webhook, series).await, before);
     assert!(before > 0, "the series is there");
 
-    // To go without the key, or without the ConfigMap, is nobody's mistake, but worth a word.
+    // Removing the key, or the ConfigMap, is no fault but gets a warning.
     let output = checked
         .kubectl
         .run(&["delete", "configmap", names::SLO_CONFIG], "");

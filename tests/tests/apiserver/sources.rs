@@ -25,18 +25,16 @@ use kube::{Api, api::DeleteParams};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-/// The source.
 const SOURCE: &str = PROFILES.plural;
-/// How long a replica may take to act on a kind that was installed.
+/// Maximum time until a replica acts on a kind that was installed.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(35);
-/// How long a replica may take longer to be ready because of a kind that is not there.
+/// Maximum delay of a replica's readiness because of a missing kind.
 const READY_WITHIN: Duration = Duration::from_secs(2);
-/// How long a replica may take to tell that it does not know: a watch, and what it may stay silent for.
+/// Maximum time until a replica reports an unknown source: a watch, and its permitted silence.
 const LOST_WITHIN: Duration = Duration::from_secs(60 + 95);
-/// Pause between two heartbeats.
 const BEAT: Duration = Duration::from_millis(250);
-/// What the log says of a kind that the API server does not have.
-const ABSENT: &str = "does not have this kind";
+/// Log text for a kind that the API server does not serve.
+const ABSENT: &str = "does not serve this resource";
 /// Lines in the log about the source, each minute.
 const LINES_A_MINUTE: u64 = 3;
 
@@ -76,7 +74,7 @@ async fn revoke(stand: &Stand) {
     deleted.expect("delete the binding");
 }
 
-/// What `/readyz?verbose` says of the source.
+/// Line of the source in `/readyz?verbose`.
 async fn line(webhook: &Webhook) -> Option<String> {
     let (_, body) = get(webhook.admin, "/readyz?verbose").await.expect("an answer");
     let text = String::from_utf8(body.to_vec()).expect("text");
@@ -130,7 +128,7 @@ async fn beat(stand: &Stand, node: &str, is_over: &AtomicBool) -> u32 {
         let condition = e2e::stand::ready(beats % 3600);
         let status =
             json!({"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}, "conditions": [condition]});
-        let written = stand.kubelet_writes(node, &status).await.expect("a heartbeat");
+        let written = stand.patch_as_kubelet(node, &status).await.expect("a heartbeat");
         assert_eq!(allocatable(&written, "cpu"), "6", "the webhook answered it");
         beats += 1;
         sleep(BEAT).await;
@@ -139,7 +137,7 @@ async fn beat(stand: &Stand, node: &str, is_over: &AtomicBool) -> u32 {
 }
 
 /// Installs the kind, deletes it, installs it again, takes the right away and gives it back; what the replica knows follows.
-async fn comes_and_goes(stand: &Stand, webhook: &Webhook) {
+async fn installs_and_removes_the_kind(stand: &Stand, webhook: &Webhook) {
     within(HAPPENS_WITHIN, "known to be absent", async || {
         is_known(webhook).await
     })
@@ -198,7 +196,7 @@ async fn comes_and_goes(stand: &Stand, webhook: &Webhook) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing() {
+async fn optional_kind_can_be_added_and_removed_without_affecting_nodes() {
     let stand = Stand::start_with(headroom_testbed::cluster::ClusterOptions::default()).await;
     grant(&stand).await;
     let (alone, without) = start(&stand, "webhook-alone", "nodes").await;
@@ -209,7 +207,7 @@ async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing()
     assert!(with < without + READY_WITHIN, "{with:?} and {without:?}");
     stand.register(&webhook).await;
     stand.create_node("n1", "4", "8Gi").await;
-    stand.ask("n1", 150).await;
+    stand.set_ratio("n1", 150).await;
     // The API server takes a moment to call the replica.
     let is_amplified = |node: &Node| allocatable(node, "cpu") == "6";
     stand.node_until("n1", "it is amplified", is_amplified).await;
@@ -217,7 +215,7 @@ async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing()
     let is_over = Arc::new(AtomicBool::new(false));
     let beating = beat(&stand, "n1", &is_over);
     let changing = async {
-        comes_and_goes(&stand, &webhook).await;
+        installs_and_removes_the_kind(&stand, &webhook).await;
         is_over.store(true, Ordering::Relaxed);
     };
     let (beats, ()) = tokio::join!(beating, changing);
@@ -231,7 +229,7 @@ async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_may_not_look_is_ready_and_does_not_take_it_for_none() {
+async fn replica_without_list_rights_is_ready_and_treats_the_source_as_unknown() {
     let stand = Stand::start().await;
     let (webhook, took) = start(&stand, "webhook-0", "nodes,koordinator").await;
     println!("ready after {took:?}");

@@ -7,7 +7,7 @@
 )]
 
 use e2e::stand::{allocatable, until};
-use headroom_testbed::cluster::{Cluster, ClusterOptions, Keeper, NodeOptions};
+use headroom_testbed::cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions};
 use k8s_openapi::{
     api::{
         coordination::v1::Lease,
@@ -25,7 +25,7 @@ const NODE: &str = "written-0";
 const GIB: u64 = 1 << 30;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_the_scheduler_binds_runs_and_goes_when_it_is_told_to() {
+async fn scheduled_pod_runs_and_ends_when_deleted() {
     let mut cluster = Cluster::start(ClusterOptions::full()).await.expect("cluster");
     cluster.start_node(node()).await.expect("node");
     let client = cluster.client().await.expect("client");
@@ -59,7 +59,7 @@ async fn a_status_is_written_when_another_is_stored_and_left_alone_when_not() {
     assert_eq!(allocatable(&first, "cpu"), "3800m");
     assert_eq!(allocatable(&first, "memory"), "7Gi");
 
-    // Each renewal comes with a look at the status, and nobody else writes this Node.
+    // Each renewal follows a read of the status, and no other client writes this Node.
     renewals(&client, 2).await;
     let still = nodes.get(NODE).await.expect("Node");
     assert_eq!(still.resource_version(), first.resource_version());
@@ -92,7 +92,7 @@ async fn a_status_is_written_when_another_is_stored_and_left_alone_when_not() {
 
 fn node() -> NodeOptions {
     NodeOptions {
-        keeper: Some(Keeper::Writer),
+        backend: Some(NodeBackend::Writer),
         cpus: 4,
         memory_bytes: 8 * GIB,
         reserved_cpu_milli: 200,
@@ -140,7 +140,7 @@ async fn renewals(client: &Client, count: usize) {
     }
 }
 
-/// When the Ready condition last beat, as text that sorts by time.
+/// Heartbeat of the Ready condition, as text that sorts by time.
 fn heartbeat(node: &Node) -> String {
     let conditions: Value = serde_json::to_value(&node.status).expect("a status")["conditions"].clone();
     let conditions = conditions.as_array().expect("conditions");

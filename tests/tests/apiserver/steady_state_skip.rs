@@ -44,7 +44,7 @@ const STATUS_PATCH: [&str; 3] = [
 ];
 /// Real kubelets; each writes its status every 10 s.
 const NODES: u32 = 5;
-/// How long is measured with a webhook that answers, and with one that does not.
+/// Duration of the measurements with an answering webhook, and without.
 const CALM: Duration = Duration::from_secs(40);
 const HUNG: Duration = Duration::from_secs(20);
 /// An agent that reports more often than every 50 ms is not listened to.
@@ -54,9 +54,9 @@ const BRAKES: u32 = 50;
 /// Turns of each mode. The modes take turns, so that what disturbs this machine for a while disturbs both.
 const TURNS: usize = 3;
 
-/// What the API server stores of the write of n1's kubelet.
+/// Stored result of a write by n1's kubelet.
 async fn written(stand: &Stand, status: &Value) -> Node {
-    stand.kubelet_writes("n1", status).await.expect("passes")
+    stand.patch_as_kubelet("n1", status).await.expect("passes")
 }
 
 /// A status with raw values, `seconds` after noon.
@@ -64,7 +64,7 @@ fn raw(seconds: u32) -> Value {
     json!({"allocatable": {"cpu": "4", "memory": "8Gi"}, "conditions": [ready(seconds)]})
 }
 
-/// The same with another member.
+/// The status with another member.
 fn with(mut status: Value, member: &str, value: Value) -> Value {
     status[member] = value;
     status
@@ -156,7 +156,7 @@ async fn all_that_changes_something_still_reaches_the_webhook() {
         written_by_us(&stand, patch.clone()).await;
         assert_eq!(count(&webhook, REVIEWS).await - before, 1, "{patch}");
     }
-    a_note_is_left_and_goes(&stand, &mut webhook).await;
+    pending_note_is_removed_by_the_next_call(&stand, &mut webhook).await;
 
     // Another mode is applied although the kubelet's writes change nothing.
     stand.annotate("n1", names::MODE, "off").await;
@@ -167,7 +167,7 @@ async fn all_that_changes_something_still_reaches_the_webhook() {
 }
 
 /// A note that was left while the webhook hung makes no calls, and goes with the next one.
-async fn a_note_is_left_and_goes(stand: &Stand, webhook: &mut Webhook) {
+async fn pending_note_is_removed_by_the_next_call(stand: &Stand, webhook: &mut Webhook) {
     webhook.process.signal(Signal::STOP).expect("freeze the webhook");
     let left = written(stand, &raw(690)).await;
     webhook.process.signal(Signal::CONT).expect("let it go on");
@@ -181,12 +181,11 @@ async fn a_note_is_left_and_goes(stand: &Stand, webhook: &mut Webhook) {
     assert_eq!(annotation(&due, names::KUBELET_RAW), None);
 }
 
-/// What happened in a stretch of time.
+/// Counters over an interval.
 #[derive(Debug)]
 struct SkipInterval {
     /// Status writes that were answered with 200.
     patches: f64,
-    /// And with anything else.
     refused: f64,
     /// Calls of the webhook, answered or not.
     calls: f64,
@@ -196,8 +195,8 @@ struct SkipInterval {
     seconds: f64,
 }
 
-/// What the API server has counted: status writes with 200 and all, calls of the webhook and those given up, and the
-/// seconds and the number of writes that were timed.
+/// Counters of the API server: status writes with 200 and all, calls of the webhook and abandoned calls, and the
+/// seconds and number of timed writes.
 async fn counts(stand: &Stand) -> [f64; 6] {
     let metrics = stand.metrics().await;
     let [resource, subresource, verb] = STATUS_PATCH;
@@ -292,12 +291,12 @@ async fn kubelets(stand: &mut Stand) {
     .await;
 }
 
-/// Waits until the API server calls the webhook for a heartbeat, or no longer does. It is told by a write that changes
-/// nothing, of a node that is there.
+/// Waits until the API server calls the webhook for a heartbeat, or no longer does, by a write that changes nothing
+/// in an existing node.
 async fn in_force(stand: &Stand, is_called: bool) {
     until("the registration is in force", async || {
         let before = counts(stand).await[2];
-        stand.kubelet_writes("n0", &json!({})).await.expect("passes");
+        stand.patch_as_kubelet("n0", &json!({})).await.expect("passes");
         (counts(stand).await[2] > before) == is_called
     })
     .await;
@@ -305,7 +304,7 @@ async fn in_force(stand: &Stand, is_called: bool) {
 
 #[ignore = "measures for minutes: cargo xtask test --long measurements"]
 #[tokio::test(flavor = "multi_thread")]
-async fn heartbeats_make_no_calls_and_a_webhook_that_hangs_takes_none_of_their_time() {
+async fn heartbeats_make_no_calls_and_are_not_delayed_by_a_hung_webhook() {
     let mut stand = Stand::start().await;
     policy_install::install(&stand).await;
     let mut webhook = stand.webhook("webhook-0", "{}").await;
@@ -335,7 +334,7 @@ async fn heartbeats_make_no_calls_and_a_webhook_that_hangs_takes_none_of_their_t
         .await
         .expect("register it");
     until("it is called", async || {
-        stand.kubelet_writes("n0", &json!({})).await.expect("passes");
+        stand.patch_as_kubelet("n0", &json!({})).await.expect("passes");
         *silent.borrow() > 0
     })
     .await;
@@ -358,7 +357,7 @@ async fn silent() -> (u16, watch::Receiver<usize>) {
     (port, taken)
 }
 
-/// When n1 had which allocatable CPU, told by a watch.
+/// Allocatable CPU of n1 over time, from a watch.
 async fn followed(stand: &Stand) -> (JoinHandle<()>, mpsc::UnboundedReceiver<(Instant, String)>) {
     let node = stand.nodes().get("n1").await.expect("read the node");
     let params = WatchParams::default().fields("metadata.name=n1").timeout(290);
@@ -371,7 +370,7 @@ async fn followed(stand: &Stand) -> (JoinHandle<()>, mpsc::UnboundedReceiver<(In
             let WatchEvent::Modified(node) = event else {
                 panic!("something else than a write");
             };
-            // Whoever has seen enough is gone.
+            // A receiver that has seen enough is dropped.
             let _is_heard = seen_tx.send((Instant::now(), allocatable(&node, "cpu"))).is_ok();
         }
     };

@@ -26,17 +26,17 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// How long the ports are held.
+/// Duration of the held connections.
 const FOR: Duration = Duration::from_secs(10);
 const SOAK_FOR: Duration = Duration::from_secs(60);
-/// How long the stranger waits before it makes a connection anew that was closed.
+/// Pause of the stranger before it opens a closed connection again.
 const AGAIN_AFTER: Duration = Duration::from_secs(3);
-/// How long each may take on a machine that has to run the stranger, too.
+/// Maximum time of each request on a machine that also runs the stranger.
 const PASSES_WITHIN: Duration = Duration::from_secs(3);
 /// Pause between two of each.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Keeps so many connections to a port; each says something and then waits until it is closed.
+/// Keeps this number of connections to a port; each sends some bytes and then waits until it is closed.
 fn besiege(siege: &mut JoinSet<()>, port: SocketAddr, connections: usize, says: &'static [u8]) {
     for _ in 0..connections {
         siege.spawn(async move {
@@ -53,7 +53,7 @@ fn besiege(siege: &mut JoinSet<()>, port: SocketAddr, connections: usize, says: 
     }
 }
 
-/// What passed, and the longest that one took.
+/// Completed requests, and the longest time of one.
 #[derive(Debug, Default)]
 struct Passed {
     count: u32,
@@ -136,7 +136,7 @@ async fn reconnect(stand: &Stand, webhook: &Webhook, node: &Node, until: Instant
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stranger_that_holds_every_port_keeps_nobody_out() {
+async fn unauthenticated_client_with_every_source_port_blocks_no_other_client() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     let node = stand.create_node("n1", "4", "8Gi").await;

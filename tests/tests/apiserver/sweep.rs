@@ -36,7 +36,7 @@ async fn leader(stand: &Stand) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_fell_to_raw_while_nobody_answered_is_mended_without_its_kubelet() {
+async fn node_that_fell_to_raw_during_an_outage_is_restored_without_its_kubelet() {
     let stand = Stand::start().await;
     let mut first = stand.webhook("webhook-0", "{}").await;
     stand.register(&first).await;
@@ -51,7 +51,7 @@ async fn a_node_that_fell_to_raw_while_nobody_answered_is_mended_without_its_kub
     first.process.signal(Signal::KILL).expect("kill the replica");
     let raw = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(20)]});
     until("a write passes by the dead replica", async || {
-        let node = stand.kubelet_writes("n1", &raw).await.expect("passes");
+        let node = stand.patch_as_kubelet("n1", &raw).await.expect("passes");
         allocatable(&node, "cpu") == "4"
     })
     .await;
@@ -77,7 +77,7 @@ async fn a_node_that_fell_to_raw_while_nobody_answered_is_mended_without_its_kub
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_replica_leads_when_the_leader_goes_whether_it_says_so_or_not() {
+async fn another_replica_leads_after_the_leader_stops_or_is_killed() {
     let stand = Stand::start().await;
     let mut replicas = Vec::new();
     for name in ["webhook-0", "webhook-1", "webhook-2"] {
@@ -114,7 +114,7 @@ async fn another_replica_leads_when_the_leader_goes_whether_it_says_so_or_not() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_that_cannot_write_is_replaced_for_what_lowers() {
+async fn leader_writes_lowered_values_if_the_primary_cannot() {
     let stand = Stand::start().await;
     let leading = stand.webhook("webhook-0", AUTO).await;
     until("there is a leader", async || {

@@ -30,11 +30,11 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How many there are at a time.
+/// Number of pods at a time.
 const LOOPS: usize = 10;
-/// What they ask for: less than the node could be amplified to, and far more.
+/// Requests of the pods: below the node's possible maximum, and far above it.
 const ASKED: [&str; 2] = ["5500m", "1000"];
-/// So many are turned away before anything else happens.
+/// Number of rejected pods before the test continues.
 const ENOUGH: usize = 20;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -83,7 +83,7 @@ impl Beset {
         }
     }
 
-    /// So many more pods are turned away.
+    /// Waits for that number of further rejected pods.
     async fn more(&self) {
         let before = self.turned_away.load(Ordering::Relaxed);
         until("pods are turned away", async || {
@@ -99,7 +99,7 @@ impl Beset {
         self.stand.node_until("n1", "lowered", is_so).await;
         let took = begun.elapsed();
         self.more().await;
-        let states = self.history.news_of("n1").await;
+        let states = self.history.new_revisions_of("n1").await;
         assert_eq!(course(&states, Cpu).last(), Some(&4000), "{states:#?}");
         assert_only(&states, Cpu, &[6000, 4000]);
         took
@@ -140,19 +140,19 @@ async fn again_and_again(pods: Api<Pod>, number: usize, turned_away: Arc<AtomicU
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_do_not_fit_lift_nothing_and_keep_no_brake_from_lowering() {
+async fn pods_that_do_not_fit_neither_raise_a_node_nor_block_brakes() {
     let mut beset = Beset::start().await;
     beset.more().await;
-    assert_only(&beset.history.news_of("n1").await, Cpu, &[6000]);
+    assert_only(&beset.history.new_revisions_of("n1").await, Cpu, &[6000]);
     beset.agent.set_ratio(100, Brake::Stop);
     println!("lowered after {:?}", beset.falls().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_do_not_fit_do_not_keep_off_from_lowering() {
+async fn pods_that_do_not_fit_do_not_block_mode_off() {
     let mut beset = Beset::start().await;
     beset.more().await;
-    assert_only(&beset.history.news_of("n1").await, Cpu, &[6000]);
+    assert_only(&beset.history.new_revisions_of("n1").await, Cpu, &[6000]);
     beset.stand.annotate("n1", names::MODE, "off").await;
     println!("lowered after {:?}", beset.falls().await);
 }

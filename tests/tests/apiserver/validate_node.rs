@@ -34,7 +34,7 @@ async fn patch(client: &Client, name: &str, params: &PatchParams, metadata: &Val
     nodes.patch(name, params, &patch).await.map_err(refusal)
 }
 
-/// What the API server says when it refuses.
+/// Refusal of the API server.
 fn refusal(error: kube::Error) -> Status {
     let said = error.to_string();
     let kube::Error::Api(status) = error else {
@@ -162,7 +162,7 @@ const REFUSED: [(&str, &str); 15] = [
 ];
 
 /// The checks and the webhook must say the same of each value.
-async fn values_are_told_apart(stand: &Stand) {
+async fn annotation_values_are_accepted_or_refused(stand: &Stand) {
     let tried = async |(key, value): (&str, &str)| {
         let metadata = json!({"annotations": {key: value}});
         patch(&stand.client, "n1", &dry_run(), &metadata).await
@@ -209,7 +209,7 @@ async fn kubelets_are_refused(stand: &Stand) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhook_and_checks_refuse_the_same_and_no_status_write() {
+async fn webhook_and_checks_refuse_the_same_values_and_no_status_write() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.create_node("n1", "4", "8Gi").await;
@@ -217,7 +217,7 @@ async fn webhook_and_checks_refuse_the_same_and_no_status_write() {
     patch(&stand.client, "n1", &PatchParams::default(), &ratio)
         .await
         .expect("a ratio");
-    // Stored while nobody checked.
+    // Stored while no check was in force.
     stand.create_node("n2", "4", "8Gi").await;
     let bad = json!({"annotations": {names::RATIO: "x", names::MODE: "x"}});
     patch(&stand.client, "n2", &PatchParams::default(), &bad)
@@ -227,7 +227,7 @@ async fn webhook_and_checks_refuse_the_same_and_no_status_write() {
     stand
         .node_until("n1", "amplified", |node| allocatable(node, "cpu") == "6")
         .await;
-    values_are_told_apart(&stand).await;
+    annotation_values_are_accepted_or_refused(&stand).await;
     kubelets_are_refused(&stand).await;
 
     policies::put_checks(&stand.client)
@@ -247,7 +247,7 @@ async fn webhook_and_checks_refuse_the_same_and_no_status_write() {
     for (heartbeat, cpu) in [(10, "4"), (20, "3"), (30, "4")] {
         let status = json!({"allocatable": {"cpu": cpu}, "conditions": [ready(heartbeat)]});
         let node = stand
-            .kubelet_writes("n1", &status)
+            .patch_as_kubelet("n1", &status)
             .await
             .expect("a status write passes");
         let raw = format!(r#"{{"cpu":"{cpu}","memory":"8Gi"}}"#);
@@ -277,11 +277,11 @@ async fn webhook_and_checks_refuse_the_same_and_no_status_write() {
         !answer.message.contains("vnode.koordinator.sh")
     })
     .await;
-    values_are_told_apart(&stand).await;
+    annotation_values_are_accepted_or_refused(&stand).await;
     kubelets_are_refused(&stand).await;
     let status = json!({"allocatable": {"cpu": "2"}, "conditions": [ready(40)]});
     stand
-        .kubelet_writes("n1", &status)
+        .patch_as_kubelet("n1", &status)
         .await
         .expect("a status write passes");
 

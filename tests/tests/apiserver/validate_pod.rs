@@ -1,5 +1,5 @@
-//! Checks of pods on a real API server: all faults of a pod are told at once, a resize is checked as an update, rules for labels
-//! follow their ConfigMap, and nobody who must go on without the webhook waits for it.
+//! Checks of pods on a real API server: one answer contains all faults of a pod, a resize is checked as an update,
+//! rules for labels follow their ConfigMap, and users that must work without the webhook do not wait for it.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -32,7 +32,7 @@ use crate::slo_config::Kubectl;
 
 /// The namespace of the pods.
 const TEAM: &str = "team";
-/// What stands before the webhook's own text.
+/// Text before the webhook's own.
 const DENIED: &str = "admission webhook \"vpod.koordinator.sh\" denied the request: ";
 
 /// A stand with a replica that checks the pods of a namespace.
@@ -132,7 +132,7 @@ fn answered<T>(result: kube::Result<T>) -> Result<T, Box<Status>> {
     })
 }
 
-/// What a request was refused with.
+/// Refusal of a request.
 fn refusal<T: std::fmt::Debug>(answer: Result<T, Box<Status>>) -> String {
     let status = answer.expect_err("it is refused");
     let text = status.message.strip_prefix(DENIED);
@@ -157,7 +157,7 @@ fn exclusive() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_with_three_faults_is_told_all_three_and_a_dry_run_leaves_no_trace() {
+async fn pod_with_three_faults_is_refused_with_all_three_and_dry_run_leaves_no_trace() {
     let checked = CheckedPods::start().await;
     let metadata = json!({
         "annotations": {names::RESERVE_POD: ""}, "labels": {names::QOS_CLASS: "BE"},
@@ -193,7 +193,7 @@ async fn a_pod_with_three_faults_is_told_all_three_and_a_dry_run_leaves_no_trace
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exclusive_cpus_are_whole_when_a_pod_comes_and_when_it_is_resized() {
+async fn exclusive_cpus_are_reserved_at_pod_creation_and_at_resize() {
     let checked = CheckedPods::start().await;
     let fraction = |value: &str| {
         format!(
@@ -282,7 +282,7 @@ async fn rules_for_labels_follow_their_config_map_and_a_broken_version_keeps_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_any_replica_the_system_and_we_ourselves_go_on() {
+async fn system_pods_and_headroom_start_without_any_replica() {
     let mut checked = CheckedPods::start().await;
     checked.webhook.process.stop().expect("stop the webhook");
     let nothing = json!({});
@@ -307,7 +307,7 @@ async fn without_any_replica_the_system_and_we_ourselves_go_on() {
         let patched = pods.patch("p", &PatchParams::default(), &patch).await;
         patched.expect("label the pod");
     }
-    // The way out for everybody else.
+    // Recovery for all other users.
     let (name, params) = (names::PODS_CONFIGURATION, DeleteParams::default());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(checked.stand.client.clone());
     mutating

@@ -28,24 +28,23 @@ use headroom_testbed::thread::last_cpu;
 use tokio::{sync::Mutex, time::sleep};
 
 const MS: Duration = Duration::from_millis(1);
-/// How many stretches are wanted of one share of the CPU, with `HEADROOM_SOAK` set, and the length of each.
+/// Number of measured stretches for one share of the CPU, with `HEADROOM_SOAK` set, and the length of each.
 const STRETCHES: usize = 4;
 const SOAK_STRETCHES: usize = 10;
 const STRETCH: Duration = Duration::from_secs(3);
-/// How long it may take to find a time in which the CPU is left alone.
+/// Maximum time to find a stretch in which the CPU is undisturbed.
 const UNDISTURBED_WITHIN: Duration = Duration::from_secs(400);
-/// How long stretches are looked for of which at most 1 % is stolen. Some hypervisors leave none alone for long: then
-/// those count of which the least was stolen.
+/// Time to look for stretches with at most 1 % stolen time. Some hypervisors never leave a CPU alone for long: the
+/// stretches with the least stolen time count then.
 const CALM_WITHIN: Duration = Duration::from_secs(80);
 /// Most of a stretch that may be stolen, in percent, for it to say anything.
 const MOST_STOLEN: u64 = 10;
-/// Windows in 134 ms.
 const BLOCK: usize = 16;
 
 /// Held by one test at a time: they load the same CPUs.
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
-/// What the kernel charged tasks for on one CPU since boot, in nanoseconds: the root cgroup's account.
+/// Time that the kernel charged to tasks on one CPU since boot, in nanoseconds: the root cgroup's account.
 fn charged(cpu: u32) -> Option<u64> {
     let text = fs::read_to_string("/sys/fs/cgroup/cpuacct/cpuacct.usage_percpu").ok()?;
     text.split_whitespace().nth(cpu as usize)?.parse().ok()
@@ -186,7 +185,7 @@ impl Measuring {
         }
     }
 
-    /// What twelve of its seconds showed in which no more than so many milli-cores were busy, three seconds from now.
+    /// Twelve seconds of measurements in which at most this many milli-cores were busy, three seconds from now.
     async fn measure(&mut self, busy_at_most: u64) -> Vec<Measured> {
         sleep(Duration::from_secs(3)).await;
         let (mut seen, mut last_ns) = (Vec::new(), 0);
@@ -215,7 +214,7 @@ fn mean(seen: &[Measured], of: impl Fn(&Measured) -> u64) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quotas_are_no_saturation_and_crowds_are() {
+async fn throttled_quotas_are_not_saturation_but_crowds_are() {
     let _machine = MACHINE.lock().await;
     let cpus = thread::available_parallelism().unwrap().get();
     let mut measuring = Measuring::start().await;

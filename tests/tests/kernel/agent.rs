@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 #[tokio::test(flavor = "multi_thread")]
 async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
     let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
-    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    let status = confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
     assert_eq!(confined.agent.lines(&status.mode_sentence), 1, "once");
     let hooks: Vec<_> = status
         .programs
@@ -37,16 +37,18 @@ async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
 }
 
 /// Makes sure that it goes by procfs, says these words of why, of every hook, too, and in its sentence what to do.
-async fn ends_in_procfs(confined: &mut ConfinedAgent, hooks: Health, words: &[&str], remedy: &str) {
-    let status = confined.says_everywhere(&[words, &[remedy]].concat()).await;
-    confined.all_hooks_are(&status, hooks, words).await;
+async fn assert_procfs_fallback(confined: &mut ConfinedAgent, hooks: Health, words: &[&str], remedy: &str) {
+    let status = confined
+        .assert_procfs_everywhere(&[words, &[remedy]].concat())
+        .await;
+    confined.assert_all_hooks(&status, hooks, words).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_perfmon_it_says_that_it_is_needed() {
+async fn missing_cap_perfmon_is_reported() {
     let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all,+bpf"];
     let mut confined = ConfinedAgent::start(&confiner).await;
-    ends_in_procfs(
+    assert_procfs_fallback(
         &mut confined,
         Health::Failed,
         &["CAP_BPF and CAP_PERFMON are needed"],
@@ -56,10 +58,10 @@ async fn without_perfmon_it_says_that_it_is_needed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_any_capability_it_says_which_are_needed() {
+async fn missing_capabilities_are_reported_by_name() {
     let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"];
     let mut confined = ConfinedAgent::start(&confiner).await;
-    ends_in_procfs(
+    assert_procfs_fallback(
         &mut confined,
         Health::Failed,
         &["CAP_BPF and CAP_PERFMON are needed"],
@@ -78,13 +80,13 @@ const WITHOUT_BTF: [&str; 5] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_btf_it_counts_by_a_file_that_it_is_told_of() {
+async fn without_btf_the_agent_uses_the_configured_btf_file() {
     let folder = tempfile::tempdir().expect("folder");
     let copy = folder.path().join("vmlinux.btf");
     fs::copy("/sys/kernel/btf/vmlinux", &copy).expect("copy it");
     let flag = format!("--btf={}", copy.display());
     let mut confined = ConfinedAgent::start_with(&WITHOUT_BTF, &[&flag]).await;
-    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    let status = confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
     assert!(
         status.programs.iter().all(|program| program.health == "ok"),
         "{status:?}"
@@ -103,9 +105,9 @@ async fn without_btf_it_counts_by_a_file_that_it_is_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_btf_it_says_which_file_is_missing() {
+async fn missing_btf_file_is_reported_by_path() {
     let mut confined = ConfinedAgent::start(&WITHOUT_BTF).await;
-    ends_in_procfs(
+    assert_procfs_fallback(
         &mut confined,
         Health::Unsupported,
         &["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"],
@@ -122,9 +124,9 @@ async fn denied(commands: &[seccomp::Command], errno: Errno) -> ConfinedAgent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_no_program_may_be_loaded_it_says_what_could_forbid_it() {
+async fn denied_program_load_is_reported_with_possible_causes() {
     let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::PERM).await;
-    ends_in_procfs(
+    assert_procfs_fallback(
         &mut confined,
         Health::Failed,
         &["no lockdown, seccomp or LSM rule against bpf()"],
@@ -134,9 +136,9 @@ async fn where_no_program_may_be_loaded_it_says_what_could_forbid_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_programs_are_not_known_it_says_so() {
+async fn kernel_without_the_program_type_is_reported() {
     let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::INVAL).await;
-    ends_in_procfs(
+    assert_procfs_fallback(
         &mut confined,
         Health::Unsupported,
         &["this kernel does not load raw tracepoint programs"],
@@ -146,9 +148,9 @@ async fn where_programs_are_not_known_it_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_maps_may_not_be_had_it_says_which() {
+async fn denied_map_creation_is_reported_by_name() {
     let mut confined = denied(&[seccomp::Command::MapCreate], Errno::NOMEM).await;
-    ends_in_procfs(
+    assert_procfs_fallback(
         &mut confined,
         Health::Failed,
         &["create map", "Cannot allocate memory"],
@@ -158,23 +160,23 @@ async fn where_maps_may_not_be_had_it_says_which() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nothing_may_be_attached_it_says_so() {
+async fn denied_attachment_is_reported() {
     let commands = [seccomp::Command::RawTracepointOpen, seccomp::Command::LinkCreate];
     let mut confined = denied(&commands, Errno::PERM).await;
     let status = confined
-        .says_everywhere(&[
+        .assert_procfs_everywhere(&[
             "attach to sched_switch",
             "not permitted",
             "see to that and restart the agent",
         ])
         .await;
     confined
-        .all_hooks_are(&status, Health::Failed, &["not permitted"])
+        .assert_all_hooks(&status, Health::Failed, &["not permitted"])
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_frame() {
+async fn starved_agent_reports_lost_windows_and_voids_the_frame() {
     let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     confined.agent.mode_until("FULL").await;
     let before = counters(&confined).await;

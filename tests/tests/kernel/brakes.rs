@@ -14,7 +14,7 @@ use std::{fs, path::Path, thread, time::Duration};
 use e2e::{
     agent::{AgentNode, Running},
     cgroup::Limited,
-    cpu_load::{Crowd, spinners},
+    cpu_load::{SpinningThreads, spinners},
     cpu_shares::CpuShares,
     pace::as_long,
     pod_tree::PodTree,
@@ -36,20 +36,21 @@ use tokio::{
 };
 
 const UID: &str = "0b1c7a52-3f4e-4d6b-9a1e-2c3d4e5f6a7b";
-/// In so long a period begins and ends, and another one ends.
+/// Time in which one period begins and ends, and another one ends.
 const TWO_PERIODS: Duration = Duration::from_millis(20_500);
-/// How soon saturation must fire L2 and L3.
+/// Maximum time until saturation fires L2 and L3.
 const SHED_WITHIN: Duration = Duration::from_secs(20);
 const STOP_WITHIN: Duration = Duration::from_secs(40);
-/// How soon pressure on all pods must fire a brake: whenever in a period it comes, the next one is full of it.
+/// Maximum time until pressure on all pods fires a brake: after any start within a period, the next period is full of
+/// it.
 const PRESSED_WITHIN: Duration = Duration::from_millis(20_500);
-/// How often one looks.
+/// Poll interval.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long something may be tried that others may spoil.
+/// Maximum time for an attempt that other load may disturb.
 const UNDISTURBED_WITHIN: Duration = Duration::from_secs(400);
 /// Most of the machine's time that others may take, in percent, for a try to say anything.
 const MOST_TAKEN: u64 = 10;
-/// How often one looks at an agent that has little time: to answer costs it more than to sample.
+/// Poll interval for an agent with little CPU: an answer costs it more than a sample.
 const SPARING_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Limit of a pod or of all pods, and what its process wants.
 const LIMIT_MIB: usize = 24;
@@ -64,12 +65,10 @@ pub(super) struct Braking {
     node: AgentNode,
 }
 
-/// What an agent showed for a while.
+/// State of an agent over an interval.
 #[derive(Debug, Default)]
 pub(super) struct ObservedBrakes {
-    /// Each second.
     seconds: Vec<Measured>,
-    /// The strongest brake.
     pub(super) brake: u8,
 }
 
@@ -98,7 +97,7 @@ impl Braking {
         Some((status.measured?, part))
     }
 
-    /// What it shows in the time in which a whole period begins and ends, or until a brake is as strong as that.
+    /// State until a whole period has begun and ended, or until a brake reaches this level.
     pub(super) async fn observe(&mut self, resource: Resource, until: Brake) -> ObservedBrakes {
         let mut seen = ObservedBrakes::default();
         let end = Instant::now() + TWO_PERIODS;
@@ -114,7 +113,7 @@ impl Braking {
         seen
     }
 
-    /// How long after `began` each of these levels is in force, or `None` where one is not in time.
+    /// Time after `began` until each of these levels is in force; `None` for a level that is late.
     async fn reach(&mut self, began: Instant, levels: [(Brake, Duration); 2]) -> [Option<Duration>; 2] {
         let mut reached = [None; 2];
         while reached.contains(&None) && began.elapsed() < levels[1].1 {
@@ -140,7 +139,7 @@ pub(super) fn cpus() -> usize {
     thread::available_parallelism().unwrap().get()
 }
 
-/// What the agent's manifest asks for, in milli-cores.
+/// CPU request in the agent's manifest, in milli-cores.
 fn own_request_milli() -> u64 {
     let manifest = include_str!("../../../deploy/kustomize/base/agent.yaml");
     let mut asked = manifest
@@ -194,7 +193,11 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
 }
 
 /// Has a load make a node shed and then stop, in time; how it went. Where others took much time it is tried again.
-pub(super) async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn(&Braking) -> Crowd) -> String {
+pub(super) async fn sheds_and_stops(
+    what: &str,
+    mount: &Path,
+    load: impl Fn(&Braking) -> SpinningThreads,
+) -> String {
     let levels = [
         (Brake::Shed, as_long(SHED_WITHIN)),
         (Brake::Stop, as_long(STOP_WITHIN)),
@@ -222,20 +225,20 @@ pub(super) async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn(&Bra
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop_however_long_its_queue() {
+async fn sustained_crowd_makes_the_node_shed_then_stop_at_any_queue_length() {
     let _machine = MACHINE.lock().await;
     let (tree, _pod) = tree("crowd");
     // Beside those who look on, not before them.
     let group = Limited::cpu("headroom-crowd", 100 * 1000 * cpus() as u64);
     for for_each_cpu in [16, 100, 300, 1000] {
-        let crowd = |_: &Braking| Crowd::start(for_each_cpu * cpus(), &[group.procs()]);
+        let crowd = |_: &Braking| SpinningThreads::start(for_each_cpu * cpus(), &[group.procs()]);
         let what = format!("{for_each_cpu} tasks for each CPU");
         println!("{}", sheds_and_stops(&what, tree.mount(), crowd).await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_with_no_more_weight_than_it_asks_for_makes_a_node_full_of_requests_stop() {
+async fn agent_with_only_its_requested_weight_stops_a_fully_requested_node() {
     let _machine = MACHINE.lock().await;
     let (tree, _pod) = tree("weight");
     let own = Limited::requesting("headroom-own-request", own_request_milli());
@@ -244,7 +247,7 @@ async fn an_agent_with_no_more_weight_than_it_asks_for_makes_a_node_full_of_requ
     let crowd = |braking: &Braking| {
         let pid = braking.agent.process.pid();
         fs::write(own.procs(), pid.to_string()).expect("put the agent into its cgroup");
-        Crowd::start(100 * cpus(), &[pods.procs()])
+        SpinningThreads::start(100 * cpus(), &[pods.procs()])
     };
     println!(
         "{}",
@@ -253,7 +256,7 @@ async fn an_agent_with_no_more_weight_than_it_asks_for_makes_a_node_full_of_requ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_of_what_a_pod_uses_that_does_not_end_keeps_no_node_from_stopping() {
+async fn hung_read_of_pod_usage_does_not_delay_the_stop_brake() {
     let _machine = MACHINE.lock().await;
     let mount = tempfile::tempdir().unwrap();
     let pod = mount.path().join(format!("kubepods/pod{UID}"));
@@ -263,9 +266,9 @@ async fn a_read_of_what_a_pod_uses_that_does_not_end_keeps_no_node_from_stopping
     let pipe = pod.join("cpu.stat");
     mkfifoat(rustix::fs::CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
     let group = Limited::cpu("headroom-stuck", 100 * 1000 * cpus() as u64);
-    let crowd = |_: &Braking| Crowd::start(16 * cpus(), &[group.procs()]);
+    let crowd = |_: &Braking| SpinningThreads::start(16 * cpus(), &[group.procs()]);
     println!("{}", sheds_and_stops("a stuck read", mount.path(), crowd).await);
-    // It can only be opened so while somebody waits for it.
+    // It can be opened in this mode only while a reader waits.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK;
     let mut braking = Braking::start(mount.path()).await;
     assert!(braking.read(Cpu).await.is_some());
@@ -279,7 +282,7 @@ async fn pods_that_fill_the_cpus_they_may_use_stop_a_node_that_has_others() {
     let own = last_cpu().expect("a CPU").to_string();
     let confined = tree.confine(&format!("{pod}/container"), &own);
     let group = Limited::cpu("headroom-cpuset", 100 * 1000);
-    let crowd = |_: &Braking| Crowd::start(16, &[group.procs(), confined.clone()]);
+    let crowd = |_: &Braking| SpinningThreads::start(16, &[group.procs(), confined.clone()]);
     println!(
         "{}",
         sheds_and_stops("one CPU for all pods", tree.mount(), crowd).await

@@ -45,7 +45,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn cpu_time_of_a_pod_is_what_the_kernel_gave_its_loop() {
+fn cpu_time_of_a_pod_equals_the_kernels_account() {
     let tree = PodTree::create("cpu");
     let container = format!("kubepods/burstable/pod{UID}/container");
     tree.add(&container);
@@ -78,7 +78,7 @@ fn cpu_time_of_a_pod_is_what_the_kernel_gave_its_loop() {
 }
 
 #[test]
-fn anonymous_memory_goes_with_the_pod_and_file_pages_count_half_at_most() {
+fn pods_memory_counts_anonymous_pages_fully_and_file_pages_at_most_half() {
     const ANONYMOUS: u64 = 48 * MIB;
     const FILE: u64 = 32 * MIB;
     // Tables, stacks, what each CPU has charged in advance, and counts that the kernel brings up to date later.
@@ -124,7 +124,7 @@ fn anonymous_memory_goes_with_the_pod_and_file_pages_count_half_at_most() {
 }
 
 #[test]
-fn pod_that_has_ended_is_gone_and_no_error() {
+fn ended_pod_is_absent_without_an_error() {
     let tree = PodTree::create("ended");
     let cgroup = format!("kubepods/pod{UID}");
     tree.add(&cgroup);
@@ -144,7 +144,7 @@ fn pod_that_has_ended_is_gone_and_no_error() {
 }
 
 #[test]
-fn pods_that_come_and_go_under_the_readers_hands_are_no_error() {
+fn pods_created_and_removed_during_a_read_are_no_error() {
     let tree = PodTree::create("churn");
     tree.add("kubepods/burstable");
     let kubepods = kubepods(&tree);
@@ -175,8 +175,8 @@ fn pods_that_come_and_go_under_the_readers_hands_are_no_error() {
     assert!(there >= 100 && gone >= 20, "{there} read, {gone} gone meanwhile");
 }
 
-/// What two readings of the counters around something say: times that kubepods met its own limit, and whose kills there
-/// were. To the judge of kills, the whole machine was short of memory meanwhile.
+/// Difference of the counters around an event: times that kubepods met its own limit, and the kills by owner. For the
+/// classification the whole machine was short of memory meanwhile.
 fn judged(kubepods: &Kubepods, what: impl FnOnce()) -> (u64, Kills) {
     let (mut judge, mut at_ns) = (KillJudge::default(), 0);
     let mut read = || {
@@ -211,7 +211,7 @@ fn judged(kubepods: &Kubepods, what: impl FnOnce()) -> (u64, Kills) {
 }
 
 #[test]
-fn kills_at_limits_of_pods_of_kubepods_and_of_nobody_are_told_apart() {
+fn oom_kills_of_pods_kubepods_and_the_machine_are_distinguished() {
     let tree = PodTree::create("limit");
     let pods_limit = format!("kubepods/burstable/pod{UID}");
     let container = format!("{pods_limit}/container");
@@ -256,7 +256,7 @@ fn refaults_grow_when_a_file_does_not_fit_into_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let path = file.display();
-    // Written by nobody's limit, so that the cache is empty of it at first.
+    // Written outside any limit, so that the cache starts without it.
     let script = format!("head -c 33554432 /dev/zero > {path} && cat {path} {path} {path} > /dev/null");
     let mut reader = tree.script(&container, &script);
     let refaulted = || Procfs::default().vmstat().unwrap().refaulted * 4_096;

@@ -10,7 +10,7 @@ use e2e::{
     metrics_watch::NumbersWatch,
     pace::{as_many, happens_within},
     pod_tree::PodTree,
-    process_resources::{Parts, ProcessResources, but_the_most, growth, least},
+    process_resources::{Parts, ProcessResources, growth, least, without_highest},
 };
 use headroom_agent::local::status::Status;
 use headroom_testbed::{ping_pong, thread::last_cpu};
@@ -20,14 +20,15 @@ use tokio::time::{Instant, sleep};
 const AT_ONCE: u32 = 250;
 const CGROUPS: u64 = 100_000;
 const SWITCHES: u64 = 1_000_000;
-/// In so many equal parts, after each of which the agent rests and is looked at. What its allocator keeps for next time
-/// still grows for eight or nine of them, by less and less; what is lost grows in all.
+/// Number of equal parts, after each of which the agent rests and is measured. The memory that its allocator keeps
+/// for reuse still grows for eight or nine of them, by less each time; a leak grows in all.
 const ROUNDS: u32 = 16;
-/// What any part of the agent's memory may grow by in every round: a few bytes for each of its cgroups, less than is kept
-/// of anything.
+/// Maximum growth of any part of the agent's memory in every round: a few bytes for each of its cgroups, less than
+/// any record takes.
 const LEAK_KIB: u64 = 16;
-/// What all of it may have grown by in all rounds but the one in which each part grew most: 20 bytes for each cgroup, less than
-/// a UID takes. One is left out because the heap grows once, by 3.5 MB, and stays so: in which round depends on the machine.
+/// Maximum growth of its whole memory in all rounds except the one in which each part grew most: 20 bytes for each
+/// cgroup, less than a UID takes. One round is left out because the heap grows once, by 3.5 MB, and keeps that size:
+/// the round depends on the machine.
 const GROWTH_KIB: u64 = 2_000;
 
 /// Makes and removes pods, a crowd at a time, each with a UID of its own.
@@ -52,7 +53,7 @@ fn switch(times: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_is_as_it_was_after_a_million_switches_and_a_hundred_thousand_cgroups() {
+async fn agent_does_not_grow_after_a_million_switches_and_a_hundred_thousand_cgroups() {
     let node = AgentNode::start().await;
     let tree = PodTree::create("agent-churn");
     tree.add("kubepods/burstable");
@@ -100,14 +101,14 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_a_hundred_thousand_
         leaks.is_empty(),
         "these grow in every round: {leaks:?} of {growths:?}"
     );
-    let lasting = but_the_most(&growths);
+    let lasting = without_highest(&growths);
     assert!(
         lasting.values().sum::<u64>() <= GROWTH_KIB,
         "{lasting:?} of {growths:?}: from {first} to {before}"
     );
 }
 
-/// How long it took.
+/// Time that it took.
 fn churn(tree: &PodTree, uids: Range<u32>, switches: u64) -> Duration {
     let begin = Instant::now();
     thread::scope(|scope| {
@@ -117,8 +118,8 @@ fn churn(tree: &PodTree, uids: Range<u32>, switches: u64) -> Duration {
     begin.elapsed()
 }
 
-/// What the agent holds when it has forgotten the last pods, has taken back what it shed, and has no more descriptors of
-/// any kind than before. A connection to its admin port may just be there.
+/// Memory of the agent once it has removed the last pods, has allocated again the pages it returned, and has at most
+/// the earlier number of descriptors of each kind. A connection to its admin port may exist at that moment.
 async fn calm(agent: &mut Running, before: Option<&ProcessResources>) -> ProcessResources {
     let is_calm = |status: &Status| status.pods.tracked == 0 && status.mode == "FULL";
     agent.status_until("calm without a pod", is_calm).await;

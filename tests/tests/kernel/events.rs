@@ -65,7 +65,7 @@ fn every_hook_is_attached_on_this_kernel() {
 }
 
 #[test]
-fn fields_that_only_make_good_what_was_missed_may_be_missing() {
+fn optional_btf_fields_may_be_absent() {
     let _machine = machine();
     let with_another_name = |field: &str| {
         let folder = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn task_that_meets_its_limit_is_a_victim_and_no_stall_of_the_machine() {
 }
 
 #[test]
-fn cgroups_that_come_and_go_are_counted() {
+fn created_and_removed_cgroups_are_counted() {
     let _machine = machine();
     let mut probe = attach(&Options::default());
     let mut events = probe.take_events().unwrap();
@@ -220,7 +220,7 @@ fn switches(sample: &Sample) -> u64 {
 }
 
 #[test]
-fn programs_that_were_detached_are_attached_anew_after_capabilities_were_given_up() {
+fn detached_programs_are_reattached_after_capabilities_were_dropped() {
     let _machine = machine();
     let mut probe = attach(&Options::default());
     probe.detach();
@@ -245,7 +245,7 @@ fn programs_that_were_detached_are_attached_anew_after_capabilities_were_given_u
 }
 
 #[test]
-fn programs_that_cannot_be_attached_anew_are_given_up_for_procfs() {
+fn programs_that_cannot_be_reattached_fall_back_to_procfs() {
     let _machine = machine();
     let mut probe = attach(&Options::default());
     probe.detach();
@@ -295,7 +295,7 @@ fn fork_storm_leaves_every_number_possible() {
 }
 
 #[test]
-fn sampling_is_shed_while_switches_come_too_fast_and_comes_back() {
+fn sampling_is_shed_at_high_switch_rates_and_resumes() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     let is_over = AtomicBool::new(false);
@@ -387,7 +387,7 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
 }
 
 #[test]
-fn only_a_cpu_that_goes_is_a_change_of_cpus() {
+fn only_a_removed_cpu_is_a_change_of_cpus() {
     let _machine = machine();
     let raw = Options {
         typed: false,

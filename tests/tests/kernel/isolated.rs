@@ -11,7 +11,7 @@ use std::{
 
 use e2e::{
     cgroup::Limited,
-    cpu_load::{Crowd, Loop},
+    cpu_load::{Loop, SpinningThreads},
 };
 use headroom_domain::{hint::Brake, resource::Resource::Cpu};
 
@@ -20,7 +20,7 @@ use super::brakes::{Braking, cpus, sheds_and_stops, tree};
 /// The CPU that is left alone.
 const ISOLATED: u32 = 1;
 
-fn is_told_to_isolate() {
+fn assert_isolated_cpu() {
     let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap();
     assert_eq!(isolated.trim(), ISOLATED.to_string(), "of {} CPUs", cpus());
 }
@@ -28,11 +28,11 @@ fn is_told_to_isolate() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a kernel with isolated CPUs: cargo xtask test --vm"]
 async fn a_crowd_on_the_cpus_that_are_not_isolated_stops_the_node() {
-    is_told_to_isolate();
+    assert_isolated_cpu();
     let (tree, _pod) = tree("isolated");
     let group = Limited::cpu("headroom-isolated", 100 * 1000);
     // The scheduler puts none of them on the isolated CPU.
-    let crowd = |_: &Braking| Crowd::start(16, &[group.procs()]);
+    let crowd = |_: &Braking| SpinningThreads::start(16, &[group.procs()]);
     println!(
         "{}",
         sheds_and_stops("16 tasks beside an idle isolated CPU", tree.mount(), crowd).await
@@ -42,7 +42,7 @@ async fn a_crowd_on_the_cpus_that_are_not_isolated_stops_the_node() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a kernel with isolated CPUs: cargo xtask test --vm"]
 async fn a_task_that_fills_the_isolated_cpu_alone_does_not_brake() {
-    is_told_to_isolate();
+    assert_isolated_cpu();
     let (tree, _pod) = tree("alone");
     let mut braking = Braking::start(tree.mount()).await;
     let task = Loop::start(ISOLATED, Duration::from_secs(1), Duration::ZERO);

@@ -21,10 +21,10 @@ fn assert_locked_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a kernel that is locked down: cargo xtask test --vm"]
-async fn agent_on_a_locked_down_kernel_misses_nothing_since_typed_programs_read_without_a_helper() {
+async fn agent_on_a_locked_down_kernel_has_all_signals_with_typed_programs() {
     assert_locked_down();
     let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
-    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    let status = confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
     for program in &status.programs {
         assert_eq!(program.flavour.as_deref(), Some("typed"), "{program:?}");
     }

@@ -1,4 +1,4 @@
-//! Tests of the real agent whose measurement is taken away while it runs, or refused by the verifier: it attaches anew
+//! Tests of the real agent whose measurement is removed while it runs, or refused by the verifier: it attaches again
 //! or falls back to procfs, and reports so everywhere.
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
@@ -18,7 +18,7 @@ use headroom_proto::v1alpha1::Mode;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-/// How often programs were attached again.
+/// Metric of repeated attachments.
 const REATTACHED: &str = "headroom_agent_bpf_reattach_total";
 
 fn switches(status: &Status) -> u64 {
@@ -41,7 +41,7 @@ fn links(confined: &ConfinedAgent) -> usize {
 /// Takes its links to these hooks away and waits until it has made new ones.
 async fn reattached(confined: &mut ConfinedAgent, hooks: &[Hook]) {
     let is_meant = |tracepoint: &str| hooks.iter().any(|hook| hook.tracepoint() == tracepoint);
-    let taken = intruder::take_links(confined.agent.process.pid(), is_meant);
+    let taken = intruder::close_links(confined.agent.process.pid(), is_meant);
     assert_eq!(taken, hooks.len());
     confined
         .agent
@@ -54,15 +54,15 @@ async fn reattached(confined: &mut ConfinedAgent, hooks: &[Hook]) {
 
 /// Makes sure that all programs have failed for a reason that contains these words, wherever it can be looked up.
 async fn all_failed(confined: &ConfinedAgent, status: &Status, words: &[&str]) {
-    confined.all_hooks_are(status, Health::Failed, words).await;
+    confined.assert_all_hooks(status, Health::Failed, words).await;
     assert_eq!(links(confined), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
+async fn removed_links_are_restored_without_any_capability() {
     let mut confined = counting().await;
     reattached(&mut confined, &Hook::ALL).await;
-    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    let status = confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
     assert!(
         status.programs.iter().all(|program| program.health == "ok"),
         "{status:?}"
@@ -79,27 +79,27 @@ async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
 async fn links_to_wake_ups_alone_are_missed_although_switches_are_counted_on() {
     let mut confined = counting().await;
     reattached(&mut confined, &Hook::WAKE_UPS).await;
-    confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
     assert_eq!(confined.agent.warnings("the kernel's link of the program for"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_that_are_taken_away_again_are_given_up_for_procfs() {
+async fn second_removal_of_links_falls_back_to_procfs() {
     let mut confined = counting().await;
     reattached(&mut confined, &Hook::ALL).await;
-    intruder::take_links(confined.agent.process.pid(), |_| true);
+    intruder::close_links(confined.agent.process.pid(), |_| true);
     let words = [
         "somebody took away the kernel's link of the program for",
         "although they were attached again before",
         "restart the agent",
     ];
-    let status = confined.says_everywhere(&words).await;
+    let status = confined.assert_procfs_everywhere(&words).await;
     all_failed(&confined, &status, &words).await;
     assert_eq!(confined.agent.counted(REATTACHED).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
+async fn links_that_cannot_be_restored_fall_back_to_procfs() {
     let mut confined = counting().await;
     let pid = confined.agent.process.pid();
     // Nor can it ask whether they are there: it learns it from the silence.
@@ -109,7 +109,7 @@ async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
         seccomp::Command::LinkCreate,
     ];
     intruder::deny(pid, &commands, Errno::PERM);
-    intruder::take_links(pid, |_| true);
+    intruder::close_links(pid, |_| true);
     let words = [
         "no context switch for 10 s",
         "cannot be attached again",
@@ -117,7 +117,7 @@ async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
         "no lockdown, seccomp or LSM rule against bpf()",
         "restart the agent",
     ];
-    let status = confined.says_everywhere(&words).await;
+    let status = confined.assert_procfs_everywhere(&words).await;
     all_failed(&confined, &status, &words).await;
     assert_eq!(confined.agent.counted(REATTACHED).await, 0, "none was made");
     let measures = |now: &Status| {
@@ -143,8 +143,8 @@ async fn misled(change: impl FnOnce(&mut KernelTypes)) -> (ConfinedAgent, TempDi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_verifier_refuses_is_not_read_unchecked_and_its_log_is_shown_everywhere() {
-    // A pid where there is a pointer: the raw fallback would read half an address, and nobody would know.
+async fn verifier_refusal_disables_the_program_and_its_log_is_shown() {
+    // A pid instead of a pointer: the raw fallback would read half an address without an error.
     let (mut confined, _types) = misled(|types| types.put("task_struct", "pid", "stack")).await;
     let words = [
         "attach to sched_switch",
@@ -152,7 +152,7 @@ async fn what_the_verifier_refuses_is_not_read_unchecked_and_its_log_is_shown_ev
         "not used",
         "please report the verifier's log",
     ];
-    let status = confined.says_everywhere(&words).await;
+    let status = confined.assert_procfs_everywhere(&words).await;
     all_failed(&confined, &status, &[]).await;
 
     let log = "cannot access ptr member stack";
@@ -198,9 +198,11 @@ async fn an_offset_that_is_not_found_is_not_guessed() {
     let (mut confined, _types) = misled(|types| types.rename("pid", "pie")).await;
     let words = ["`struct task_struct` has no field `pid`"];
     let remedy = "please report it with the kernel's version: nothing is guessed";
-    let status = confined.says_everywhere(&[words[0], remedy]).await;
+    let status = confined.assert_procfs_everywhere(&[words[0], remedy]).await;
     // This kernel does not have what the programs would read.
-    confined.all_hooks_are(&status, Health::Unsupported, &words).await;
+    confined
+        .assert_all_hooks(&status, Health::Unsupported, &words)
+        .await;
     assert_eq!(links(&confined), 0, "none was tried");
     let untried = confined.agent.warnings("kernel program not attached");
     assert_eq!(untried, 0, "one cause is not said ten times");

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
-use e2e::{agent::AgentNode, cgroup::Limited, cpu_load::Crowd};
+use e2e::{agent::AgentNode, cgroup::Limited, cpu_load::SpinningThreads};
 use headroom_domain::resource::Resource;
 
 use super::brakes::{Braking, cpus, sheds_and_stops, tree};
 
-fn is_told_no_pressure() {
+fn assert_kernel_without_pressure() {
     assert!(
         !Path::new("/proc/pressure/cpu").exists(),
         "this kernel keeps an account of pressure"
@@ -20,10 +20,10 @@ fn is_told_no_pressure() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a kernel that keeps no account of pressure: cargo xtask test --vm"]
 async fn a_crowd_stops_the_node_by_its_windows_and_waits() {
-    is_told_no_pressure();
+    assert_kernel_without_pressure();
     let (tree, _pod) = tree("no-pressure");
     let group = Limited::cpu("headroom-no-pressure", 100 * 1000 * cpus() as u64);
-    let crowd = |_: &Braking| Crowd::start(16 * cpus(), &[group.procs()]);
+    let crowd = |_: &Braking| SpinningThreads::start(16 * cpus(), &[group.procs()]);
     println!(
         "{}",
         sheds_and_stops("16 tasks for each CPU, psi=0", tree.mount(), crowd).await
@@ -32,8 +32,8 @@ async fn a_crowd_stops_the_node_by_its_windows_and_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a kernel that keeps no account of pressure: cargo xtask test --vm"]
-async fn without_the_programs_nothing_would_brake_and_the_node_stays_at_its_raw_value() {
-    is_told_no_pressure();
+async fn node_stays_at_raw_without_the_programs() {
+    assert_kernel_without_pressure();
     let node = AgentNode::start().await;
     let mut agent = node.agent("procfs").await;
     let status = agent

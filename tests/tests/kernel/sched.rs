@@ -42,7 +42,7 @@ fn machine() -> MutexGuard<'static, ()> {
 }
 
 #[test]
-fn busy_time_is_the_time_the_cpu_is_not_idle_whatever_share_a_loop_takes() {
+fn busy_time_equals_non_idle_time_at_any_load_share() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     for burn in [5, 20, 40] {
@@ -125,8 +125,8 @@ fn task_that_runs_on_without_a_switch_is_counted_while_it_runs() {
 fn waits_grow_when_tasks_contend_for_the_cpu() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
-    // Among real-time tasks, so that ordinary load beside makes nobody wait. The crowd leaves a little time: ordinary
-    // tasks that starve are let in before real-time ones in the end.
+    // Among real-time tasks, so that ordinary load delays no task. The crowd leaves a little time: the kernel lets
+    // starving ordinary tasks run before real-time ones in the end.
     let task = Loop::start_real_time(cpu, MS, 2 * MS);
     let mut programs = Programs::sampling_one(task.tid);
     let mut ratios = Vec::new();
@@ -162,7 +162,7 @@ fn gained(before: &Counters, after: &Counters) -> Waits {
 }
 
 #[test]
-fn raw_fallback_counts_what_the_typed_program_counts() {
+fn raw_fallback_counts_like_the_typed_program() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     let raw_only = Options {
@@ -236,7 +236,7 @@ fn flavours(probe: &Probe) -> [Option<Flavour>; Hook::ALL.len()] {
 }
 
 #[test]
-fn loading_and_unloading_a_hundred_times_leaves_nothing_in_the_kernel() {
+fn loading_and_unloading_a_hundred_times_leaks_no_kernel_object() {
     let _machine = machine();
     let files_before = open_files();
     let (mut programs, mut maps) = (Vec::new(), Vec::new());

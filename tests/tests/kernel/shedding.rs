@@ -18,7 +18,7 @@ use headroom_agent_ebpf::{Config, MAP_CFG};
 use headroom_proto::v1alpha1::Mode;
 use headroom_testbed::{ping_pong, thread::last_cpu};
 
-/// What the agent has told its programs, by the map itself.
+/// Settings of the kernel programs, from the map.
 struct Settings(Array<MapData, Config>);
 
 impl Settings {
@@ -31,7 +31,7 @@ impl Settings {
         Self(Array::try_from(Map::Array(map)).expect("an array of settings"))
     }
 
-    /// One task in so many is sampled.
+    /// Sampling rate: one task in this many.
     fn one_in(&self) -> u32 {
         self.0.get(&0, 0).expect("the settings").mask + 1
     }
@@ -78,7 +78,7 @@ impl Drop for Load {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_shed_comes_back_when_the_node_calms_down() {
+async fn shed_capacity_returns_when_the_node_calms_down() {
     let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     confined.agent.mode_until("FULL").await;
     let pid = confined.agent.process.pid();
@@ -95,12 +95,12 @@ async fn what_was_shed_comes_back_when_the_node_calms_down() {
         let is_told = |status: &Status| status.mode_sentence.contains(words);
         confined.agent.status_until(words, is_told).await;
     }
-    confined.says_mode(Mode::FullShed, &["are not measured"]).await;
+    confined.assert_mode(Mode::FullShed, &["are not measured"]).await;
     assert_eq!((settings.one_in(), wake_ups(pid)), (512, 0));
     assert_eq!(links_of(pid).len(), Hook::ALL.len() - 2, "the others stay");
 
     drop(load);
-    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    let status = confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
     assert!(
         status.programs.iter().all(|program| program.health == "ok"),
         "{status:?}"

@@ -28,9 +28,9 @@ use headroom_agent::{
 use headroom_domain::{estimate::Profile, hint::Brake, resource::Resource::Memory};
 
 const UID: &str = "0b1c7a52-3f4e-4d6b-9a1e-2c3d4e5f6a7b";
-/// How long pods crash at their limit.
+/// Time for which pods crash at their limit.
 const CRASH_FOR: Duration = Duration::from_secs(180);
-/// How soon a kill and a stall must brake.
+/// Maximum time until a kill and a stall brake.
 const KILL_BRAKES_WITHIN: Duration = Duration::from_secs(2);
 const STALL_BRAKES_WITHIN: Duration = Duration::from_millis(12_500);
 /// The machine is to have no more, in bytes: filling it must not take long.
@@ -70,7 +70,7 @@ impl Scene {
         status.resource(Memory).unwrap().clone()
     }
 
-    /// A process in no pod that fills the page cache with files that nobody reads again: kswapd is at work for it.
+    /// A process outside pods that fills the page cache with files that are not read again: kswapd works for it.
     fn scanner(&self, name: &str) -> Tenant {
         self.tree.add("system");
         let folder = self.node.folder.path().join(name);
@@ -102,7 +102,7 @@ fn mib(bytes: u64) -> usize {
     usize::try_from(bytes >> 20).unwrap()
 }
 
-/// Has kswapd work only while nobody else wants its CPU: tasks that need memory then have to reclaim it themselves.
+/// Lets kswapd run only on an idle CPU: tasks that need memory then reclaim it themselves.
 fn hamper_kswapd() {
     let mut processes = fs::read_dir("/proc").unwrap().map(Result::unwrap);
     let kswapd = processes
@@ -118,7 +118,7 @@ fn hamper_kswapd() {
     assert!(status.unwrap().success(), "{kswapd:?}");
 }
 
-/// Touches so much memory that so much is left.
+/// Allocates memory until this much is left.
 fn fill(tree: &PodTree, cgroup: &str, left: u64) -> Tenant {
     let mut hog = tree.hog(cgroup, mib(available().available.saturating_sub(left)));
     hog.begin();
@@ -127,7 +127,7 @@ fn fill(tree: &PodTree, cgroup: &str, left: u64) -> Tenant {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a small machine of its own: cargo xtask test --vm"]
-async fn a_pod_that_crash_loops_at_its_limit_for_three_minutes_brakes_nothing() {
+async fn pod_that_crash_loops_at_its_limit_for_three_minutes_fires_no_brake() {
     let mut scene = Scene::start("crash").await;
     scene.tree.limit_memory(&container(), 24);
     let scanning = scene.scanner("cache");

@@ -1,4 +1,4 @@
-//! How much memory the real agent takes until its first report, and how much of it for longer.
+//! Memory of the real agent until its first report, and the part that it keeps.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep};
 
 /// The most that an agent that was built with optimisation may ever have had until its first report.
 const PEAK_KIB: u64 = 20 << 10;
-/// So much of it may be pages of the program and its libraries while it reads the kernel's types. A program that was built
-/// without optimisation has twice as many; what it takes beside them is the same.
+/// Maximum pages of the program and its libraries while it reads the kernel's types. A program without optimization
+/// has twice as many; its other memory is the same.
 const PROGRAM_KIB: u64 = 9 << 10;
 
 /// An agent that counts by its kernel programs, has reported, and has been answered; and the most of files that it was seen
@@ -31,7 +31,7 @@ async fn reporting(node: &AgentNode) -> (Running, Status, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn until_its_first_report_it_takes_little_memory_beside_its_program() {
+async fn startup_memory_beyond_the_program_file_is_bounded() {
     let node = AgentNode::start().await;
     let (agent, status, files) = reporting(&node).await;
     let mut flavours = status.programs.iter().map(|program| program.flavour.as_deref());
@@ -46,7 +46,7 @@ async fn until_its_first_report_it_takes_little_memory_beside_its_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_its_start_needed_of_its_program_is_given_back() {
+async fn program_pages_used_only_at_startup_are_released() {
     let node = AgentNode::start().await;
     let (mut agent, status, at_first) = reporting(&node).await;
     let deadline = Instant::now() + happens_within();

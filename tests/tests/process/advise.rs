@@ -41,18 +41,17 @@ fn pool(advice: &Value, name: &str) -> Value {
     found.expect("the pool")["cpu"].clone()
 }
 
-/// What is gained, how many nodes that is, and the pods at risk.
+/// Checks the gain, the number of nodes, and the pods at risk.
 fn begins_with_its_headline(text: &str) {
     let mut headline = text.lines();
     let line = headline.next().unwrap_or_default();
     assert!(
-        line.starts_with("Headroom would have added ") && line.ends_with(" cores and 0.0 GiB in 2 pools."),
+        line.contains(" cores and 0.0 GiB ") && line.contains(" 2 pools"),
         "{text}"
     );
     let line = headline.next().unwrap_or_default();
     assert!(
-        line.starts_with("Pool blue, 1 node: 1")
-            && line.ends_with(" nodes more. 0 of 10 pods would have been at risk."),
+        line.starts_with("Pool blue, 1 node: 1") && line.contains(" 0 of 10 pods "),
         "{text}"
     );
 }
@@ -60,22 +59,28 @@ fn begins_with_its_headline(text: &str) {
 fn queries_without_an_answer_are_named(cli: &Path, of_server: &[&str]) {
     let no_series = advise(cli, &[of_server, &["--query", "node-cpu=absent_metric"]].concat());
     assert!(
-        no_series.as_ref().is_err_and(|said| said.contains(
-            "node-cpu has no series with the label \"node\"; what came back empty is absent_metric; --query node-cpu=PROMQL"
-        )),
+        no_series.as_ref().is_err_and(|error| {
+            let facts = [
+                "node-cpu has no series",
+                "label \"node\"",
+                "absent_metric",
+                "--query node-cpu=PROMQL",
+            ];
+            facts.iter().all(|fact| error.contains(fact))
+        }),
         "{no_series:?}"
     );
     let bad_query = advise(cli, &[of_server, &["--query", "node-cpu=sum("]].concat());
     assert!(
         bad_query
             .as_ref()
-            .is_err_and(|said| said.contains("node-cpu: the server refuses: bad_data")),
+            .is_err_and(|error| error.contains("node-cpu: ") && error.contains(": bad_data")),
         "{bad_query:?}"
     );
 }
 
 #[tokio::test]
-async fn a_servers_past_says_what_each_pool_would_have_been_given() {
+async fn advice_from_prometheus_history_has_a_ratio_per_pool() {
     let cli: PathBuf = programs().await.cli;
     let server = Prometheus::over(past()).await;
     let saved = tempfile::tempdir().expect("folder");
@@ -119,12 +124,13 @@ async fn a_servers_past_says_what_each_pool_would_have_been_given() {
 
     let text = advise(&cli, &of_server).expect("an answer");
     assert!(
-        text.contains("hot-1 (red): more cpu is advertised than is safe to use: 0.91 of it would be"),
+        text.lines()
+            .any(|line| line.starts_with("hot-1 (red): ") && line.contains(" 0.91 ")),
         "{text}"
     );
     assert!(!text.contains("quiet-1 (blue)"), "{text}");
     begins_with_its_headline(&text);
-    assert!(!text.contains("came back empty"), "{text}");
+    assert!(!text.contains("has no series"), "{text}");
 
     let protected = json(&cli, &["--from", &directory, "--lo", "0.50"]);
     // 30 of 31.5 cores are requested: what is bound is not taken away.
@@ -133,11 +139,11 @@ async fn a_servers_past_says_what_each_pool_would_have_been_given() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_by_its_query() {
+async fn an_unreachable_server_is_named_by_its_query() {
     let cli = programs().await.cli;
-    let said = advise(&cli, &["--prometheus", "http://127.0.0.1:1"]).expect_err("nobody listens there");
+    let said = advise(&cli, &["--prometheus", "http://127.0.0.1:1"]).expect_err("no server listens there");
     assert!(
-        said.starts_with("error: node-cpu: cannot ask the server: ") && said.contains("refused"),
+        said.starts_with("error: node-cpu: ") && said.contains("refused"),
         "{said}"
     );
 }
@@ -158,7 +164,8 @@ async fn kube_prometheus_stack_as_it_ships_gives_the_same_advice() {
             let text = advise(&cli, &[&["--prometheus", &server.url, rss], &flags[..]].concat());
             let text = text.expect("an answer");
             assert!(
-                text.contains("\npod-memory-anonymous came back empty: absent_metric{a=\"b\"}\n"),
+                text.lines().any(|line| line.starts_with("pod-memory-anonymous ")
+                    && line.ends_with(": absent_metric{a=\"b\"}")),
                 "{text}"
             );
         }

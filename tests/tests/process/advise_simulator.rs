@@ -31,7 +31,7 @@ struct Line {
     bench: Estimator,
 }
 
-/// What the command of docs/advise.md begins with; the rest is for the program that it builds with optimisation.
+/// Start of the command in docs/advise.md; the rest is for the optimized program.
 const BENCH: &str = "cargo xtask bench ";
 
 /// Simulates as the page's command does, and gives the rows of what ours makes of the past that is written to `file`.
@@ -82,8 +82,8 @@ fn pool<'a>(advice: &'a Value, name: &Value) -> &'a Value {
     &found.expect("the pool")["cpu"]
 }
 
-/// How far figures may differ: ratios in cents, what is gained of raw allocatable and which frames are saturated in ppm, decisions
-/// in number.
+/// Maximum difference of figures: ratios in cents, gain of raw allocatable and share of saturated frames in ppm,
+/// number of decisions.
 struct Tolerance {
     ratio: f64,
     gained: f64,
@@ -157,7 +157,7 @@ fn is_the_picture(drawn: &str) {
 }
 
 #[tokio::test]
-async fn advice_is_what_the_simulators_own_estimator_gives() {
+async fn advice_equals_the_simulators_estimator() {
     let cli = programs().await.cli;
     let folder = tempfile::tempdir().expect("folder");
     let (file, page) = (folder.path().join("past.om"), folder.path().join("advice.html"));

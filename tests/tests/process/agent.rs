@@ -13,7 +13,7 @@ use e2e::{
     agent::AgentNode,
     built::programs,
     cgroup::PodCgroup,
-    hint_server::{Heard, HintServer, this_machine},
+    hint_server::{HintServer, ReceivedReport, this_machine},
     pace::happens_within,
 };
 use headroom_agent::{
@@ -32,20 +32,21 @@ async fn sigterm_ends_it_with_code_zero_after_a_last_report() {
         (first.node.as_str(), first.draining, first.primary),
         ("n1", false, true)
     );
-    let has_numbers =
-        |heard: &Heard| heard.report.resources[0].usage > 0 && heard.report.mode() != Mode::Blind;
+    let has_numbers = |received: &ReceivedReport| {
+        received.report.resources[0].usage > 0 && received.report.mode() != Mode::Blind
+    };
     let measured = node.server.report_until("numbers", has_numbers).await.report;
     assert_eq!(agent.end().await, Some(0));
     let last = node
         .server
-        .report_until("the last", |heard| heard.report.draining)
+        .report_until("the last", |received| received.report.draining)
         .await
         .report;
     assert!(last.seq > measured.seq && last.boot_id == first.boot_id);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_report_tells_what_is_known_before_any_period_has_ended() {
+async fn first_report_contains_state_known_before_the_first_period_ends() {
     for source in ["auto", "procfs"] {
         let mut node = AgentNode::start().await;
         let started_ms = Clocks::read().boottime_ns / 1_000_000;
@@ -72,7 +73,7 @@ async fn the_first_report_tells_what_is_known_before_any_period_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_comes_back_is_reported_to_again() {
+async fn reports_resume_when_a_server_returns() {
     let mut node = AgentNode::start().await;
     let mut agent = node.agent("auto").await;
     let before = node.server.report_until("the first", |_| true).await.report;
@@ -92,8 +93,8 @@ async fn a_server_that_comes_back_is_reported_to_again() {
         .status_until("it measures on", |status| seen(status) > seen(&down))
         .await;
     let mut server = HintServer::start(address, &folder.path().join("tls"), this_machine()).await;
-    // A stream begins with the report of the moment, which may be the one that was heard before.
-    let is_another = |heard: &Heard| heard.report.seq > before.seq;
+    // A stream begins with a current report, which may be an earlier one.
+    let is_another = |received: &ReceivedReport| received.report.seq > before.seq;
     let after = server.report_until("another", is_another).await.report;
     assert!(after.primary);
 }
@@ -102,16 +103,18 @@ async fn a_server_that_comes_back_is_reported_to_again() {
 async fn a_new_token_is_shown_on_a_new_stream() {
     let mut node = AgentNode::start().await;
     let _agent = node.agent("auto").await;
-    let heard = node.server.report_until("the first", |_| true).await;
-    assert_eq!(heard.token.as_deref(), Some("first"));
+    let received = node.server.report_until("the first", |_| true).await;
+    assert_eq!(received.token.as_deref(), Some("first"));
     fs::write(node.folder.path().join("agent-n1.token"), "second\n").expect("rotate");
     node.server
-        .report_until("the new token", |heard| heard.token.as_deref() == Some("second"))
+        .report_until("the new token", |received| {
+            received.token.as_deref() == Some("second")
+        })
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_another_ca_hears_nothing() {
+async fn server_of_another_ca_receives_no_report() {
     let node = AgentNode::start().await;
     let stranger = AgentNode::start().await;
     let mut agent = node
@@ -125,11 +128,11 @@ async fn a_server_of_another_ca_hears_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn procfs_alone_is_said_everywhere_and_once_in_the_log() {
+async fn procfs_fallback_is_reported_everywhere_and_logged_once() {
     let mut node = AgentNode::start().await;
     let mut agent = node.agent("procfs").await;
     node.server
-        .report_until("PROC", |heard| heard.report.mode() == Mode::Proc)
+        .report_until("PROC", |received| received.report.mode() == Mode::Proc)
         .await;
     let status = agent.status_until("PROC", |status| status.mode == "PROC").await;
     assert_eq!(status.source, "procfs");
@@ -160,7 +163,7 @@ async fn a_node_object_about_another_machine_blinds_it() {
     };
     let mut node = AgentNode::with_pods(pods).await;
     let mut agent = node.agent("procfs").await;
-    let told = |heard: &Heard| heard.report.resources[0].reasons == ["capacity-mismatch"];
+    let told = |received: &ReceivedReport| received.report.resources[0].reasons == ["capacity-mismatch"];
     let report = node.server.report_until("capacity-mismatch", told).await.report;
     assert_eq!(
         (report.mode(), report.resources[0].published_cents),
@@ -188,7 +191,7 @@ async fn a_kubelet_that_is_about_to_evict_stops_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_said_to_be_short_of_memory_stops_it() {
+async fn node_with_memory_pressure_condition_gets_the_stop_brake() {
     let pods = Pods {
         memory_pressure: true,
         ..this_machine()
@@ -200,16 +203,17 @@ async fn a_node_that_is_said_to_be_short_of_memory_stops_it() {
 
 /// The reasons of the first report in which memory is stopped, and the CPU held for that.
 async fn stopped(server: &mut HintServer) -> Vec<String> {
-    let is_stopped =
-        |heard: &Heard| heard.report.resources[1].brake == 3 && heard.report.mode() != Mode::Blind;
+    let is_stopped = |received: &ReceivedReport| {
+        received.report.resources[1].brake == 3 && received.report.mode() != Mode::Blind
+    };
     let report = server.report_until("memory is stopped", is_stopped).await.report;
     assert!(report.resources[0].brake >= 1, "{report:?}");
     report.resources[1].reasons.clone()
 }
 
-/// What the agent says of that pod: milli-cores that it holds for itself.
-fn exclusive_milli(heard: &Heard, uid: &str) -> Option<u64> {
-    let trust = heard.report.trust.iter().find(|trust| trust.pod_uid == uid)?;
+/// Exclusive milli-cores of that pod in the report.
+fn exclusive_milli(received: &ReceivedReport, uid: &str) -> Option<u64> {
+    let trust = received.report.trust.iter().find(|trust| trust.pod_uid == uid)?;
     Some(trust.exclusive_cpus_milli)
 }
 
@@ -231,20 +235,20 @@ async fn cpus_that_a_pod_holds_for_itself_are_read_from_its_cpuset() {
     let mut node = AgentNode::with_pods(pods).await;
     let _agent = node.agent("auto").await;
     node.server
-        .report_until("it may run everywhere", |heard| {
-            exclusive_milli(heard, &uid) == Some(0)
+        .report_until("it may run everywhere", |received| {
+            exclusive_milli(received, &uid) == Some(0)
         })
         .await;
     cgroup.confine("0");
     node.server
-        .report_until("it has a CPU of its own", |heard| {
-            exclusive_milli(heard, &uid) == Some(1000)
+        .report_until("it has a CPU of its own", |received| {
+            exclusive_milli(received, &uid) == Some(1000)
         })
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_meant_is_refused_at_start_with_its_flag_and_path() {
+async fn invalid_options_are_refused_at_start_with_flag_and_path() {
     let AgentNode { folder, server, .. } = AgentNode::start().await;
     let text = folder.path().join("text");
     fs::write(&text, "no certificate").expect("write");
@@ -326,13 +330,13 @@ fn refused(program: &Path, flags: &[&str], code: i32, told: &[&str]) {
     }
 }
 
-/// How much of the ring holds valid frames, of CPU, in ppm.
+/// Share of the ring with valid CPU frames, in ppm.
 fn coverage(status: &Status) -> u32 {
     status.resources[0].coverage_ppm
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_agent_goes_on_with_its_history() {
+async fn killed_agent_resumes_its_history() {
     let node = AgentNode::start().await;
     let checkpoint = node.folder.path().join("history");
     fs::create_dir(&checkpoint).expect("a folder");
@@ -365,7 +369,7 @@ async fn a_killed_agent_goes_on_with_its_history() {
     );
     assert_eq!(second.end().await, Some(0));
 
-    // Told to stop it saves once more, and what is damaged costs memory and not the start.
+    // It saves once more at SIGTERM, and a damaged file costs its content and not the start.
     for entry in fs::read_dir(&checkpoint).expect("the folder") {
         fs::write(entry.expect("an entry").path(), b"not a checkpoint").expect("damage it");
     }

@@ -156,7 +156,7 @@ async fn every_question_is_answered_from_the_kernel_programs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn procfs_says_which_signals_are_missing_and_why() {
+async fn procfs_status_names_missing_signals_and_reasons() {
     let node = node().await;
     let _agent = node.agent("procfs").await;
     let signals = node
@@ -187,7 +187,7 @@ async fn procfs_says_which_signals_are_missing_and_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_goes_on_until_the_agent_ends() {
+async fn watch_continues_until_the_agent_ends() {
     let node = node().await;
     let agent = node.agent("procfs").await;
     node.json_until("status", "an answer", |_| true).await;
@@ -215,11 +215,11 @@ async fn a_watch_goes_on_until_the_agent_ends() {
     let told = watch.wait_with_output().expect("its end");
     assert_eq!(told.status.code(), Some(1));
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.contains("the agent has ended"), "{told}");
+    assert!(told.contains("the agent has stopped"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_agent_leaves_is_explained_and_taken_over() {
+async fn checkpoint_of_a_killed_agent_is_explained_and_resumed() {
     let node = node().await;
     let nobody = node.ask(&["status"]).expect_err("there is no agent");
     assert!(nobody.contains("--debug-socket"), "{nobody}");
@@ -247,7 +247,7 @@ async fn what_a_killed_agent_leaves_is_explained_and_taken_over() {
     agent.process.signal(Signal::KILL).expect("kill");
     agent.ended_log().await;
     let dead = node.ask(&["status"]).expect_err("it was killed");
-    assert!(dead.contains("nobody listens at"), "{dead}");
+    assert!(dead.contains("no agent listens on"), "{dead}");
     let _next = node.agent("procfs").await;
     node.json_until("status", "an answer of the next", |_| true).await;
 }

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 
 use e2e::{
     agent::{ANY_PORT, AgentNode, Running},
-    hint_server::{Heard, HintServer},
+    hint_server::{HintServer, ReceivedReport},
 };
 use headroom_agent::local::status::{Status, StreamState};
 
@@ -34,7 +34,7 @@ fn open(status: &Status) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_change_changes_at_once_and_the_rest_is_named() {
+async fn reloadable_settings_apply_at_once_and_others_are_named() {
     let node = AgentNode::start().await;
     let second = node.another_server(ANY_PORT).await;
     let path = config(&node, "publishFanout: 1\n");
@@ -107,8 +107,8 @@ async fn another_eviction_threshold_counts_at_once() {
     );
     // There is never more above all memory.
     config(&node, "evictionHardMemory: 100%\n");
-    let is_short = |heard: &Heard| {
-        let memory = heard.report.resources.get(1);
+    let is_short = |received: &ReceivedReport| {
+        let memory = received.report.resources.get(1);
         memory.is_some_and(|memory| {
             memory.brake == 3 && memory.reasons.iter().any(|why| why == "memory-available")
         })
@@ -118,7 +118,7 @@ async fn another_eviction_threshold_counts_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flag_hides_what_the_file_says() {
+async fn flag_overrides_the_configuration_file() {
     let node = AgentNode::start().await;
     let second = node.another_server(ANY_PORT).await;
     let path = config(&node, "{}");
@@ -149,7 +149,7 @@ async fn a_flag_hides_what_the_file_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_cannot_be_meant_ends_the_agent_with_its_path() {
+async fn invalid_configuration_file_ends_the_agent_with_its_path() {
     let node = AgentNode::start().await;
     let second = node.another_server(ANY_PORT).await;
     let path = config(&node, "webhookAddr: [a.svc]\nsampling: {shift: 3}\n");

@@ -15,7 +15,6 @@ use tempfile::TempDir;
 struct Tree(TempDir);
 
 impl Tree {
-    /// An empty one.
     fn new() -> Self {
         Self(tempfile::tempdir().expect("folder"))
     }
@@ -71,19 +70,19 @@ fn signal(status: &Status, name: &str) -> SignalStatus {
 }
 
 /// Waits until two more seconds were measured.
-async fn goes_on(agent: &mut Running) -> Status {
+async fn reports_continue(agent: &mut Running) -> Status {
     let before = measured_until(&agent.status().await.expect("status"));
     let later = |status: &Status| measured_until(status) >= before + 2_000_000_000;
     agent.status_until("it samples on", later).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_without_a_server_is_blind_and_says_so_once() {
+async fn agent_without_a_server_is_blind_and_logs_it_once() {
     let node = AgentNode::start().await;
     let mut agent = node
         .agent_with(|options| {
             "procfs".clone_into(&mut options.source);
-            // Nobody listens there.
+            // No process listens there.
             options.servers = vec![([127, 0, 0, 1], 1).into()];
         })
         .await;
@@ -104,7 +103,7 @@ async fn an_agent_without_a_server_is_blind_and_says_so_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pod_paths_that_do_not_parse_are_counted_and_said_once() {
+async fn unparsable_pod_paths_are_counted_and_logged_once() {
     let (node, tree) = (AgentNode::start().await, Tree::unified());
     tree.folder("kubepods/pod").folder("kubepods/pod..%2f..");
     let mut agent = agent(&node, tree.0.path()).await;
@@ -115,7 +114,7 @@ async fn pod_paths_that_do_not_parse_are_counted_and_said_once() {
         agent.counted(r#"headroom_agent_pods{state="unreadable"}"#).await,
         2
     );
-    goes_on(&mut agent).await;
+    reports_continue(&mut agent).await;
     assert_eq!(
         agent.warnings("have no UID that can be read"),
         1,
@@ -126,7 +125,7 @@ async fn pod_paths_that_do_not_parse_are_counted_and_said_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cgroup_tree_that_is_not_of_kubernetes_is_said_once_and_again_when_it_is_lost_anew() {
+async fn non_kubernetes_cgroup_tree_is_logged_once_per_occurrence() {
     let (node, tree) = (AgentNode::start().await, Tree::new());
     tree.write("cgroup.controllers", "cpu memory\n")
         .folder("user.slice");
@@ -135,7 +134,7 @@ async fn a_cgroup_tree_that_is_not_of_kubernetes_is_said_once_and_again_when_it_
     agent
         .status_until("a measurement", |status| measured_until(status) > 0)
         .await;
-    let status = goes_on(&mut agent).await;
+    let status = reports_continue(&mut agent).await;
     assert_eq!(health(&status, "pod-cpu"), "unsupported");
     let sentence = "there is no cgroup kubepods";
     assert_eq!(agent.warnings(sentence), 1, "{}", agent.log());
@@ -166,14 +165,14 @@ fn is_pressure_of_the_machine_alone(status: &Status) {
         let missing = missing.unwrap_or_default();
         let why = [
             "kubepods has no memory.pressure",
-            "this kernel keeps no memory pressure",
+            "this kernel has no memory pressure",
         ];
         assert!(why.iter().any(|why| missing.contains(why)), "{name}: {missing}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_cgroup_version_1_does_not_have_are_told() {
+async fn missing_signals_of_cgroup_v1_are_reported() {
     let (node, tree) = (AgentNode::start().await, Tree::new());
     let stat = "total_rss 4096\ntotal_active_file 0\ntotal_inactive_file 0\n";
     tree.folder("cpuacct/kubepods")
@@ -189,7 +188,7 @@ async fn rows_that_cgroup_version_1_does_not_have_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_an_old_kernel_with_cgroup_version_2_does_not_have_are_told() {
+async fn missing_signals_of_an_old_cgroup_v2_kernel_are_reported() {
     let (node, tree) = (AgentNode::start().await, Tree::unified());
     // As before Linux 5.3, and with the pressure of cgroups off.
     tree.write(

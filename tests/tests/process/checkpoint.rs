@@ -33,7 +33,7 @@ fn killed_after(time: Duration, folder: &Path) -> u64 {
 }
 
 #[test]
-fn whenever_it_is_killed_the_last_checkpoint_or_the_one_before_it_can_be_read() {
+fn last_or_previous_checkpoint_is_readable_after_a_kill_at_any_time() {
     let folder = tempfile::tempdir().expect("folder");
     let mut store = Store::open(folder.path(), Duration::ZERO).expect("store");
     let (mut saved, mut hits) = (0, 0);

@@ -7,7 +7,7 @@ use clap::Parser as _;
 use e2e::slo_commands::{SloCommands, is_yaml_file};
 use kubectl_headroom::{Args, run, screen::Screen};
 
-/// What a command prints, with files from that folder.
+/// Output of a command with files from that folder.
 async fn printed(command: &str, folder: &Path) -> String {
     let words = command.split(' ').map(|word| {
         if is_yaml_file(word) {
@@ -25,7 +25,7 @@ async fn printed(command: &str, folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn the_page_shows_what_the_commands_print() {
+async fn page_equals_the_commands_output() {
     let page = SloCommands::load();
     let folder = tempfile::tempdir().expect("a folder");
     assert_eq!((page.files.len(), page.commands.len()), (3, 3));

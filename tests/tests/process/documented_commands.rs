@@ -12,7 +12,7 @@ use clap::{Parser, error::ErrorKind};
 use e2e::{console, names::Names};
 use xtask::{demo::Demo, suite, workspace};
 
-/// Who runs a command.
+/// Test that runs a command.
 enum RunBy {
     /// The test of that name takes it from the page and runs it, byte for byte.
     AsPrinted(&'static str),
@@ -31,15 +31,15 @@ use RunBy::{Adapted, AsPrinted, NotRun};
 /// The installation page, in its order.
 const INSTALLATION: &str = "the_installation_page_is_followed_to_the_letter";
 /// Commands for kubectl on other pages.
-const KUBECTL: &str = "the_commands_of_other_pages_do_what_they_say";
+const KUBECTL: &str = "commands_of_other_pages_work_as_documented";
 /// The README's look at a cluster, in the demo.
-const DEMO: &str = "the_demo_holds_what_it_claims_and_takes_the_readmes_commands";
+const DEMO: &str = "demo_runs_the_readmes_commands_as_documented";
 /// The page of Koordinator's ConfigMap.
-const CONFIG_PAGE: &str = "the_pages_commands_print_what_it_shows_in_a_shell";
-const CONFIG: &str = "what_is_stored_is_explained_and_compared";
+const CONFIG_PAGE: &str = "page_commands_print_the_documented_output_in_a_shell";
+const CONFIG: &str = "stored_configuration_is_explained_and_compared";
 const QUOTAS: &str = "quotas_and_their_pods_are_shown_as_admission_judges_them";
 const ADVISE: &str = "the_pages_commands_give_advice_as_printed";
-const SIMULATED: &str = "advice_is_what_the_simulators_own_estimator_gives";
+const SIMULATED: &str = "advice_equals_the_simulators_estimator";
 
 const TESTS: &str = "it runs the tests, and this is one of them";
 
@@ -170,10 +170,10 @@ enum Xtask {
     },
 }
 
-/// What commands of the plugin begin with.
+/// Start of the plugin's commands.
 const PLUGIN: &str = "kubectl headroom ";
 
-/// What the program of a command says against it.
+/// Error of a command's own parser.
 fn refusal(command: &str) -> Option<String> {
     let words = command.split(' ');
     if let Some(rest) = command.strip_prefix(PLUGIN) {
@@ -188,19 +188,19 @@ fn refusal(command: &str) -> Option<String> {
     }
 }
 
-/// Who runs a command of a page.
+/// Row of a command on a page.
 fn run_by(page: &str, command: &str) -> Option<&'static RunBy> {
     static OF_INSTALLATION: RunBy = AsPrinted(INSTALLATION);
     let listed = SHOWN.iter().find(|(shown, _)| *shown == command);
     let listed = listed.map(|(_, run_by)| run_by);
-    let is_run = console::OF_AN_INSTALLER
+    let is_run = console::INSTALLER_COMMANDS
         .iter()
         .any(|start| command.starts_with(start));
     let is_of_page = is_run && (page == INSTALLATION_PAGE || is_on(INSTALLATION_PAGE, command));
     listed.or(is_of_page.then_some(&OF_INSTALLATION))
 }
 
-/// What is wrong with a row, given each function of the tests with its files.
+/// Fault of a row, given each function of the tests with its files.
 fn fault(run_by: &RunBy, functions: &BTreeMap<String, Vec<PathBuf>>) -> Option<String> {
     let (test, reason) = match run_by {
         AsPrinted(test) => (Some(*test), None),
@@ -252,8 +252,7 @@ fn each_command_of_a_page_is_taken_by_its_program_and_run_by_a_test() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What is wrong with a command that a sentence names: a word or flag that there is not. It need not be whole, nor are its
-/// values real.
+/// Fault of a command in a sentence: an unknown word or flag. It may be incomplete, and its values need not be real.
 fn misnomer(command: &str) -> Option<String> {
     let words = ["kubectl-headroom"]
         .into_iter()
@@ -313,7 +312,7 @@ fn a_row_that_neither_runs_as_printed_nor_gives_a_reason_is_noticed() {
 }
 
 #[test]
-fn a_command_that_is_not_taken_is_noticed() {
+fn rejected_command_is_detected() {
     assert_eq!(refusal("kubectl headroom top --once"), None);
     assert_eq!(refusal("cargo xtask demo --for 90s"), None);
     for bad in [

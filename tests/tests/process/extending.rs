@@ -9,7 +9,7 @@ use std::{fs, path::Path};
 
 use xtask::workspace;
 
-/// Where a quotation leaves something out.
+/// Line that marks an omission in a quotation.
 const ELISION: &str = "// ...";
 
 /// Quotations of a page that are not in the file that the last link above them leads to.
@@ -39,7 +39,7 @@ fn misquoted(page: &Path) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn what_the_page_quotes_is_in_the_tree() {
+fn paths_quoted_by_the_page_exist() {
     let (quoted, wrong) = misquoted(workspace::root().join("docs/extending.md").as_ref());
     assert!(
         quoted >= 9,
@@ -49,7 +49,7 @@ fn what_the_page_quotes_is_in_the_tree() {
 }
 
 #[test]
-fn what_is_not_in_the_tree_is_noticed() {
+fn misquotations_are_detected() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.rs"), "fn a() {}\nfn b() {}\n").expect("a file");
     let page = folder.path().join("page.md");

@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, fs};
 use e2e::names::workspace_functions;
 use xtask::workspace;
 
-/// The pages.
 const PAGES: [&str; 2] = ["SECURITY.md", "docs/faults.md"];
 /// No shorter name of a test says what it shows.
 const FEWEST_WORDS: usize = 4;
@@ -40,7 +39,7 @@ fn the_tests_that_pages_name_are_there() {
 }
 
 #[test]
-fn names_of_tests_are_told_from_other_words_of_a_row() {
+fn test_names_are_distinguished_from_other_words_of_a_row() {
     let page = "`not_in_a_row`\n| `floor` | `a_node_is_full`, `raw_one_two` and `n1_on_this_kernel_too` | `shortage::x_y_z_a` |\n";
     assert_eq!(
         named(page),

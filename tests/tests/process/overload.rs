@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::webhook::{alone, node_review};
 
-/// What any number of bodies may add to the memory of an idle replica, in KiB.
+/// Maximum increase of an idle replica's memory by any number of bodies, in KiB.
 const MOST_KIB: u64 = 64 << 10;
 /// Connections over which good reviews come.
 const GOOD: u32 = 8;
@@ -68,7 +68,7 @@ fn assert_all_answered(answers: &[(StatusCode, String)]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_posted_adds_less_than_64_mib() {
+async fn any_posted_body_adds_less_than_64_mib() {
     let folder = tempfile::tempdir().expect("folder");
     let webhook = alone(&folder, &[]).await;
     let mut admission = Admission::connect(&webhook).await;
@@ -101,7 +101,7 @@ const PATHS: [&str; 2] = ["/mutate-node-status", "/mutate-pod"];
 
 /// The manifest's limit leaves room for the caches of a large fleet, 330 MiB.
 #[tokio::test(flavor = "multi_thread")]
-async fn all_the_bodies_that_are_let_in_at_once_fit_the_manifests_memory() {
+async fn all_concurrent_bodies_fit_the_manifests_memory_limit() {
     raise_file_limit();
     let manifest = include_str!("../../../deploy/kustomize/base/webhook.yaml");
     let limit = manifest.split_once("limits:").expect("limits").1;
@@ -147,7 +147,7 @@ async fn post_and_close(webhook: &Webhook, path: &str, length: usize, body: &str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn withheld_and_trickled_bodies_keep_no_review_out() {
+async fn withheld_and_trickled_bodies_block_no_review() {
     raise_file_limit();
     let folder = tempfile::tempdir().expect("folder");
     let webhook = Arc::new(alone(&folder, &[]).await);
@@ -183,7 +183,7 @@ async fn withheld_and_trickled_bodies_keep_no_review_out() {
     assert!(answers.len() > 100, "{} good reviews", answers.len());
     for answer in slow.join_all().await {
         let is_told =
-            answer.contains("HTTP/1.1 408 ") && answer.contains("the body did not come within 600ms");
+            answer.contains("HTTP/1.1 408 ") && answer.contains("the body did not arrive within 600ms");
         assert!(is_told || answer.is_empty(), "{answer}");
     }
 }

@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, fs};
 
 use xtask::workspace;
 
-/// Where a figure of the README is from.
+/// Origin of a figure in the README.
 struct Origin {
     /// The figure as the README has it, with its unit.
     figure: &'static str,
     /// The entry of the journal, without folder and ending.
     entry: &'static str,
-    /// What the row of the entry begins with.
+    /// Start of the row in the journal page.
     row: &'static str,
     /// The figure as that row has it.
     recorded: &'static str,
@@ -83,7 +83,7 @@ static FIGURES: &[Origin] = &[
     origin("300 MiB", FLEET, "| replica, largest", "300 MiB"),
 ];
 
-/// Numbers of the table that nobody measured: the size of the fleet is the question.
+/// Numbers of the table that were not measured: the size of the fleet is an assumption.
 const ASKED: [&str; 1] = ["5,000 quiet nodes"];
 
 /// Numbers elsewhere in the README: versions, defaults and licences, whose tests are elsewhere.
@@ -178,7 +178,7 @@ fn the_readme_has_measured_figures_in_that_table_alone() {
 }
 
 #[test]
-fn a_figure_nobody_recorded_would_be_noticed() {
+fn unrecorded_figure_is_detected() {
     assert_eq!(
         numbers("+16.9 %, of 5,000."),
         BTreeSet::from(["16.9".to_owned(), "5,000".to_owned()])

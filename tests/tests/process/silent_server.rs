@@ -12,9 +12,9 @@ use headroom_agent::local::status::{Status, StreamState};
 use headroom_proto::v1alpha1::{Amounts, Pods};
 use tokio::time::Instant;
 
-/// How soon another server is the primary one.
+/// Maximum time until another server is primary.
 const FOUND_WITHIN: Duration = Duration::from_secs(5);
-/// What a busy machine may add to that: pings, answers and the status each wait for a turn.
+/// Allowance for a busy machine: pings, answers and the status each wait for a CPU.
 const SLACK: Duration = Duration::from_millis(1_500);
 
 /// An agent on procfs with these flags, whose only hint server is the node's.
@@ -32,7 +32,7 @@ fn measured_until(status: &Status) -> u64 {
     status.measured.map_or(0, |measured| measured.until_ns)
 }
 
-/// The port of the server that the agent holds for the primary one, with streams to so many.
+/// Port of the agent's primary server, once it has this number of streams.
 fn primary(status: &Status, open: usize) -> Option<u16> {
     let is_open = |port: &&headroom_agent::local::status::StreamStatus| port.state.name() == "open";
     if status.streams.iter().filter(is_open).count() < open {
@@ -43,7 +43,7 @@ fn primary(status: &Status, open: usize) -> Option<u16> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_that_is_stopped_is_found_within_five_seconds_and_another_is_told() {
+async fn stopped_primary_is_detected_within_five_seconds_and_another_is_chosen() {
     let mut node = AgentNode::start().await;
     let mut other = node.another_server(ANY_PORT).await;
     let addresses = [node.server.address, other.address];
@@ -61,7 +61,7 @@ async fn a_primary_that_is_stopped_is_found_within_five_seconds_and_another_is_t
     };
     let began = Instant::now();
     silent.stall(as_long(Duration::from_secs(60)));
-    heir.report_until("it is the primary now", |heard| heard.report.primary)
+    heir.report_until("it is the primary now", |received| received.report.primary)
         .await;
     let took = began.elapsed();
     println!("the other server was told after {took:?}");
@@ -74,7 +74,7 @@ async fn a_primary_that_is_stopped_is_found_within_five_seconds_and_another_is_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_takes_connections_and_says_nothing_holds_up_no_sample() {
+async fn silent_server_does_not_delay_samples() {
     let mut node = AgentNode::start().await;
     let listener = std::net::TcpListener::bind(ANY_PORT).expect("bind");
     node.server.address = listener.local_addr().expect("its address");
@@ -99,7 +99,7 @@ async fn a_server_that_takes_connections_and_says_nothing_holds_up_no_sample() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_tells_nonsense_is_counted_said_once_and_measured_on() {
+async fn invalid_server_messages_are_counted_and_logged_once_while_sampling_continues() {
     // As a negative number looks to who takes it for an unsigned one.
     let amounts = Some(Amounts {
         cpu_milli: u64::MAX - 999,

@@ -21,15 +21,15 @@ const LENGTH: usize = 400;
 const EMPTY_NAMES: [&str; 7] = ["utils", "util", "helpers", "common", "manager", "data", "info"];
 /// The keyword, apart from what follows it, so that this file is no example of it.
 const KEYWORD: &str = "unsafe";
-/// What follows the keyword where it is one.
+/// Text after the keyword where it starts unsafe code.
 const UNSAFE_FORMS: [&str; 5] = ["{", "fn ", "impl ", "extern ", "trait "];
 /// Lines above unsafe code among which its justification is.
 const REACH: usize = 6;
-/// Where unsafe code may be: folders and files.
+/// Folders and files that may contain unsafe code.
 const UNSAFE_PLACES: [&str; 2] = ["agent-ebpf/src", "agent/src/kernel"];
 /// Packages whose roots cannot forbid it.
 const UNSAFE_PACKAGES: [&str; 2] = ["headroom-agent", "headroom-agent-ebpf"];
-/// What the workspace denies in every member.
+/// Lints that the workspace denies in every member.
 const DENIED: [&str; 20] = [
     "unsafe_code",
     "unreachable_pub",
@@ -85,7 +85,7 @@ fn files(ending: &str) -> Vec<File> {
     files
 }
 
-/// What is wrong with a source file by itself.
+/// Faults of a single source file.
 fn complaints(File { path, text }: &File) -> Vec<String> {
     let mut found = Vec::new();
     if !text.starts_with("//! ") {
@@ -156,7 +156,7 @@ fn dead_links(root: &Path, File { path, text }: &File) -> Vec<String> {
         .collect()
 }
 
-/// What the headings of a page can be linked by.
+/// Anchors of a page's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings
@@ -238,7 +238,7 @@ fn crate_roots_forbid_unsafe_code() {
 }
 
 #[test]
-fn the_workspace_denies_what_it_should() {
+fn workspace_denies_the_required_lints() {
     let manifest = fs::read_to_string(workspace::root().join("Cargo.toml")).expect("the root manifest");
     for lint in DENIED {
         assert!(
@@ -278,7 +278,7 @@ fn dead_citations(root: &Path, File { path, text }: &File) -> Vec<String> {
 }
 
 #[test]
-fn what_comments_cite_is_there() {
+fn names_cited_in_comments_exist() {
     let root = workspace::root();
     let sources = files("rs");
     // This file has citations for examples.
@@ -288,7 +288,7 @@ fn what_comments_cite_is_there() {
 }
 
 #[test]
-fn citations_of_what_is_not_there_are_noticed() {
+fn dead_citations_are_detected() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.md"), "# A\n## Here, we are\n").expect("a file");
     let text = "//! See a.md.\n// See a.md#here-we-are, and (a.md#there); b.md.\nlet name = \"c.md\";\n";

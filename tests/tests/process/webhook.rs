@@ -23,7 +23,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Nobody listens on port 1 of loopback.
+/// No process listens on port 1 of loopback.
 const NO_API_SERVER: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
     "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
     "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -65,7 +65,7 @@ async fn stop(mut webhook: Webhook) -> Option<i32> {
     ended.expect("its end").code()
 }
 
-/// The exit code of one that was told to end before: told once more, it would not wait for what is under way.
+/// Exit code of a webhook after a second signal: the second signal ends the wait for work in flight.
 async fn end(mut webhook: Webhook) -> Option<i32> {
     let mut ended = None;
     until("it ends", async || {
@@ -195,13 +195,13 @@ async fn a_review_in_flight_is_answered_after_the_port_has_closed() {
     let is_answered =
         answer.contains("HTTP/1.1 200 ") && answer.contains(r#""uid":"review-1","allowed":true"#);
     let is_late = answer.contains("HTTP/1.1 503 ") && answer.contains("no answer within")
-        || answer.contains("HTTP/1.1 408 ") && answer.contains("the body did not come within");
+        || answer.contains("HTTP/1.1 408 ") && answer.contains("the body did not arrive within");
     assert!(is_answered || is_late, "{answer}");
     assert_eq!(end(webhook).await, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_meant_is_refused_at_start_with_its_path() {
+async fn invalid_configuration_is_refused_at_start_with_its_path() {
     let folder = tempfile::tempdir().expect("folder");
     let program = programs().await.webhook;
     for (config, told) in [

@@ -60,7 +60,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
         ],
     ),
 ];
-/// What the pure members are made of besides the standard library.
+/// Dependencies of the pure members besides the standard library.
 const PURE: [(&str, &[&str]); 2] = [
     (DOMAIN, &["serde", "serde_json", "thiserror"]),
     (
@@ -173,7 +173,7 @@ fn member(name: &str) -> &'static Package {
     found.unwrap_or_else(|| panic!("{name} is a member"))
 }
 
-/// What a member imports of ours, and whether it should; tests of a member count as the member.
+/// Forbidden imports of a member, and missing ones; tests of a member count as the member.
 fn forbidden_imports(name: &str, dependencies: &[Dependency]) -> Vec<String> {
     let allowed = MAY_IMPORT
         .iter()
@@ -237,7 +237,7 @@ fn other_releases(name: &str, dependencies: &[Dependency]) -> Vec<String> {
         .collect()
 }
 
-/// What a member's manifest says itself though the workspace says it.
+/// Settings that a member's manifest repeats instead of inheriting.
 fn not_inherited(name: &str, manifest: &str) -> Vec<String> {
     let mut complaints: Vec<String> = INHERITED
         .iter()
@@ -322,7 +322,7 @@ fn complaints(rule: impl Fn(&str, &[Dependency]) -> Vec<String>) -> Vec<String> 
 const NONE: [&str; 0] = [];
 
 #[test]
-fn members_import_only_what_the_layout_allows() {
+fn members_import_only_as_the_layout_allows() {
     let listed: BTreeSet<&str> = MAY_IMPORT.iter().map(|(name, _)| *name).collect();
     let found: BTreeSet<&str> = members().iter().map(|package| package.name.as_str()).collect();
     assert_eq!(found, listed);
@@ -331,7 +331,7 @@ fn members_import_only_what_the_layout_allows() {
 
 #[test]
 fn an_import_against_the_layout_is_noticed() {
-    // What the tests import, nobody else may.
+    // Other members may not import the tests' dependencies.
     let all = &member(TESTS).dependencies;
     let of_webhook = forbidden_imports(WEBHOOK, all);
     assert!(
@@ -347,7 +347,7 @@ fn an_import_against_the_layout_is_noticed() {
 }
 
 #[test]
-fn only_those_who_must_know_the_kernel_and_the_api_server() {
+fn only_the_agent_depends_on_aya_and_only_the_webhook_on_kube() {
     assert_eq!(complaints(forbidden_knowledge), NONE);
     let noticed = forbidden_knowledge(AGENT, &member(WEBHOOK).dependencies);
     assert!(noticed.contains(&format!("{AGENT} knows kube")), "{noticed:?}");
@@ -360,7 +360,7 @@ fn only_those_who_must_know_the_kernel_and_the_api_server() {
 }
 
 #[test]
-fn the_door_is_built_of_little() {
+fn xtask_depends_on_few_crates() {
     let door = built_from(&member(XTASK).id);
     let heavy = [
         "kube",
@@ -442,7 +442,7 @@ fn members_inherit_from_the_workspace() {
 }
 
 #[test]
-fn what_is_not_inherited_is_noticed() {
+fn missing_inheritance_is_detected() {
     let manifest = fs::read_to_string(&member(KIT).manifest_path).expect("a manifest");
     for (from, to) in [
         ("edition.workspace = true", "edition = \"2021\""),
@@ -457,7 +457,7 @@ fn what_is_not_inherited_is_noticed() {
 }
 
 #[test]
-fn members_use_what_they_ask_for() {
+fn members_use_their_declared_dependencies() {
     let unused: Vec<String> = members().into_iter().flat_map(unused).collect();
     assert_eq!(unused, NONE);
     assert!(mentions("use a::{b_c};", "b_c") && !mentions("use b_cd;", "b_c"));

@@ -204,7 +204,7 @@ mod tests {
         |_: &mut Value, binding: &mut Value| binding["later"] = json!("x"),
         "MutatingAdmissionPolicyBinding.spec.later is \"x\", must be absent"
     )]
-    fn what_is_not_as_generated_is_not_in_force(
+    fn modified_policies_are_not_in_force(
         #[case] change: impl Fn(&mut Value, &mut Value),
         #[case] told: &str,
     ) {

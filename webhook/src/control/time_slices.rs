@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn others_have_their_turn_after_each_slice_and_not_before() {
+    async fn task_yields_only_after_each_time_slice() {
         static TURNS: AtomicU32 = AtomicU32::new(0);
         let other = tokio::spawn(async {
             loop {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_thousand_are_kept_and_the_newest_come_first() {
+    fn last_thousand_decisions_are_kept_newest_first() {
         let decisions = PodDecisions::default();
         for number in 0..=MOST_DECISIONS {
             let name = format!("p{}", number.min(1));

@@ -76,7 +76,7 @@ const LATER: u64 = 1_000_000;
 const NEWEST: &str = OWN.newest;
 const BEFORE: &str = OWN.before;
 
-/// As [`record`], made so much later that no predecessor is thought of any more.
+/// Record as [`record`] makes it, but so much later that the previous schema is no longer written.
 fn later(pods: u64, frames: u64) -> CheckpointFile {
     let record = record(pods, frames);
     CheckpointFile {
@@ -123,7 +123,7 @@ fn the_newest_record_is_loaded_and_the_one_before_it_kept() {
     assert_eq!(mode & 0o777, 0o700, "what pods use is nobody else's business");
 }
 
-/// Section 2.6: at most 1.3 MB at 512 pods, whatever was measured.
+/// Section 2.6: at most 1.3 MB at 512 pods, for any measurements.
 #[test]
 fn a_checkpoint_of_512_pods_fits() {
     let bytes = encoded(&later(512, 300));
@@ -228,7 +228,7 @@ fn the_gap_to_another_boot_is_by_the_wall_clock() {
     );
 }
 
-/// The schemas are what their numbers say: who changes what a record is made of adds one, and then a line here.
+/// Pins the bytes of each schema version: a change of the record's layout adds a version, and a line here.
 #[test]
 fn the_bytes_of_each_version_are_these() {
     let record = record(1, 2);
@@ -244,7 +244,7 @@ fn the_bytes_of_each_version_are_these() {
     }
 }
 
-/// What the version before makes of a folder.
+/// Record of a folder as the previous version reads it.
 fn by_predecessor(store: &Store) -> Option<CheckpointFile> {
     [PREDECESSOR.newest, PREDECESSOR.before].iter().find_map(|name| {
         let read = store.read(PREDECESSOR, name, &owner()).ok()?;
@@ -318,7 +318,7 @@ fn what_the_version_before_wrote_later_is_what_counts() {
 }
 
 #[test]
-fn a_folder_that_others_may_write_to_is_closed_or_refused() {
+fn folder_writable_by_others_is_closed_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mode = |mode| fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
     let now = || fs::metadata(folder.path()).unwrap().permissions().mode() & 0o7777;
@@ -333,9 +333,10 @@ fn a_folder_that_others_may_write_to_is_closed_or_refused() {
     assert_eq!(now(), 0o1777);
 }
 
-/// A folder that was open may hold what anybody put there: a whole record of this node counts no more than a bent one.
+/// A folder that was open may contain files of any user: a complete record of this node counts as little as a damaged
+/// one.
 #[test]
-fn what_lay_in_a_folder_that_had_to_be_closed_is_set_aside() {
+fn files_of_a_previously_writable_folder_are_set_aside() {
     let (_folder, store) = store();
     for frames in [1, 2] {
         store.save(&record(1, frames)).unwrap();
@@ -391,8 +392,8 @@ fn nothing_is_written_through_a_link() {
     assert_eq!(load(&mut store), Some(later(1, 1)));
 }
 
-/// Makes files somebody else's, and returns as whom to open them. Only root can give files away; others open them as
-/// another user.
+/// Gives files to another user, and returns the user who opens them. Only root can give files away; other users open
+/// them as another user.
 fn chown_to_stranger(paths: &[&Path]) -> u32 {
     let own = rustix::process::geteuid().as_raw();
     if own != 0 {

@@ -1,4 +1,4 @@
-//! Tests of places at a full listener: idle connections are closed for newcomers, working ones are kept.
+//! Tests of places at a full listener: idle connections are closed for new ones, busy ones are kept.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
 
 use super::site::{Site, answer, closed, get, send, within};
 
-/// Limits under which a connection counts as idle at once.
+/// Limits under which a connection counts as idle immediately.
 fn limits(connections: usize, per_source: Option<usize>) -> Limits {
     Limits {
         connections,
@@ -30,7 +30,7 @@ async fn from(host: u8, site: &Site) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_newcomer_gets_the_place_of_the_longest_idle() {
+async fn a_new_connection_replaces_the_longest_idle() {
     let site = Site::echo(limits(3, None), None).await;
     let (mut a, mut b, mut c) = (site.connect().await, site.connect().await, site.connect().await);
     for stream in [&mut a, &mut b, &mut c] {
@@ -46,7 +46,7 @@ async fn a_newcomer_gets_the_place_of_the_longest_idle() {
 }
 
 #[tokio::test]
-async fn who_never_asked_goes_before_who_did() {
+async fn connections_without_a_request_are_closed_first() {
     let site = Site::echo(limits(2, None), None).await;
     let mut used = site.connect().await;
     get(&mut used, "/").await.unwrap();
@@ -57,7 +57,7 @@ async fn who_never_asked_goes_before_who_did() {
 }
 
 #[tokio::test]
-async fn one_address_takes_only_its_share() {
+async fn one_address_is_limited_to_its_share() {
     let site = Site::echo(limits(8, Some(3)), None).await;
     let (mut one, mut two) = (site.connect().await, site.connect().await);
     for stream in [&mut one, &mut two] {
@@ -77,7 +77,7 @@ async fn one_address_takes_only_its_share() {
 }
 
 #[tokio::test]
-async fn a_connection_at_work_is_not_closed_for_a_newcomer() {
+async fn a_busy_connection_is_not_closed_for_a_new_one() {
     let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tells, waits) = (Arc::clone(&begun), Arc::clone(&gate));
     let site = Site::start(limits(1, None), None, move |_| {
@@ -95,14 +95,14 @@ async fn a_connection_at_work_is_not_closed_for_a_newcomer() {
     closed(&mut site.connect().await).await;
     gate.notify_one();
     assert!(answer(&mut at_work).await.unwrap().ends_with("late"));
-    // Now it is idle, and its place can be had.
+    // The connection is idle now and may be closed.
     gate.notify_one();
     get(&mut site.connect().await, "/").await.unwrap();
     closed(&mut at_work).await;
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_takes_is_cut() {
+async fn a_response_that_the_client_does_not_read_is_cut() {
     const LENGTH: usize = 64 << 20;
     let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
     // The runtime of this test has one thread, and the server runs on it.
@@ -133,7 +133,7 @@ async fn an_answer_that_nobody_takes_is_cut() {
         .await;
     }
     let mut taken = Vec::new();
-    // What was under way arrives, and perhaps a reset.
+    // Data in flight still arrives, and perhaps a reset.
     let _end = within(idle.read_to_end(&mut taken)).await;
     assert!(!taken.is_empty() && taken.len() < LENGTH, "{}", taken.len());
 

@@ -451,7 +451,7 @@ fn withheld(path: &str) -> Request<impl Body<Data = Bytes, Error = Infallible> +
 }
 
 #[tokio::test]
-async fn who_withholds_a_body_keeps_nobody_out() {
+async fn withheld_body_blocks_no_other_client() {
     let router = router(Limits {
         concurrent: 1,
         ..Limits::default()

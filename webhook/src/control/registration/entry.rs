@@ -246,7 +246,7 @@ mod tests {
         |entry: &mut Value| entry["later"] = json!(true),
         ".later is true, must be absent"
     )]
-    fn what_would_let_writes_pass_without_us_is_told_by_its_field(
+    fn registration_fields_that_bypass_the_webhook_are_reported(
         #[case] change: impl Fn(&mut Value),
         #[case] told: &str,
     ) {

@@ -272,7 +272,7 @@ async fn led(cluster: &Arc<Cluster>, seconds: u64, mut each: impl FnMut(u64)) ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lowering_that_no_primary_writes_is_written_by_the_leader_every_five_seconds() {
+async fn leader_retries_a_lowering_without_a_primary_every_five_seconds() {
     let cluster = reported(2, 105);
     assert_eq!(led(&cluster, 17, |_| ()).await, [(2, 5), (2, 10), (2, 15)]);
 }

@@ -189,7 +189,7 @@ async fn a_good_token_is_asked_about_once_a_minute_unless_it_ends_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_bogus_tokens_a_second_do_not_keep_agents_from_reconnecting() {
+async fn a_thousand_bogus_tokens_per_second_do_not_block_agent_reconnects() {
     let (authenticator, reviewer) = slow_authenticator(Duration::from_millis(50));
     let flooded = Arc::clone(&authenticator);
     let flood = tokio::spawn(async move {

@@ -353,7 +353,7 @@ async fn an_api_server_that_refuses_is_asked_ever_more_rarely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_is_unknown_after_90_seconds_in_which_its_watches_say_nothing() {
+async fn store_is_unknown_after_90_seconds_without_watch_events() {
     let server = server([], Then::Stalls);
     let mut follower = Follower::start(&server);
     assert!(follower.until_known(true).await < seconds(1));
@@ -437,7 +437,7 @@ async fn bookmarks_are_signs_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_connection_that_died_makes_no_quiet_cluster_unknown() {
+async fn one_dead_connection_does_not_make_a_quiet_cluster_unknown() {
     let stall = || watch(NONE, Then::Stalls);
     let quiet = || watch(NONE, QUIET);
     let server = server([stall(), quiet(), quiet(), stall(), quiet(), stall()], QUIET);

@@ -234,7 +234,7 @@ fn a_mirror_pod_goes_by_the_uid_of_its_cgroup() {
 }
 
 #[test]
-fn a_false_mirror_changes_no_sum_and_no_trust() {
+fn forged_mirror_pod_changes_neither_sums_nor_trust() {
     let pods = pods();
     listed(&pods, [running("victim", 1, "10", "10")]);
     pods.apply(mirror("thief", 2, "victim"));
@@ -250,7 +250,7 @@ fn a_false_mirror_changes_no_sum_and_no_trust() {
 }
 
 #[test]
-fn of_two_claimants_neither_counts() {
+fn two_pods_with_the_same_claim_are_both_ignored() {
     let pods = pods();
     listed(&pods, [mirror("a", 1, "hash"), mirror("b", 2, "hash")]);
     assert_eq!(cgroups(&pods), ["a", "b"]);
@@ -275,7 +275,7 @@ fn a_claim_takes_the_name_of_a_static_pod_and_a_kubelet_that_let_it_in() {
 }
 
 #[test]
-fn what_the_kubelet_let_in_is_held_by_its_word() {
+fn pods_admitted_by_the_kubelet_keep_their_reported_allocation() {
     let pods = pods();
     // The second asks for more than was set aside for it: a resize that the kubelet puts off.
     listed(&pods, [running("a", 1, "1", "1"), running("b", 2, "900", "2")]);
@@ -288,7 +288,7 @@ fn what_the_kubelet_let_in_is_held_by_its_word() {
 }
 
 #[test]
-fn what_waits_fits_by_age_within_what_is_stored() {
+fn waiting_pods_fit_by_age_within_stored_allocatable() {
     let pods = pods();
     listed(
         &pods,

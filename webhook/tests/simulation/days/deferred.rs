@@ -105,11 +105,11 @@ fn climbs_nothing(mode: Mode, percent: u64) {
 }
 
 #[test]
-fn a_resize_that_is_put_off_for_an_hour_climbs_nothing_in_auto() {
+fn resize_deferred_for_an_hour_does_not_raise_a_node_in_auto() {
     climbs_nothing(Mode::Auto, 300);
 }
 
 #[test]
-fn a_resize_that_is_put_off_for_an_hour_climbs_nothing_in_guard() {
+fn resize_deferred_for_an_hour_does_not_raise_a_node_in_guard() {
     climbs_nothing(Mode::Guard, 300);
 }

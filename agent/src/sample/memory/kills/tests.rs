@@ -50,7 +50,7 @@ impl CounterFiles {
         cgroups.entry(PathBuf::from("container")).or_default()
     }
 
-    /// Somebody is killed: a process of a pod, or of nobody's.
+    /// Kills a process of a pod, or of no pod.
     fn kill(&mut self, of: Option<&str>) {
         self.now.vm.oom_kills += 1;
         if let Some(uid) = of {
@@ -66,7 +66,7 @@ impl CounterFiles {
         }
     }
 
-    /// A quarter of a second later: what is judged so far.
+    /// Polls a quarter of a second later; returns the kills so far.
     fn poll(&mut self) -> Kills {
         self.now.at_ns += QUARTER;
         let (kills, read) = self.judge.attribute(self.now, || Ok(self.pods.clone()));
@@ -92,7 +92,7 @@ fn kswapd_makes_no_kill_the_nodes() {
 }
 
 #[test]
-fn a_pods_kill_at_its_limit_is_its_own_whatever_was_reclaimed() {
+fn oom_kill_at_a_pods_limit_is_the_pods_regardless_of_reclaim() {
     for mut machine in [CounterFiles::v1(), CounterFiles::v2()] {
         for _ in 0..200 {
             machine.now.vm.scanned += 10_000;
@@ -105,7 +105,7 @@ fn a_pods_kill_at_its_limit_is_its_own_whatever_was_reclaimed() {
 }
 
 #[test]
-fn a_pods_kill_hides_none_of_the_nodes_in_the_same_poll() {
+fn oom_kill_of_a_pod_does_not_hide_node_kills_of_the_same_poll() {
     for mut machine in [CounterFiles::v1(), CounterFiles::v2()] {
         machine.now.vm.stalls += 1;
         machine.meet_limit(POD);

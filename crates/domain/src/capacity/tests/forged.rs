@@ -73,7 +73,7 @@ fn a_forged_marker_and_a_value_above_capacity_raise_nothing(#[case] capacity: &s
 }
 
 #[test]
-fn a_hint_from_the_annotation_alone_keeps_the_ratio_and_raises_nothing() {
+fn hint_from_the_annotation_keeps_the_ratio_and_never_raises() {
     let mut forged = found(200, Freshness::Hold);
     forged.origin = Origin::Annotation;
     let mut node = amplified();
@@ -101,7 +101,7 @@ fn a_hint_annotation_above_the_applied_ratio_stays_unchanged() {
 }
 
 #[test]
-fn a_forged_marker_holds_at_most_the_demand_of_admitted_pods() {
+fn forged_marker_keeps_at_most_the_demand_of_admitted_pods() {
     let mut node = state("4", "8Gi");
     node.annotations.marker = Some(
         r#"{"cpu":"1000","from":{"cpu":{"capacity":"4","raw":"4"},"memory":{"raw":"8Gi"}},"memory":"8Gi","uid":"u1"}"#
@@ -247,7 +247,7 @@ fn on_another_machine(cpu: u64, raw: u64, value: u64, cents: u32) -> u64 {
 
 proptest! {
     #[test]
-    fn a_marker_and_a_hint_gain_at_most_the_maximum_when_the_machine_changes(
+    fn marker_and_hint_gain_at_most_the_maximum_after_a_machine_change(
         cpu in 1..64_u64, raw in 0..64_u64, value in 0..10_000_u64, cents in 0..1_000_u32,
     ) {
         prop_assert!(on_another_machine(cpu, raw, value, cents) >= cpu * 1000);

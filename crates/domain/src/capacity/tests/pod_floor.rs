@@ -205,7 +205,7 @@ proptest! {
     /// For any requests: without admitted pods nothing rises above the stored or decided value, and pods hold at most
     /// ten times raw.
     #[test]
-    fn what_waits_never_raises(
+    fn pending_pods_never_raise_allocatable(
         milli in 0_u64..500_000, cents in 50_u32..400, waiting in any::<u64>(), admitted in any::<u64>(),
         mode in prop::sample::select(Mode::ALL.to_vec()),
     ) {

@@ -1,70 +1,68 @@
-//! The kinds of boot of the emulated machine. Each selects the tests to run, the number of CPUs, and the arguments of
-//! the kernel and of the tests.
+//! Boot configurations of the emulated machine. Each selects tests, the number of CPUs, and the arguments of the kernel and
+//! of the tests.
 
 use clap::ValueEnum;
 
-use super::super::{SLOWER, accounts::MEASURED_BY};
+use super::super::{SLOWER, cpuacct::COMPARING_TEST};
 
-/// How many times fewer instructions the machine runs in its second than those that the tests are written for.
+/// Slowdown of the emulated machine: instructions per second, compared with a usual machine.
 const TIMES_SLOWER: u32 = 10;
-/// How names of tests begin that need a kernel that is locked down, which nothing else is: they are marked `ignored`, so
-/// that other runs name them.
+/// Name prefix of tests that need a kernel with lockdown. They are `#[ignore]`d, so that other runs list them as ignored.
 const LOCKED_DOWN: &str = "lockdown::";
-/// How names of tests begin that use up the memory of the machine, which no other test would survive: marked alike.
+/// Name prefix of tests that use up all memory, which would kill other tests. Also `#[ignore]`d.
 const SHORT: &str = "shortage::";
-/// How names of tests begin that need a kernel that keeps no account of pressure: marked alike.
+/// Name prefix of tests that need a kernel without pressure stall information. Also `#[ignore]`d.
 const NO_PRESSURE: &str = "no_pressure::";
-/// How names of tests begin that need a CPU that the scheduler leaves alone: marked alike.
+/// Name prefix of tests that need an isolated CPU. Also `#[ignore]`d.
 const ISOLATED: &str = "isolated::";
-/// Tests of quotas, which say something else for each number of CPUs.
+/// Tests of CPU quotas, whose expected values depend on the number of CPUs.
 const QUOTAS: [&str; 2] = [
     "tasks_at_their_quota_do_not_make_the_node_shed",
-    "quotas_are_no_saturation_and_crowds_are",
+    "throttled_quotas_are_not_saturation_but_crowds_are",
 ];
-/// Tests that cannot be meant for an emulated machine, and why.
+/// Tests that cannot run in an emulated machine, with the reason.
 const NOT_EMULATED: [(&str, &str); 2] = [
-    MEASURED_BY,
+    COMPARING_TEST,
     (
-        "what_was_shed_comes_back_when_the_node_calms_down",
-        "an emulated CPU does not switch 70,000 times a second, which is what the real agent goes by",
+        "shed_capacity_returns_when_the_node_calms_down",
+        "an emulated CPU cannot reach 70,000 context switches a second, the threshold of the agent",
     ),
 ];
 
-/// One reason to boot.
+/// A configuration of the kernel and the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::suite) enum Boot {
-    /// All tests but those of the other boots.
+    /// Runs all tests except those of the other configurations.
     Plain,
-    /// The kernel keeps its memory from everybody, root included.
+    /// The kernel hides its memory from all users, root included (`lockdown=confidentiality`).
     LockedDown,
-    /// The machine runs out of memory.
+    /// Tests use up the memory of the machine.
     #[value(name = "short-of-memory")]
     Short,
-    /// The kernel keeps no account of pressure.
+    /// The kernel has no pressure stall information (`psi=0`).
     NoPressure,
-    /// The scheduler leaves one of the CPUs alone.
+    /// One CPU is isolated from the scheduler (`isolcpus=1`).
     #[value(name = "isolated-cpu")]
     Isolated,
-    /// Twice as many CPUs.
+    /// The machine has 4 CPUs instead of 2.
     FourCpus,
 }
 
 impl Boot {
-    /// The name by which it is asked for.
+    /// Name as a value of `--boot`.
     pub(in crate::suite) fn name(self) -> String {
         let value = self.to_possible_value();
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Tests of its files that it leaves out, and why.
-    pub(super) const fn left_out(self) -> &'static [(&'static str, &'static str)] {
+    /// Skipped tests, with the reason.
+    pub(super) const fn skipped(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Plain => &NOT_EMULATED,
             Self::LockedDown | Self::Short | Self::NoPressure | Self::Isolated | Self::FourCpus => &[],
         }
     }
 
-    /// How many CPUs the machine has.
     pub(super) const fn cpus(self) -> u32 {
         match self {
             Self::FourCpus => 4,
@@ -72,7 +70,7 @@ impl Boot {
         }
     }
 
-    /// What the kernel is told. What it does not know itself becomes the environment of the tests.
+    /// Arguments of the kernel. It passes unknown `NAME=value` arguments to init as environment variables.
     pub(super) fn kernel_arguments(self) -> String {
         let own = match self {
             Self::Plain | Self::Short | Self::FourCpus => "psi=1",
@@ -83,11 +81,11 @@ impl Boot {
         format!("{own} {SLOWER}={TIMES_SLOWER}")
     }
 
-    /// What each test program is told.
+    /// Arguments of each test program.
     pub(super) fn test_arguments(self, filter: Option<&str>) -> Vec<&str> {
-        let skipped = self.left_out().iter().flat_map(|(test, _)| ["--skip", test]);
+        let skipped = self.skipped().iter().flat_map(|(test, _)| ["--skip", test]);
         let own: &[&str] = match self {
-            // Tests of the other boots are marked as ignored; here they would only be counted once more.
+            // Ignored tests of the other configurations would be counted again here.
             Self::Plain => &[
                 "--skip",
                 LOCKED_DOWN,
@@ -104,7 +102,7 @@ impl Boot {
             Self::Isolated => &[ISOLATED, "--ignored"],
             Self::FourCpus => &QUOTAS,
         };
-        // What they print, as what they have measured, belongs into the console.
+        // The output of tests, such as measured values, belongs in the console log.
         filter
             .filter(|_| self == Self::Plain)
             .into_iter()
@@ -120,14 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_told_what_to_leave_out_and_how_slow_they_are() {
+    fn arguments_select_tests_and_set_the_slowdown() {
         let plain = Boot::Plain.test_arguments(Some("busy"));
         assert_eq!(plain.first(), Some(&"busy"));
-        let left_out = plain.iter().filter(|argument| **argument == "--skip");
-        assert_eq!(left_out.count(), Boot::Plain.left_out().len() + 4);
+        let skipped = plain.iter().filter(|argument| **argument == "--skip");
+        assert_eq!(skipped.count(), Boot::Plain.skipped().len() + 4);
         let locked_down = ["--nocapture", LOCKED_DOWN, "--ignored"];
         let short = ["--nocapture", SHORT, "--ignored"];
-        // Nothing else can run there, whatever was asked for.
+        // The filter has no effect: no other test can run there.
         for filter in [None, Some("busy")] {
             assert_eq!(Boot::LockedDown.test_arguments(filter), locked_down);
             assert_eq!(Boot::Short.test_arguments(filter), short);

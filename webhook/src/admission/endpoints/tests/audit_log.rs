@@ -106,7 +106,7 @@ async fn of_heartbeats_and_of_what_changes_nothing_a_sample_has_a_line() {
 }
 
 #[tokio::test]
-async fn a_line_has_names_steps_and_reasons_and_nothing_else_of_the_object() {
+async fn audit_line_contains_only_names_steps_and_reasons_of_the_object() {
     const SECRET: &str = "c2VjcmV0";
     let mut seen = 0;
     for mut case in cases() {

@@ -60,7 +60,7 @@ struct Cost {
 }
 
 #[test]
-fn whatever_is_in_a_review_memory_and_work_are_bounded_by_its_size() {
+fn review_memory_and_work_are_bounded_by_body_size() {
     let hint = json!({
         "v": 1, "uid": "u1", "boot": "b", "seq": 1, "mode": "FULL", "timing": "production", "why": [],
         "cpu": {"pub": 150, "p": 1000, "brake": 0}, "memory": {"pub": 100, "p": 1000, "brake": 0},

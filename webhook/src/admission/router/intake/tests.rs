@@ -70,7 +70,7 @@ async fn a_body_takes_memory_as_it_comes_whatever_was_announced() {
 }
 
 #[tokio::test]
-async fn bodies_that_come_slowly_give_way_oldest_first() {
+async fn slow_bodies_are_dropped_oldest_first() {
     let intake = intake();
     let (first, mut oldest) = begin(&intake, Some(1 << 20));
     let (second, mut younger) = begin(&intake, Some(1 << 20));

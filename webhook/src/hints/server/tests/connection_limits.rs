@@ -15,7 +15,7 @@ async fn crowded(connections: usize) -> Site {
 }
 
 #[tokio::test]
-async fn silent_connections_take_no_place_from_agents() {
+async fn silent_connections_do_not_use_up_agent_connections() {
     let site = crowded(4).await;
     let mut first = site.open("agent-n1").await.unwrap();
     first.pods().await;
