@@ -17,7 +17,6 @@ pub(super) struct CgroupWarnings {
 }
 
 impl CgroupWarnings {
-    /// Warns of what begins.
     pub(super) fn observe(&mut self, sample: &Sample) {
         for complaint in self.complaints(sample.has_kubepods, sample.pods.as_ref()) {
             warn!("{complaint}");
@@ -33,8 +32,9 @@ impl CgroupWarnings {
             *was = is;
         };
         note(&mut self.is_without_kubepods, !has_kubepods, &|| {
-            "there is no cgroup kubepods: no pod is measured and all are charged in full; see that the host's cgroups are \
-             mounted at --cgroup-root, and that a kubelet runs here"
+            "cgroup kubepods does not exist: no pod is measured and all count with their full \
+             request; check that the host's cgroups are mounted at --cgroup-root, and that a kubelet \
+             runs here"
                 .to_owned()
         });
         if let Some(PodFrame {
@@ -45,14 +45,14 @@ impl CgroupWarnings {
         {
             note(&mut self.has_untracked, *untracked > 0, &|| {
                 format!(
-                    "{untracked} pods beyond the {MAX_PODS} that are measured are charged in full; spread them over more \
-                     nodes to have them measured"
+                    "{untracked} pods beyond the limit of {MAX_PODS} count with their full request; \
+                     spread them over more nodes to have them measured"
                 )
             });
             note(&mut self.has_unreadable, *unreadable > 0, &|| {
                 format!(
-                    "{unreadable} cgroups in kubepods are named like a pod's and have no UID that can be read: such pods \
-                     are charged in full; please report the names"
+                    "{unreadable} cgroups in kubepods are named like a pod's and have no readable \
+                     UID: such pods count with their full request; please report the names"
                 )
             });
         }
@@ -77,7 +77,7 @@ mod tests {
             let first_words = |text: String| text.split(' ').take(3).collect::<Vec<_>>().join(" ");
             complaints.map(first_words).collect()
         };
-        assert_eq!(said(false, None), ["there is no"]);
+        assert_eq!(said(false, None), ["cgroup kubepods does"]);
         assert_eq!(said(false, Some(pods(0, 0))), [""; 0], "it lasts");
         assert_eq!(said(true, None), [""; 0]);
         assert_eq!(said(true, Some(pods(3, 0))), ["3 pods beyond"]);
@@ -88,6 +88,6 @@ mod tests {
         );
         assert_eq!(said(true, None), [""; 0], "no frame ended");
         assert_eq!(said(true, Some(pods(0, 2))), [""; 0]);
-        assert_eq!(said(false, Some(pods(1, 0))), ["there is no", "1 pods beyond"]);
+        assert_eq!(said(false, Some(pods(1, 0))), ["cgroup kubepods does", "1 pods beyond"]);
     }
 }

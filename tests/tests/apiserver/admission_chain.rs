@@ -65,8 +65,8 @@ async fn more(what: &str, by: u64, mut counter: impl AsyncFnMut() -> u64) {
     until(what, async || counter().await >= before + by).await;
 }
 
-/// Asks for one ratio after the other, lets the kubelet write with each, and fails if anything is stored but raw, what
-/// the ratio gives or the one before it gave, or `besides`.
+/// Sets the ratios one after the other, has the kubelet write with each, and fails if the stored value is anything
+/// but raw, the value by the current or the previous ratio, or `besides`.
 async fn ratios_are_applied_once(
     stand: &Stand,
     webhook: &Webhook,
@@ -218,8 +218,8 @@ async fn old_values_that_a_policy_puts_back_before_us_are_not_raw() {
     naive_rule_amplifies_twice(&stand, &mut history).await;
 }
 
-/// Changes something in each write that has nothing to do with CPU: a label, an annotation, the order of conditions, and
-/// what is allocatable of a resource of its own.
+/// Changes fields unrelated to CPU in each write: a label, an annotation, the order of conditions, and the
+/// allocatable amount of another resource.
 fn decorated(_: &AdmissionCall<'_>, node: &mut Value) {
     static TURN: AtomicU64 = AtomicU64::new(0);
     let turn = TURN.fetch_add(1, Ordering::Relaxed).to_string();
@@ -254,7 +254,7 @@ async fn other_webhooks_before_and_after_ours_keep_the_ratio_applied_once() {
     let decorator = Foreign::start(stand.cluster.dir(), decorated).await;
     let doubler = Foreign::start(stand.cluster.dir(), doubled).await;
 
-    // With ours called once, and with ours called again because of what came after it.
+    // Our webhook is called once, or again because a later webhook changed the object.
     for is_called_again in [false, true] {
         stand.register(&webhook).await;
         if is_called_again {

@@ -1,5 +1,5 @@
-//! `kubectl headroom advise` gives the same figures through a real API server as from the Prometheus server itself.
-//! An error names its cause. What pages print does what they say.
+//! Tests that `kubectl headroom advise` gives the same figures through a real API server as from the Prometheus
+//! server itself, that an error names its cause, and that the commands of pages work as documented.
 //!
 //! There is no network of pods here: a pod has an address of this machine. It is not a loopback one, as the API server
 //! accepts no such endpoint, and a Pod has it, as the API server sends requests to no other address.
@@ -34,14 +34,13 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// How the commands of pages begin that are run here.
+/// Start of the commands of pages that run here.
 const ADVISE: &str = "kubectl headroom advise ";
 const NAMESPACE: &str = "monitoring";
 /// The server's pod, and its account.
 const POD: &str = "prometheus";
 /// May ask Services in that namespace, and nothing else.
 const PLANNER: &str = "planner";
-/// May do nothing.
 const STRANGER: &str = "stranger";
 
 /// An address of this machine that others could reach.
@@ -68,7 +67,7 @@ where
         .expect("create it");
 }
 
-/// A Service with one port, of that name, and what stands behind it: a port of the pod.
+/// A Service of that name with one port, and its endpoint: a port of the pod.
 async fn service(client: &Client, name: &str, port_name: Option<&str>, behind: Option<(Ipv4Addr, u16)>) {
     let metadata = json!({"name": name});
     let port = json!({"name": port_name, "port": 9090});
@@ -128,7 +127,7 @@ async fn rights(client: &Client) {
     .await;
 }
 
-/// The answer as JSON, or what is said instead.
+/// The answer as JSON, or the error text.
 fn advise(cli: &Path, flags: &[&str]) -> Result<Value, String> {
     let (until, days) = (UNTIL.to_string(), DAYS.to_string());
     let output = Command::new(cli)
@@ -193,7 +192,7 @@ async fn the_pages_commands_give_advice_as_printed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_in_the_cluster_is_asked_through_the_api_server() {
+async fn in_cluster_prometheus_is_queried_through_the_api_server() {
     let stand = Stand::start().await;
     let (client, cli): (&Client, &PathBuf) = (&stand.client, &stand.programs.cli);
     accounts::create_namespace(client, NAMESPACE)
@@ -205,7 +204,7 @@ async fn a_server_in_the_cluster_is_asked_through_the_api_server() {
     service(client, "named", Some("web"), Some((address, server.port))).await;
     service(client, "plain", None, Some((address, server.port))).await;
     service(client, "empty", None, None).await;
-    // Nobody listens at this port, which takes a privilege.
+    // No process listens on this port, which needs a privilege.
     service(client, "dead", None, Some((address, 1))).await;
     rights(client).await;
     let kubeconfig = |user| stand.cluster.kubeconfig_for(user, None).expect("a kubeconfig");
@@ -225,28 +224,28 @@ async fn a_server_in_the_cluster_is_asked_through_the_api_server() {
         (
             &stranger,
             "plain",
-            "node-cpu: the API server answers 403 Forbidden: services \"plain\" is forbidden: User \"stranger\" cannot get resource \
+            "node-cpu: the API server returned 403 Forbidden: services \"plain\" is forbidden: User \"stranger\" cannot get resource \
              \"services/proxy\"",
         ),
         (
             &planner,
             "nowhere",
-            "node-cpu: the API server answers 404 Not Found: services \"nowhere\" not found",
+            "node-cpu: the API server returned 404 Not Found: services \"nowhere\" not found",
         ),
         (
             &planner,
             "empty",
-            "node-cpu: the API server answers 503 Service Unavailable: no endpoints available for service \"empty\"",
+            "node-cpu: the API server returned 503 Service Unavailable: no endpoints available for service \"empty\"",
         ),
         (
             &planner,
             "named:9091",
-            "node-cpu: the API server answers 503 Service Unavailable: no service port 9091 found for service \"named\"",
+            "node-cpu: the API server returned 503 Service Unavailable: no service port 9091 found for service \"named\"",
         ),
         (
             &planner,
             "dead",
-            "node-cpu: the API server answers 503 Service Unavailable: error trying to reach service: ",
+            "node-cpu: the API server returned 503 Service Unavailable: error trying to reach service: ",
         ),
     ] {
         let said = through(cli, kubeconfig, service).expect_err(service);

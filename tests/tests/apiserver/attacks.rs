@@ -1,5 +1,5 @@
-//! People who may create pods or patch Nodes cannot make a node publish more, on a real API server with the floor
-//! policies in force.
+//! Tests that users who may create pods or patch Nodes cannot make a node advertise more, on a real API server with
+//! the floor policies in force.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
@@ -51,7 +51,7 @@ impl AttackSite {
         }
     }
 
-    /// Reports a ratio, once the replica has told of that many pods.
+    /// Reports a ratio after the replica has listed `pods` pods.
     async fn report(&mut self, cents: u32, pods: usize, brake: Brake) {
         self.seq += 1;
         let told = self.agent.pods_until(|told| told.pods.len() == pods).await;
@@ -68,10 +68,10 @@ impl AttackSite {
         Api::namespaced(self.stand.client.clone(), names::AGENT_NAMESPACE)
     }
 
-    /// Creates a pod with the node's name in it, as every user may who creates pods; returns its UID.
+    /// Creates a pod with `spec.nodeName` set, as every user who may create pods can; returns its UID.
     async fn bind(&self, name: &str, cpu: Option<&str>, annotations: &Value) -> String {
         let requests = cpu.map_or_else(|| json!({}), |cpu| json!({"cpu": cpu}));
-        // A pod that says to be a mirror may have no account.
+        // A pod with the mirror annotation may have no service account.
         let is_mirror = annotations.get(MIRROR).is_some();
         let account = (!is_mirror).then_some(names::AGENT_SERVICE_ACCOUNT);
         let pod = json!({
@@ -87,7 +87,7 @@ impl AttackSite {
         created.expect("create the pod").uid().expect("a UID")
     }
 
-    /// The kubelet lets a pod in, and says what it has set aside.
+    /// The kubelet admits a pod and reports the capacity that it has set aside.
     async fn admit(&self, name: &str, cpu: &str) {
         let status = json!({"status": {"phase": "Running", "containerStatuses": [{
             "name": "a", "image": "a", "imageID": "", "ready": true, "restartCount": 0,

@@ -76,7 +76,7 @@ impl Amplified {
         self.pods().delete(name, &params).await.expect("delete the pod");
     }
 
-    /// Reports a ratio of 1.50, changed, once the replica has told of that many pods.
+    /// Reports a ratio of 1.50 with a change, after the replica has listed `pods` pods.
     async fn report(&mut self, seq: u64, pods: usize, change: impl FnOnce(&mut NodeHint)) {
         let told = self.agent.pods_until(|told| told.pods.len() == pods).await;
         let mut hint = hint("n1", &self.node.uid().expect("a UID"), seq, 150);
@@ -91,7 +91,7 @@ impl Amplified {
         self.stand.node_until("n1", cpu, is_so).await
     }
 
-    /// The node's states after this one, as the API server tells them.
+    /// The node's states after this one, from a watch.
     async fn watch(&self, after: &Node) -> BoxStream<'static, kube::Result<WatchEvent<Node>>> {
         let params = WatchParams::default().fields("metadata.name=n1");
         let version = after.resource_version().expect("a version");
@@ -100,18 +100,18 @@ impl Amplified {
     }
 }
 
-/// Waits until a watch tells of this much CPU.
+/// Waits until a watch delivers this allocatable CPU.
 async fn until_allocatable(cpu: &str, events: &mut BoxStream<'static, kube::Result<WatchEvent<Node>>>) {
     loop {
         let event = events.try_next().await.expect("an event");
-        let event = event.expect("the watch goes on");
+        let event = event.expect("the watch stays open");
         if matches!(event, WatchEvent::Modified(node) if allocatable(&node, "cpu") == cpu) {
             return;
         }
     }
 }
 
-/// Status, reason and message of the condition that tells of brakes.
+/// Status, reason and message of the condition for brakes.
 fn braked(node: &Node) -> Option<[String; 3]> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let condition = conditions
@@ -132,7 +132,7 @@ fn stop(hint: &mut NodeHint) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_braked_node_is_lowered_step_by_step_as_its_pods_go() {
+async fn braked_node_is_lowered_step_by_step_as_its_pods_end() {
     let mut full = Amplified::start().await;
     for (name, cpu) in [("a", "2500m"), ("b", "2"), ("c", "1")] {
         full.bind(name, &json!({"requests": {"cpu": cpu}})).await;
@@ -149,7 +149,7 @@ async fn a_braked_node_is_lowered_step_by_step_as_its_pods_go() {
     ];
     assert_eq!(braked(&node), Some(said.map(str::to_owned)));
 
-    // A pod that is being deleted runs on: what it was given counts until it has ended.
+    // A pod that is being deleted still runs: its requests count until it has ended.
     full.delete("c", 600).await;
     full.report(3, 3, stop).await;
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(1)]});
@@ -224,7 +224,7 @@ async fn cpus_that_a_pod_holds_for_itself_are_not_amplified() {
         memory_ppm: 0,
         exclusive_cpus_milli: 2000,
     };
-    // What the kubelet gives to Guaranteed pods only, no other can have.
+    // No other pod can have CPUs that the kubelet gives only to Guaranteed pods.
     node.report(2, 2, |hint| {
         hint.trust = vec![holds(&guaranteed), holds(&burstable)];
     })

@@ -5,7 +5,7 @@
 use e2e::built::programs;
 use headroom_bench::brake_reaction::{OOM_S, SATURATION_S, cut_off, measure};
 
-/// Runs, over which the load comes at every time of a period of the brakes.
+/// Number of runs; over them the load starts at different points of a brake period.
 const RUNS: u16 = 20;
 
 #[ignore = "measures for minutes and needs the CPUs for itself: cargo xtask test --long measurements"]

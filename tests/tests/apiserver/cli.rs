@@ -88,7 +88,7 @@ impl Cli {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// Its exit code and what it complains about, when there is no answer.
+    /// Exit code and error output of a command that must fail.
     pub(crate) async fn fail(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let Output {
             status,
@@ -104,7 +104,7 @@ impl Cli {
 async fn completed(stand: &Stand, cli: &Cli, words: &[&str]) -> Vec<String> {
     let folder = stand.cluster.dir().join("plugins");
     std::fs::create_dir_all(&folder).expect("a folder");
-    // A plugin, and what completes it.
+    // The plugin and its completion program.
     for name in ["kubectl-headroom", "kubectl_complete-headroom"] {
         let link = folder.join(name);
         if !link.exists() {
@@ -270,7 +270,7 @@ async fn cli_shows_the_webhooks_state_of_each_node() {
     projected_ratio_of_mode_auto_is_a_metric(&stand, &webhook, &uid, &mut agent).await;
 }
 
-/// Node `n1` goes to mode `off`, and its agent goes on reporting.
+/// Node `n1` switches to mode `off` while its agent continues to report.
 async fn projected_ratio_of_mode_auto_is_a_metric(
     stand: &Stand,
     webhook: &Webhook,
@@ -292,7 +292,7 @@ async fn projected_ratio_of_mode_auto_is_a_metric(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_without_an_answer_is_an_error_with_its_reason() {
+async fn failed_query_is_an_error_with_its_reason() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", AUTO).await;
     let node = stand.create_node("n1", "4", "8Gi").await;

@@ -75,7 +75,7 @@ async fn full_cluster_runs_a_deployments_pods_and_leaves_no_trace() {
     .await;
 
     let folder = cluster.dir().to_owned();
-    // What the kubelet's fixture makes in /tmp is in the node's folder.
+    // Files that the kubelet's fixture creates in /tmp are in the node's folder.
     for name in ["kubelet", "static-pods", "pod-logs"] {
         assert!(folder.join("hollow-0").join(name).is_dir(), "{name}");
     }
@@ -109,7 +109,7 @@ fn log_of_node(folder: &Path) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_and_credentials_are_readable_only_by_their_owner() {
     let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
-    cluster.kubeconfig_for("somebody", None).expect("a kubeconfig");
+    cluster.kubeconfig_for("user", None).expect("a kubeconfig");
     let mode = |path: &Path| {
         let metadata = fs::metadata(path).expect("something there");
         metadata.permissions().mode() & 0o777
@@ -129,7 +129,7 @@ async fn cluster_and_credentials_are_readable_only_by_their_owner() {
     }
     assert!(
         credentials >= 5,
-        "admin, somebody, API server, accounts: {credentials}"
+        "admin, user, API server, accounts: {credentials}"
     );
 }
 
@@ -185,11 +185,11 @@ async fn cluster_is_removed_when_its_owner_is_killed() {
     let (mut owner, folder) = cluster_of_its_own();
     owner.kill().expect("kill -9");
     owner.wait().expect("wait");
-    until("the processes are gone", || async {
+    until("the processes have ended", || async {
         processes_of(&folder).is_empty()
     })
     .await;
-    until("the folder is gone", || async { !folder.exists() }).await;
+    until("the folder is deleted", || async { !folder.exists() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +229,7 @@ fn processes_of(folder: &Path) -> Vec<u32> {
         .map(|entry| entry.expect("an entry"));
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let names_it = |pid: &u32| {
-        // A process may end while it is looked at; a zombie has no command line and is as good as gone.
+        // A process may end while it is read. A zombie has no command line and counts as ended.
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains(folder)
     };

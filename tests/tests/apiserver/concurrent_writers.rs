@@ -32,7 +32,7 @@ use tokio::{
 const RAW: u64 = 4000;
 /// Duration of all writers.
 const STORM: Duration = Duration::from_secs(8);
-/// A replica says 1 here while it leads.
+/// Metric that is 1 while a replica leads.
 const LEADS: &str = "headroom_webhook_leader";
 
 fn nodes(client: &Client) -> Api<Node> {
@@ -186,8 +186,8 @@ async fn holder(stand: &Stand) -> Option<String> {
     lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
 }
 
-/// Hands the lease on to the other of two replicas whenever one has renewed it, so that both find it theirs at each look.
-/// The identities are learnt on the way: a replica that finds no holder takes it.
+/// Assigns the lease to the other of two replicas after each renewal, so that both always read themselves as the
+/// holder. The identities are learned from the lease: a replica that finds no holder acquires it.
 async fn forge(stand: &Stand) {
     let mut known: Vec<String> = Vec::new();
     loop {
@@ -224,7 +224,7 @@ async fn both_lead(replicas: &[Webhook; 2]) -> bool {
     count(&replicas[0], LEADS).await == 1 && count(&replicas[1], LEADS).await == 1
 }
 
-/// Changes the ratio of all nodes and waits until it is stored everywhere. What was stored meanwhile is that alone.
+/// Changes the ratio of all nodes and waits until it is stored everywhere. No other value may be stored meanwhile.
 async fn swept_once(stand: &Stand, history: &mut History, cents: u64) {
     const NODES: [&str; 3] = ["n1", "n2", "n3"];
     for node in NODES {
@@ -267,7 +267,7 @@ async fn two_leaders_at_once_move_each_node_once() {
     until("there is a leader", async || holder(&stand).await.is_some()).await;
     let mut history = History::follow(&stand.cluster).await;
 
-    // A lease that says to each of the two that it is its own.
+    // A lease that names each of the two replicas as its holder when that replica reads it.
     let sweeps = async {
         until("both lead", async || both_lead(&replicas).await).await;
         for cents in [150, 120, 200, 130] {
@@ -280,7 +280,7 @@ async fn two_leaders_at_once_move_each_node_once() {
         () = forge(&stand) => {}
     }
 
-    // A leader that was frozen while another took over, and goes on where it was.
+    // A leader that was frozen while another took over, and then resumes.
     until("one of them leads", async || {
         count(&replicas[0], LEADS).await + count(&replicas[1], LEADS).await == 1
     })
@@ -313,7 +313,7 @@ async fn two_leaders_at_once_move_each_node_once() {
     }
 }
 
-/// Status and reason of the condition that tells of another owner of the ratio.
+/// Status and reason of the condition for another owner of the ratio.
 fn conflict(node: &Node) -> Option<(String, String)> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let ours = |condition: &&NodeCondition| condition.type_ == names::RATIO_OWNER_CONFLICT;
@@ -352,7 +352,7 @@ async fn foreign_ratio_writer_is_reported_on_the_node_and_ignored() {
     }
     // Replicas learn of it from their watch.
     let mut second = 3;
-    until("the node says so", async || {
+    until("the node has the condition", async || {
         second += 1;
         conflict(&write(second).await).is_some()
     })

@@ -1,5 +1,5 @@
-//! `kubectl headroom config` against a real webhook: what no file is given for is what the API server has, and what it
-//! says of a version is what the API server answers to it. Pages' commands are run as printed.
+//! Tests of `kubectl headroom config` against a real webhook: without a file it uses the ConfigMap of the API server,
+//! its verdict on a version equals the API server's answer, and the pages' commands run as printed.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -196,7 +196,7 @@ async fn page_commands_print_the_documented_output_in_a_shell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_is_checked_as_the_webhook_is_set() {
+async fn version_is_checked_with_the_webhooks_settings() {
     let asked = Asked::start().await;
     for (text, reason) in [
         (CONFLICTING, Some("\"exampleNodes\":[\"worker-3\"]")),

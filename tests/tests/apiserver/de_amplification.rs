@@ -17,7 +17,7 @@ use kube::{
 };
 use serde_json::json;
 
-/// A node may be lowered to half of what its kubelet would hand out.
+/// A node may be lowered to half of the kubelet's allocatable.
 const PROTECT: &str = "amplification: {mode: auto, bounds: {cpu: {min: 0.5}}}";
 
 struct ProtectSite {
@@ -64,7 +64,7 @@ impl ProtectSite {
             .expect("create the pod");
     }
 
-    /// Reports a ratio, once the replica has told of that many pods.
+    /// Reports a ratio after the replica has listed `pods` pods.
     async fn report(&mut self, cents: u32, pods: usize) {
         self.seq += 1;
         let told = self.agent.pods_until(|told| told.pods.len() == pods).await;
@@ -112,7 +112,7 @@ async fn hot_node_is_lowered_below_raw_if_allowed_but_not_below_bound_requests()
     let mut site = ProtectSite::start(PROTECT).await;
     site.bind("a", "3").await;
     site.report(70, 1).await;
-    // 0.70 of 4 CPUs are 2800m; what is bound holds it at 3.
+    // 0.70 of 4 CPUs are 2800m; bound requests keep it at 3.
     let node = site.until("3").await;
     assert_eq!(site.sync(1).await, "3", "a kubelet's write does not raise it");
     let ratio = annotation(&node, names::RATIO).expect("a ratio");
@@ -132,9 +132,9 @@ async fn hot_node_is_lowered_below_raw_if_allowed_but_not_below_bound_requests()
     let explained = site.explanation().await;
     assert!(
         explained.contains("clamped-min"),
-        "the policy says 0.50: {explained}"
+        "the policy allows 0.50: {explained}"
     );
-    // It comes back by small steps.
+    // It rises again by small steps.
     site.report(100, 0).await;
     site.until("2200m").await;
     site.until("4").await;

@@ -18,10 +18,10 @@ use headroom_domain::{hint::Brake, resource::Resource::Cpu};
 use headroom_testbed::{cluster::NodeOptions, webhook::Webhook};
 use tokio::time::{Instant, sleep};
 
-/// Pods of 1800 milli-cores each: two fit what the node has, three what it is amplified to.
+/// Pods of 1800 milli-cores each: two fit raw allocatable, three fit the amplified value.
 const PODS: [&str; 3] = ["first", "second", "third"];
-/// Requests of the third pod in turn: more than the node's amplified value, less than its maximum. A kubelet checks a
-/// resize again after a user changes it.
+/// Requests of the third pod, one after the other: above the node's amplified value, below its maximum. A kubelet
+/// checks a resize again after a user changes it.
 const ASKED: [&str; 2] = ["3500m", LAST_ASKED];
 const LAST_ASKED: &str = "3600m";
 /// Interval between two requests.
@@ -148,7 +148,7 @@ async fn deferred_resize_on_a_full_node_does_not_raise_allocatable() {
     let written = patches(&full.stand).await - patched;
     assert!(written >= 20.0, "{written} writes of the status");
 
-    // A brake takes all but what is set aside; 1.35 is the first ratio of two decimals that covers it.
+    // A brake removes all but the capacity that is set aside; 1.35 is the first ratio of two decimals that covers it.
     full.agent.set_ratio(100, Brake::Stop);
     full.until("5400m").await;
     full.ask_until(Instant::now() + 5 * EVERY).await;
@@ -170,6 +170,6 @@ async fn deferred_resize_on_a_full_node_does_not_raise_allocatable() {
             .await
             .iter()
             .all(|(_, phase, _)| phase == "Running"),
-        "no pod was turned away"
+        "no pod was rejected"
     );
 }

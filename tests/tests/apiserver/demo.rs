@@ -1,5 +1,5 @@
-//! Tests that the demo holds what it claims, that the README's commands work on it as printed, that it keeps its credentials
-//! to its owner, and leaves nothing where it ran.
+//! Tests that the demo works as documented, that the README's commands run on it as printed, that only its owner can
+//! read its credentials, and that it leaves no trace.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -75,11 +75,12 @@ fn expected(command: &str) -> Option<&'static str> {
         "top" | "hints" => Some("worker-1 "),
         "explain" => Some("worker-1 offers "),
         "off" => Some("worker-1: raw"),
-        other => panic!("nobody knows what {other} must print in the demo"),
+        other => panic!("no expected output of {other} in the demo"),
     }
 }
 
-/// Runs the README's commands for a look at a cluster, as printed, in a shell as the demo sets it up. `off` is not run.
+/// Runs the README's commands for looking at a cluster as printed, in a shell that is set up like the demo's. `off`
+/// is not run.
 async fn follow_the_readme(shell: &Shell) -> Vec<String> {
     let readme = fs::read_to_string(workspace::root().join("README.md")).expect("the README");
     let commands = console::commands(console::section(&readme, "Looking at it"));
@@ -154,7 +155,7 @@ async fn demo_runs_the_readmes_commands_as_documented() {
     let left = follow_the_readme(&shell).await;
     lines.until(|line| line.contains(KEPT), STORY_WITHIN).await;
     let are_held = claims_hold(lines.printed());
-    // What the demo itself shows; the last one makes room for `off`.
+    // The commands that the demo itself prints; the last one makes room for `off`.
     loop {
         let line = lines.until(|line| line.starts_with("  "), STORY_WITHIN).await;
         let output = shell.run(line.trim()).await;

@@ -1,5 +1,5 @@
-//! Tests of the generated policies on a real API server: writes of kubelets and others while the webhook is away, comes
-//! back or answers beside them.
+//! Tests of the generated policies on a real API server: writes by kubelets and other clients while the webhook is
+//! down, returns, or answers in addition to the policies.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -96,7 +96,7 @@ async fn raw_kubelet_writes_change_no_allocatable_while_the_webhook_is_down() {
         assert_eq!(again.resource_version(), version, "{again:#?}");
     }
 
-    // A heartbeat that is due is written, with a note of what came with it.
+    // A heartbeat that is due is stored, with a note of the values that it contained.
     let due = written(&stand, raw(300)).await;
     assert_ne!(due.resource_version(), version);
     assert!(heartbeat(&due) > heartbeat(&stored));
@@ -139,7 +139,7 @@ async fn a_raw_value_that_changes_meanwhile_passes_and_is_picked_up() {
     assert_eq!(note(&fallen), Some(said));
     let again = written(&stand, less(30)).await;
     assert_eq!(again.resource_version(), fallen.resource_version());
-    // The old value again: the policy keeps what is stored, and raises nothing.
+    // The old value again: the policy keeps the stored value and raises nothing.
     assert_eq!(amounts(&written(&stand, raw(40)).await), ["4", "10Gi"]);
     assert_eq!(amounts(&written(&stand, less(50)).await), ["3", "10Gi"]);
 
@@ -164,7 +164,7 @@ async fn kubelet_values_reach_the_webhook_unchanged() {
     install(&stand).await;
     let _webhook = amplified(&stand).await;
 
-    // Two more CPUs, all of them reserved: behind the floor it looks as if raw had become 6.
+    // Two more CPUs, all of them reserved: the floor cannot distinguish this from a raw value of 6.
     let mut status = raw(20);
     status["capacity"] = json!({"cpu": "6"});
     let reserved = written(&stand, status).await;
@@ -180,7 +180,7 @@ async fn kubelet_values_reach_the_webhook_unchanged() {
     assert_eq!(amounts(&grown), ["9", "10Gi"]);
     assert_eq!(note(&grown), None);
 
-    // Switched off, the node gets back what its kubelet sends, and nothing holds it any more.
+    // With mode `off` the node gets its kubelet's values back, and the floor no longer holds it.
     stand.annotate("n1", names::MODE, "off").await;
     let off = json!({"allocatable": {"cpu": "6"}, "conditions": [ready(40)]});
     let off = written(&stand, off).await;
@@ -242,7 +242,8 @@ async fn floor_releases_nodes_one_hour_after_the_webhook_stops() {
         ("2026-01-01T13:09:59Z", ["6", "10Gi"], true),
         ("2026-01-01T13:10:00Z", ["4", "8Gi"], false),
         ("2026-01-01T13:10:10Z", ["4", "8Gi"], false),
-        // Set back, but not out of the hour: what is stored is held, which is raw. And set back by far.
+        // A clock that is set back within the hour: the stored value, which is raw, is held. Then one that is set
+        // back further.
         ("2026-01-01T11:10:01Z", ["4", "8Gi"], true),
         ("2026-01-01T11:10:00Z", ["4", "8Gi"], false),
     ] {
@@ -261,7 +262,7 @@ async fn floor_releases_nodes_one_hour_after_the_webhook_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
+async fn unmanaged_nodes_and_other_writers_are_unaffected() {
     let stand = Stand::start().await;
     stand.create_node("plain", "4", "8Gi").await;
     let reborn = marked(&stand, "reborn").await;
@@ -271,7 +272,7 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
     marked(&stand, "n1").await;
     install(&stand).await;
 
-    // Without our marker, or with one of a Node of the same name that is gone: as sent, heartbeats included.
+    // Without our marker, or with the marker of a deleted Node of the same name: stored as sent, heartbeats included.
     for name in ["plain", "reborn"] {
         let mut last = None;
         for seconds in [10, 20] {
@@ -299,7 +300,7 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
         .await;
     assert_eq!(amounts(&patched.expect("passes")), ["6", "10Gi"]);
     assert_eq!(amounts(&written(&stand, raw(50)).await), ["6", "10Gi"]);
-    // A kubelet that removes what it is held by does not get away with it.
+    // A kubelet cannot remove the annotations that hold its node.
     let bare =
         Patch::Merge(json!({"metadata": {"annotations": null}, "status": {"allocatable": {"cpu": "4"}}}));
     let patched = kubelet(&stand, "n1").await;
@@ -358,7 +359,7 @@ async fn kubelet_writes_to_our_annotations_are_reverted_and_never_refused() {
     );
     assert_eq!(annotation(&after, "headroom.sh/0"), None);
 
-    // A kubelet that registers brings none along; others write what they may.
+    // Annotations of ours in a kubelet's registration are dropped; other clients may write them.
     let own = self::kubelet(&stand, "n2").await;
     let node = serde_json::from_value(json!({"metadata": {"name": "n2", "annotations": {
         names::RATIO: r#"{"cpu":9}"#, OWN_ANNOTATION: "true",
@@ -431,7 +432,7 @@ async fn no_revision_of_a_node_is_amplified_twice() {
 
     let last = stand.annotate("n1", "last", "one").await;
     let last = last.resource_version().expect("a version");
-    last_tx.send(last).expect("somebody watches");
+    last_tx.send(last).expect("the watch task runs");
     let seen = watch.await.expect("join");
     assert!(seen.len() > 20, "{} revisions", seen.len());
     for wanted in [["6", "10Gi"], ["8", "10Gi"]] {
@@ -486,7 +487,7 @@ async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
         .await;
         stand.nodes().get("n1").await.expect("read the node")
     };
-    // What a kubelet says after its start is said; then nothing is written.
+    // A kubelet sends its changes after its start; then no further write is stored.
     let before = tried(&stand, 3.0).await;
     let after = tried(&stand, 3.0).await;
     assert_eq!(after.resource_version(), before.resource_version(), "{after:#?}");
@@ -499,7 +500,7 @@ async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
     let last = stand.annotate("n1", "last", "one").await;
     last_tx
         .send(last.resource_version().expect("a version"))
-        .expect("somebody watches");
+        .expect("the watch task runs");
     for node in watch.await.expect("join") {
         assert_eq!(allocatable(&node, "cpu"), "6", "{node:#?}");
     }

@@ -105,7 +105,7 @@ async fn heartbeat_with_policies_costs_the_api_server_a_bounded_multiple() {
          {skipped:.2} ms, policies and webhook {called:.2} ms"
     );
     assert!(seen - unseen >= u64::from(2 * HEARTBEATS), "{unseen} {seen}");
-    // The CPU of the two lies closer together than a busy machine repeats it, so what is spared is counted in calls.
+    // The two CPU times differ by less than the noise of a busy machine, so the savings are counted in calls.
     assert!(spared - seen < u64::from(HEARTBEATS), "{seen} {spared}");
     assert!(
         called.min(skipped) < AT_MOST * plain,

@@ -215,7 +215,7 @@ fn ready(node: &Value) -> Option<i64> {
     ready[HEARTBEAT].as_str().map(seconds)
 }
 
-/// The node without what may differ in a write that is kept quiet.
+/// The node without the fields that may differ in a write that the policy drops.
 fn timeless(node: &Value) -> Value {
     let mut node = node.clone();
     for condition in node["status"]["conditions"].as_array_mut().into_iter().flatten() {
@@ -347,7 +347,7 @@ async fn dry_run(stand: &Stand, name: &str, patch: &Value) -> Value {
     bare(serde_json::to_value(answer.expect("never refused")).expect("JSON"))
 }
 
-/// Creates a node with what is stored of it, and reads it.
+/// Creates a node with this stored state, and reads it.
 async fn store(stand: &Stand, name: &str, state: impl FnOnce(&str) -> Value) -> Value {
     let nodes: Api<Node> = Api::all(stand.client.clone());
     let empty = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a Node");
@@ -422,7 +422,7 @@ fn decided(node: &Value) -> (Result, Option<Value>, Value) {
     )
 }
 
-/// A webhook, and nodes as they are stored when it comes, n0 and on.
+/// A webhook, and the nodes n0, n1, ... as stored when it starts.
 async fn with_webhook(stand: &Stand) -> (Webhook, Vec<Value>) {
     // Notes of earlier writes are for the policy alone to see through.
     let ratio = json!({"metadata": {"annotations": {
@@ -476,7 +476,7 @@ async fn a_webhook_behind_the_policy_decides_as_without_it() {
             until(&what, async || {
                 let without = decided(&dry_run(&plain, &name, &patch).await);
                 let mut with = decided(&dry_run(&floored, &name, &patch).await);
-                // What the policy keeps quiet and the webhook changes is stored with the heartbeats before it.
+                // A write that the policy drops and the webhook changes is stored with the previous heartbeats.
                 let was = decided(old);
                 let is_quiet = with.0.conditions == was.0.conditions;
                 quieted += usize::from(is_quiet && with == was);

@@ -1,9 +1,9 @@
-//! A real kubelet that restarts on a node with more bound than raw turns no running pod away, whether the webhook is
-//! up, hung or dead. Without the floor it does.
+//! Tests that a real kubelet that restarts on a node with more bound than raw rejects no running pod, whether the
+//! webhook is up, hung or dead. Without the floor it rejects one.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
-    bound_pods::{all_run, bind, bind_to_n1, one_is_turned_away, pods},
+    bound_pods::{all_run, bind, bind_to_n1, one_is_rejected, pods},
     etcd::{History, assert_only},
     policy_install,
     stand::{Stand, allocatable, kubelet, until},
@@ -12,12 +12,13 @@ use headroom_domain::{names, resource::Resource};
 use headroom_testbed::webhook::Webhook;
 use rustix::process::Signal;
 
-/// Pods of 1800 milli-cores each: two fit what the node has, three what it is amplified to.
+/// Pods of 1800 milli-cores each: two fit raw allocatable, three fit the amplified value.
 const PODS: [&str; 3] = ["first", "second", "third"];
 /// Restarts in each state of the webhook.
 const RESTARTS: usize = 2;
 
-/// Restarts the kubelet some times. A pod that is bound afterwards runs when the new kubelet has looked at all others.
+/// Restarts the kubelet several times. A pod that is bound afterwards runs after the new kubelet has admitted all
+/// others.
 async fn restarts(stand: &mut Stand, history: &mut History, state: &str) {
     for round in 0..RESTARTS {
         stand.cluster.restart_node("n1").expect("restart the kubelet");
@@ -28,7 +29,7 @@ async fn restarts(stand: &mut Stand, history: &mut History, state: &str) {
         )
         .await;
     }
-    assert_only(&history.news_of("n1").await, Resource::Cpu, &[6000]);
+    assert_only(&history.new_revisions_of("n1").await, Resource::Cpu, &[6000]);
 }
 
 /// A node n1 of 4 CPUs, amplified to 6, with 5.4 bound.
@@ -57,7 +58,7 @@ async fn a_kubelet_that_restarts_on_a_full_node_turns_pods_away_only_without_the
     restarts(&mut stand, &mut history, "up").await;
     webhook.process.signal(Signal::STOP).expect("freeze the webhook");
     restarts(&mut stand, &mut history, "hung").await;
-    webhook.process.signal(Signal::CONT).expect("let it go on");
+    webhook.process.signal(Signal::CONT).expect("resume it");
     webhook.process.signal(Signal::KILL).expect("kill the webhook");
     restarts(&mut stand, &mut history, "dead").await;
 
@@ -74,10 +75,10 @@ async fn a_kubelet_that_restarts_on_a_full_node_turns_pods_away_only_without_the
     })
     .await;
 
-    // The same without the floor: of what fits only the amplified node, one is turned away. Which one, their times of
-    // creation say, which count in whole seconds.
+    // The same without the floor: one of the pods that fit only the amplified node is rejected. The order of creation
+    // times, which have a resolution of one second, decides which one.
     policy_install::remove(&stand).await;
     stand.cluster.restart_node("n1").expect("restart the kubelet");
-    let turned_away = one_is_turned_away(&stand).await;
+    let turned_away = one_is_rejected(&stand).await;
     assert!(PODS.contains(&turned_away.as_str()), "{turned_away}");
 }

@@ -121,7 +121,7 @@ async fn a_real_kubelet_writes_no_more_of_an_amplified_node_than_of_any_other() 
         let node = nodes.get(name).await.expect("read the node");
         node.resource_version().expect("a version")
     };
-    // Two in a row without news: what a kubelet says after its start has been said.
+    // Two heartbeats in a row without changes: the kubelet has sent all changes of its start.
     seen(&quiet, 2).await;
     let before = (version("amplified").await, version("plain").await);
     seen(&quiet, 4).await;

@@ -323,7 +323,7 @@ impl<'f> Clients<'f> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_certificate_stands_for_a_token_where_its_ca_is_known() {
+async fn client_certificate_replaces_a_token_if_its_ca_is_configured() {
     let stand = Stand::start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let (known, unknown) = (Clients::new(folder.path()), Clients::new(folder.path()));
@@ -355,7 +355,9 @@ async fn a_client_certificate_stands_for_a_token_where_its_ca_is_known() {
     let status = ScriptedAgent::over(as_kubelet, None).await.expect_err("no agent");
     assert_eq!(status.code(), Code::PermissionDenied, "{status:?}");
     let without = connect(None).await.expect("a connection");
-    let status = ScriptedAgent::over(without, None).await.expect_err("nobody");
+    let status = ScriptedAgent::over(without, None)
+        .await
+        .expect_err("no credential");
     assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
     // In TLS 1.3 a client learns only after its handshake that its certificate is not taken.
     if let Ok(connection) = connect(Some(&forged)).await {
@@ -363,7 +365,7 @@ async fn a_client_certificate_stands_for_a_token_where_its_ca_is_known() {
             .await
             .expect_err("a forged certificate");
     }
-    // A token is good beside certificates.
+    // A token is valid in addition to certificates.
     let token = stand.agent_token(&node).await;
     ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&token))
         .await

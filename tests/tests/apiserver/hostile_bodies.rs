@@ -47,13 +47,13 @@ const WRITES_EVERY: Duration = Duration::from_millis(100);
 const PATIENCE_S: i32 = 10;
 /// Duration of the writes, with and without withheld bodies.
 const FOR: Duration = Duration::from_secs(6);
-/// Connections that withhold their bodies, and how long each waits before it comes again: one after another, because it
-/// is their bodies that are to hurt and not their handshakes.
+/// Connections that withhold their bodies, the time each waits before it reconnects, and the time between two of
+/// them. They start one after another, so that their bodies cause the load and not their handshakes.
 const WITHHOLDING: u32 = 320;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const APART: Duration = Duration::from_millis(8);
 
-/// Nodes of raw 4 CPUs that are amplified to 6, and no floor: a write that the replica does not answer comes out raw.
+/// Nodes of raw 4 CPUs that are amplified to 6, and no floor: a write that the replica does not answer is stored raw.
 struct HostileBodySite {
     stand: Stand,
     webhook: Arc<Webhook>,
@@ -89,7 +89,8 @@ impl HostileBodySite {
         site
     }
 
-    /// Has all kubelets write at a steady pace, whatever comes of it, until it is enough; how long each write took.
+    /// Has all kubelets write at a steady pace, regardless of the results, until `is_enough` is set; returns the
+    /// duration of each write.
     async fn write_until(&self, is_enough: &Arc<AtomicBool>) -> Vec<Duration> {
         let unanswered = self.unanswered().await;
         let mut writers = JoinSet::new();
@@ -119,15 +120,15 @@ impl HostileBodySite {
         took
     }
 
-    /// Calls of webhooks after which the API server went on without an answer.
+    /// Webhook calls that the API server abandoned without an answer.
     async fn unanswered(&self) -> f64 {
         let metrics = self.stand.metrics().await;
         metrics.sum("apiserver_admission_webhook_fail_open_count", &[])
     }
 }
 
-/// Gives the replica more time than it has in production: who has too few CPUs for all that runs here is late, and late is
-/// not refused.
+/// Gives the replica a longer timeout than in production: on a machine with too few CPUs for this load it answers
+/// late, and a late answer is not a refusal.
 async fn be_patient(stand: &Stand) {
     let all: Api<MutatingWebhookConfiguration> = Api::all(stand.client.clone());
     let registered = all.get(names::WEBHOOK_CONFIGURATION).await;
@@ -244,9 +245,9 @@ async fn connections_that_withhold_bodies_do_not_block_amplified_writes() {
     }
     is_enough.store(false, Ordering::Relaxed);
     begin.wait().await;
-    let (beside, ()) = tokio::join!(site.write_until(&is_enough), ends(&is_enough, FOR));
+    let (loaded, ()) = tokio::join!(site.write_until(&is_enough), ends(&is_enough, FOR));
     let withheld = withheld.load(Ordering::Relaxed);
-    for (what, took) in [("undisturbed", &quiet), ("beside them", &beside)] {
+    for (what, took) in [("undisturbed", &quiet), ("with withheld bodies", &loaded)] {
         println!(
             "{what}: {} writes, half within {:?}, 99 % within {:?}",
             took.len(),
@@ -257,8 +258,8 @@ async fn connections_that_withhold_bodies_do_not_block_amplified_writes() {
     println!("{withheld} bodies withheld");
     assert!(slow.try_join_next().is_none(), "one of them gave up");
     assert!(withheld > WITHHOLDING as usize, "{withheld} bodies withheld");
-    assert!(beside.len() >= 20, "{} writes", beside.len());
-    let (before, after) = (percentile(&quiet, 50), percentile(&beside, 50));
+    assert!(loaded.len() >= 20, "{} writes", loaded.len());
+    let (before, after) = (percentile(&quiet, 50), percentile(&loaded, 50));
     assert!(
         after < before * 5,
         "half of all within {after:?}, {before:?} undisturbed"

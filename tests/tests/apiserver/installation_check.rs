@@ -1,4 +1,4 @@
-//! Tests of `kubectl headroom check` on a real API server, and of what stands above `top` and `explain`.
+//! Tests of `kubectl headroom check` on a real API server, and of the problems printed above `top` and `explain`.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{path::Path, process::Output};
@@ -20,7 +20,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// The exit code of a command, and what it prints.
+/// Exit code, output and errors of a command.
 async fn ended(people: &People, kubeconfig: &Path, command: &[&str]) -> (Option<i32>, String, String) {
     let Output {
         status,
@@ -51,7 +51,7 @@ async fn reporting(people: &People) -> (ScriptedAgent, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_configuration_that_is_deleted_is_found_and_stands_first() {
+async fn deleted_webhook_configuration_is_reported_first() {
     let people = People::start().await;
     policies::install(&people.stand.client)
         .await
@@ -81,7 +81,7 @@ async fn a_webhook_configuration_that_is_deleted_is_found_and_stands_first() {
 
     let first = "error: the API server does not call the webhook for mutate-node-status: there is no entry \
                  mnode-status.koordinator.sh in configuration headroom-webhook\n";
-    until("top says so first", async || {
+    until("top prints it first", async || {
         people.ask(&ann, &["top", "--once"]).await.starts_with(first)
     })
     .await;
@@ -130,11 +130,11 @@ async fn delete_the_other(people: &People, kubeconfig: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn undetermined_checks_exit_with_code_2() {
     let people = People::start().await;
-    let nobody = people.kubeconfig("nobody");
-    let (code, text, complaint) = ended(&people, &nobody, &["check"]).await;
+    let stranger = people.kubeconfig("stranger");
+    let (code, text, complaint) = ended(&people, &stranger, &["check"]).await;
     assert_eq!((code, text.as_str()), (Some(2), ""), "{complaint}");
     assert!(complaint.contains("the missing rule is "), "{complaint}");
-    let (code, _, complaint) = ended(&people, &nobody, &["check", "--context", "none"]).await;
+    let (code, _, complaint) = ended(&people, &stranger, &["check", "--context", "none"]).await;
     assert_eq!(code, Some(2), "{complaint}");
 }
 

@@ -67,7 +67,7 @@ async fn answer(stand: &Stand, definition: &CustomResourceDefinition, spec: &Val
     created.err().map(|error| error.to_string())
 }
 
-/// A kind, the specification of an object, and a part of what the API server says to it; nothing if it takes it.
+/// A kind, the specification of an object, and a part of the API server's error; `None` if it accepts the object.
 type SchemaRow<'d> = (&'d CustomResourceDefinition, Value, Option<&'static str>);
 
 fn profile_rows(profile: &CustomResourceDefinition) -> Vec<SchemaRow<'_>> {
@@ -225,6 +225,6 @@ async fn foreign_definition_is_a_conflict_and_is_kept() {
     for definition in &ours[1..] {
         apply(&stand, "headroom", definition)
             .await
-            .expect("kinds that nobody has");
+            .expect("kinds without another owner");
     }
 }

@@ -21,7 +21,7 @@ use kube::{Api, ResourceExt as _};
 
 /// CPUs that the kubelet reports, in milli-cores: 4, of which it reserves 200m.
 const RAW: u64 = 3800;
-/// The ratio asked for whenever the kubelet's copy is raw, and what comes of it.
+/// The ratio that is set whenever the kubelet's copy is raw, and the result.
 const CENTS: u32 = 150;
 const AMPLIFIED: u64 = 5700;
 /// Ratio that a hint may raise to at once, before the kubelet observes it.
@@ -119,7 +119,7 @@ async fn heartbeats_of_a_kubelet_that_lags_behind_a_new_ratio_never_amplify_twic
         "{stored:?}"
     );
 
-    // The same with the rule that takes what a kubelet's write shows for raw.
+    // The same with a rule that treats the value in a kubelet's write as raw.
     let other = Foreign::start(stand.cluster.dir(), naive).await;
     unregister(&stand.client, names::WEBHOOK_CONFIGURATION).await;
     other.register(&stand.client, BEFORE).await;

@@ -1,5 +1,5 @@
-//! Tests of the overlays and components of the installation: each renders to what its page says, and a real API server takes
-//! it, also one that keeps the classes `system-*` from our namespaces.
+//! Tests of the overlays and components of the installation: each renders as its page states, and a real API server
+//! accepts it, including one that forbids the classes `system-*` in our namespaces.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -81,7 +81,7 @@ fn the_page_names_every_overlay_and_every_component() {
 
 #[test]
 fn no_file_of_kustomize_has_a_key_twice() {
-    // Kustomize drops the first of two without a word; the parser of this test refuses the second.
+    // Kustomize silently drops the first of two equal keys; the parser of this test refuses the second.
     let folder = workspace::root().join("deploy/kustomize");
     let mut read = 0;
     for kind in ["overlays", "components"] {
@@ -283,7 +283,7 @@ fn openshift_constraints_admit_only_the_agents_needs() {
         strings(&constraints["requiredDropCapabilities"]),
         capabilities.drop.expect("dropped").into_iter().collect()
     );
-    // The kind of a volume is the name of its one member beside its own name.
+    // The kind of a volume is the name of its only member next to `name`.
     let volumes = serde_json::to_value(&spec(&template).volumes).expect("JSON");
     let kinds: BTreeSet<String> = volumes
         .as_array()
@@ -330,7 +330,7 @@ fn each_account_may_use_its_own_constraints_on_openshift_and_agents_reach_its_dn
             (vec!["use".to_owned()], Some(vec![constraints.to_owned()]))
         );
     }
-    // DNS pods of OpenShift listen there, and policies look at where a connection ends.
+    // DNS pods of OpenShift listen there, and network policies match the port of the destination pod.
     let ports = egress_ports(
         &installation,
         names::AGENT_NAMESPACE,
@@ -392,7 +392,7 @@ fn example_script_passes_the_policy_with_valid_flags() {
     assert_eq!(object("ClusterRoleBinding")["roleRef"]["name"], names::DEBUG_ROLE);
 }
 
-/// An API server that lets pods have the classes `system-*` only where a ResourceQuota says so.
+/// An API server that admits pods of the classes `system-*` only where a ResourceQuota allows them.
 async fn cluster_with_limited_classes(folder: &Path) -> Cluster {
     let file = folder.join("admission.yaml");
     let limited = json!({
@@ -417,7 +417,7 @@ async fn cluster_with_limited_classes(folder: &Path) -> Cluster {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_pods_are_created_where_a_quota_keeps_the_classes_of_the_system() {
+async fn our_pods_are_created_under_a_quota_on_system_classes() {
     let folder = tempfile::tempdir().expect("a folder");
     let cluster = cluster_with_limited_classes(folder.path()).await;
     let client = cluster.client().await.expect("client");

@@ -58,7 +58,7 @@ const CHECKPOINTS: &str = "/var/lib/headroom";
 /// The namespace whose pods may scrape metrics.
 const MONITORING: &str = "monitoring";
 
-/// Replicas find what was applied to be what they generate, and their certificate trusted.
+/// Replicas find the applied objects equal to the generated ones, and their certificate trusted.
 async fn is_as_generated(installation: &Installation, client: &Client) {
     let found = floor::fetch(client, &installation::Installation::default())
         .await
@@ -207,7 +207,7 @@ fn files_named_by_flags_are_mounted_and_mounted_sources_exist() {
         }
         let volumes = spec(&template).volumes.clone().unwrap_or_default();
         for mount in &mounts {
-            // What a pod keeps for itself alone is its own to write, and what outlives it on its node.
+            // A pod may write to its private volumes, and to the files on its node that outlive it.
             let is_own = volumes.iter().any(|volume| {
                 let own = volume.host_path.as_ref();
                 volume.name == mount.name && own.is_some_and(|own| own.path == CHECKPOINTS)
@@ -294,7 +294,7 @@ fn the_component_koordinator_brings_its_entries_its_roles_and_the_flag() {
     assert_eq!(families, [Family::Nodes, Family::Koordinator]);
     entries_lead_to_the_webhook(&installation, &families);
 
-    // What nodes need is as before, and what pods need is in roles of their own.
+    // The rights for nodes are unchanged, and the rights for pods are in separate roles.
     let mut after = bound_roles(&installation);
     for (name, role) in before {
         assert_eq!(after.remove(&name), Some(role));
@@ -621,7 +621,7 @@ fn network_policies_allow_only_two_flows() {
         .namespace_selector
         .clone()
         .and_then(|selector| selector.match_labels);
-    // No namespace of ours has it: who labels another one lets its pods in.
+    // None of our namespaces has the label: a user who labels another namespace admits its pods.
     let label = (names::CLIENT_LABEL.to_owned(), "true".to_owned());
     assert_eq!(namespaces, Some(BTreeMap::from([label])));
     assert_eq!(out_of_webhook.keys().copied().collect::<Vec<_>>(), [443, 6443]);
@@ -649,7 +649,7 @@ async fn real_api_server_accepts_every_object_and_their_pods() {
         installation.apply(cluster.kubeconfig());
     }
 
-    // Pod Security looks at pods, not at what makes them.
+    // Pod Security checks pods, not their controllers.
     for (namespace, template) in installation.pods() {
         try_create(&client, namespace, template)
             .await
@@ -670,7 +670,7 @@ async fn real_api_server_accepts_every_object_and_their_pods() {
     );
 }
 
-/// The webhook's account may do what it does and nothing near it; the agent's may do nothing.
+/// The webhook's account has only the rights that it uses; the agent's has none.
 async fn rights_are_the_least(client: &Client) {
     let webhook = (names::NAMESPACE, names::WEBHOOK_SERVICE_ACCOUNT);
     let agent = (names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);

@@ -48,7 +48,7 @@ impl NoFloorSite {
         }
     }
 
-    /// Reports a ratio; when this returns it is what the webhook goes by.
+    /// Reports a ratio; the webhook uses it when this returns.
     async fn report(&mut self, cents: u32) {
         self.sent += 1;
         let uid = self.node.uid().expect("a UID");
@@ -73,7 +73,7 @@ impl NoFloorSite {
             .await;
     }
 
-    /// Waits until the webhook says whether a policy is in force.
+    /// Waits until the webhook reports whether a policy is in force.
     async fn policy_is(&self, policy: &str, number: &str) {
         let line = format!("headroom_webhook_policy_in_force{{policy=\"{policy}\"}} {number}");
         until(&line, async || {
@@ -145,11 +145,11 @@ async fn deleted_floor_is_reported_and_blocks_rises_until_restored() {
         site.log()
             .contains("no floor: policy headroom-floor or its binding is not installed")
     );
-    until("top tells that there is no floor", async || {
+    until("top reports that there is no floor", async || {
         site.top().await.contains("no floor: policy headroom-floor")
     })
     .await;
-    // What is amplified stays, more is not given, and less is applied at once.
+    // The amplified value stays, rises are blocked, and lower values are applied at once.
     site.report(106).await;
     assert_eq!(site.sync().await, "4160m");
     site.report(102).await;
@@ -224,7 +224,7 @@ async fn modified_floor_is_reported_by_field_and_blocks_rises() {
         site.report(cents).await;
         assert_eq!(site.sync().await, stored);
 
-        // Server-side apply leaves what others added.
+        // Server-side apply keeps the additions of other clients.
         let deleted = floors.delete(names::FLOOR_POLICY, &DeleteParams::default()).await;
         deleted.expect("delete the policy");
         policies::install(&site.stand.client)
@@ -248,13 +248,13 @@ async fn api_server_without_policies_is_reported_and_blocks_rises_unless_accepte
     };
     let mut site = NoFloorSite::start(Stand::start_with(options).await).await;
     site.policy_is(names::FLOOR_POLICY, "0").await;
-    until("the log says why", async || {
+    until("the log contains the reason", async || {
         site.log()
             .contains("the API server does not serve MutatingAdmissionPolicy")
     })
     .await;
-    // Findings are of the last look, and whether we are called is one of them.
-    until("top tells that nothing rises", async || {
+    // Findings are of the last check, which includes whether the API server calls us.
+    until("top reports that nothing rises", async || {
         let top = site.top().await;
         top.contains("raise nothing until it is in force or --accept-no-floor is given")
     })
@@ -269,7 +269,7 @@ async fn api_server_without_policies_is_reported_and_blocks_rises_unless_accepte
     site.webhook = accepting;
     site.report(104).await;
     site.rises_to("4160m").await;
-    until("top tells that it is accepted", async || {
+    until("top reports that it is accepted", async || {
         site.top().await.contains("accepted by --accept-no-floor")
     })
     .await;

@@ -78,11 +78,14 @@ async fn a_brake_its_release_and_a_mode_are_events_of_the_node_by_one_replica() 
 
     agent.report(&hint("n1", &uid, 3, 100)).await.expect("an answer");
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(7)]});
-    stand.kubelet_writes("n1", &status).await.expect("a write passes");
+    stand
+        .patch_as_kubelet("n1", &status)
+        .await
+        .expect("a write passes");
     let (kind, note) = event_of(&stand, "BrakeReleased").await;
     assert_eq!(
         (kind.as_str(), note.as_str()),
-        ("Normal", "no brake holds its allocatable any more")
+        ("Normal", "no brake limits its allocatable any more")
     );
 
     stand.annotate("n1", names::MODE, "static").await;

@@ -136,7 +136,7 @@ async fn a_kubelets_write_passes_while_the_webhook_is_down() {
         .expect("failurePolicy is Ignore");
     assert_eq!(allocatable(&written, "cpu"), "4");
 
-    // Back again: on the word of the annotation alone nothing is raised, and the agent's first report brings the ratio back.
+    // After the restart the annotation alone raises nothing, and the agent's first report restores the ratio.
     let webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(20)]});
@@ -177,7 +177,7 @@ async fn replica_uses_its_stored_state_while_the_api_server_is_down() {
     let patch: Vec<Value> = serde_json::from_slice(&patch).expect("operations");
     let restored = json!({"op": "replace", "path": "/status/allocatable/cpu", "value": "6"});
     assert!(patch.contains(&restored), "{patch:?}");
-    // Whether a token is good cannot be told now: that is no verdict on who has it.
+    // The token cannot be reviewed now; this is not a verdict on its owner.
     let refused = ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&unseen)).await;
     assert_eq!(refused.expect_err("no stream").code(), Code::Unavailable);
 }
@@ -201,7 +201,7 @@ async fn two_replicas_give_the_same_patch() {
         })
         .await;
 
-    // The same write through either replica, by dry run: what would be stored is the same to the byte.
+    // The same write through either replica, by dry run: the results are equal to the byte.
     let client = stand
         .cluster
         .client_for_node("n1")

@@ -120,7 +120,7 @@ async fn off(stand: &Stand, kubeconfig: &Path, words: &[&str]) -> Ran {
     }
 }
 
-/// The last line, which says what it came to.
+/// The last line, which contains the result.
 fn end(ran: &Ran) -> &Value {
     ran.lines.last().expect("a line")
 }
@@ -128,7 +128,7 @@ fn end(ran: &Ran) -> &Value {
 /// Last line about a node.
 fn last<'r>(ran: &'r Ran, node: &str) -> &'r str {
     let of_node = ran.lines.iter().rfind(|line| line["node"] == node);
-    of_node.expect("said of the node")["remains"]
+    of_node.expect("an entry for the node")["remains"]
         .as_str()
         .expect("a word")
 }
@@ -178,7 +178,7 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
         )
     );
 
-    // All of them; what is bound comes first.
+    // All nodes; over-committed ones come first.
     let all = off(&stand, &admin, &["--now", "--wait-seconds", "0"]).await;
     assert_eq!(
         (all.code, last(&all, "n2"), last(&all, "full")),
@@ -199,7 +199,7 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
     assert_eq!(annotation(&held, names::RATIO), Some(r#"{"cpu":1.5}"#));
     assert_eq!(annotation(&held, names::MODE), Some("off"));
 
-    // It waits until the pod is gone.
+    // It waits until the pod is deleted.
     let (waited, ()) = tokio::join!(off(&stand, &admin, &["--now"]), async {
         remove_the_pod(&stand).await;
     });
@@ -214,8 +214,11 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
     }
 
     // A user without the right gets an error, and without a webhook nothing is claimed.
-    let nobody = stand.cluster.kubeconfig_for("nobody", None).expect("kubeconfig");
-    let refused = off(&stand, &nobody, &["--now"]).await;
+    let stranger = stand
+        .cluster
+        .kubeconfig_for("stranger", None)
+        .expect("kubeconfig");
+    let refused = off(&stand, &stranger, &["--now"]).await;
     assert!(
         refused.code == Some(1) && refused.said.contains("cannot read the nodes"),
         "{}",
@@ -235,7 +238,7 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
     );
     assert_eq!(allocatable(&read(&stand, "n1").await, "cpu"), "6");
 
-    // It says what to do by hand in the same cluster, which has the kubelet's next write stored as sent.
+    // It prints the manual commands for the same cluster; after them the kubelet's next write is stored as sent.
     let by_hand = end(&unheard)["by_hand"][1]
         .as_str()
         .expect("a command")
@@ -277,7 +280,7 @@ async fn disabled_gate_makes_the_leader_remove_only_our_leftovers() {
     stand
         .patch_as_kubelet("koordinators", &status)
         .await
-        .expect("nobody answers");
+        .expect("no webhook answers");
 
     let options = stand.webhook_options("webhook-1", "{}");
     let options = options.gates("NodeMutatingWebhook=false,NodeValidatingWebhook=false");

@@ -32,7 +32,7 @@ async fn until_cpu(stand: &Stand, node: &str, cpu: &str) {
 async fn api_server_restarted_three_times_under_load_stores_no_wrong_value() {
     const KUBELETS: [&str; 3] = ["k1", "k2", "k3"];
     let mut stand = Stand::start().await;
-    // It has much to do while it starts: a call that it gives up must not look like a wrong value.
+    // It is under load while it starts: a call that it abandons must not look like a wrong value.
     policy_install::install(&stand).await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
@@ -96,7 +96,7 @@ async fn stalled_watch_is_relisted_after_etcd_compaction() {
     let history = History::follow(&stand.cluster).await;
     let listed = count(&webhook, LISTED).await;
 
-    // The watch stays open, and nothing comes any more.
+    // The watch stays open and delivers nothing.
     detour.lag(HOUR);
     stand.annotate_ratio("changed", 120).await;
     stand
@@ -118,7 +118,7 @@ async fn stalled_watch_is_relisted_after_etcd_compaction() {
     // Longer than other limits: a stalled watch is distinguished from a quiet one by its requested minute.
     let deadline = Instant::now() + HAPPENS_WITHIN * 2;
     while count(&webhook, LISTED).await == listed {
-        assert!(Instant::now() < deadline, "the stalled watch was not given up");
+        assert!(Instant::now() < deadline, "the stalled watch was not ended");
         sleep(Duration::from_millis(200)).await;
     }
     until_cpu(&stand, "changed", "4800m").await;
@@ -168,24 +168,27 @@ async fn replica_with_a_dead_watch_is_unready_and_lowers_no_node() {
     stand.set_ratio("n1", 150).await;
     until_cpu(&stand, "n1", "6").await;
 
-    // The connection stays open, and nothing comes any more.
+    // The connection stays open and delivers nothing.
     detour.lag(HOUR);
     let began = Instant::now();
     while is_ready(&deaf).await {
         assert!(
             began.elapsed() < UNKNOWN_AFTER + HAPPENS_WITHIN,
-            "ready all the same"
+            "ready nevertheless"
         );
         sleep(Duration::from_millis(500)).await;
     }
-    // What it has just received before that is not older.
+    // It is not unknown earlier, because the data received before the stall is fresh.
     assert!(began.elapsed() > UNKNOWN_AFTER / 2, "{:?}", began.elapsed());
     assert!(is_ready(&sighted).await);
     stand.set_ratio("n1", 120).await;
     until_cpu(&stand, "n1", "6").await;
 
     drop(sighted);
-    until("nobody sees, and one answers", async || is_ready(&deaf).await).await;
+    until("no replica has a live watch, and one answers", async || {
+        is_ready(&deaf).await
+    })
+    .await;
     until_cpu(&stand, "n1", "6").await;
 
     detour.lag(Duration::ZERO);

@@ -22,7 +22,7 @@ use kube::{
 };
 use serde_json::json;
 
-/// Pods of 1800 milli-cores each: two fit what the node has, three what it is amplified to.
+/// Pods of 1800 milli-cores each: two fit raw allocatable, three fit the amplified value.
 const PODS: [&str; 3] = ["first", "second", "third"];
 /// Restarts of the kubelet wherever one is to do no harm.
 const RESTARTS: usize = 2;
@@ -80,8 +80,8 @@ async fn until(stand: &Stand, cpu: &str) {
     stand.node_until("n1", cpu, is_so).await;
 }
 
-/// Restarts the kubelet some times: no pod fails. One that is bound afterwards runs when the new kubelet has looked at all
-/// others.
+/// Restarts the kubelet several times; no pod fails. A pod that is bound afterwards runs after the new kubelet has
+/// admitted all others.
 async fn restarts(stand: &mut Stand, state: &str) {
     for round in 0..RESTARTS {
         stand.cluster.restart_node("n1").expect("restart the kubelet");
@@ -104,11 +104,11 @@ async fn running_pods_are_covered_when_webhook_and_floor_return() {
     webhook.process.stop().expect("stop the webhook");
     drop(webhook);
     policy_install::remove(&stand).await;
-    // The kubelet finds its raw value gone, and puts it back. It goes on running what it has let in.
+    // The kubelet finds that the Node has no raw value and writes it again. Its admitted pods continue to run.
     until(&stand, "4").await;
     all_run(&stand, "without webhook and floor").await;
 
-    // The new replica knows of no agent: what it gives back is for the pods alone.
+    // The new replica has no connected agent: it restores only the capacity that the pods need.
     policy_install::install(&stand).await;
     let webhook = stand.webhook("webhook-1", AUTO).await;
     stand.register(&webhook).await;
@@ -151,7 +151,7 @@ async fn lowered_maximum_keeps_the_capacity_of_running_pods() {
     let mut node = OverCommitted::start().await;
     let text = r#"{"mode":"auto","bounds":{"cpu":{"max":1.1}}}"#;
     configure(&node.stand, text).await;
-    // 1.10 comes to 4.4; what was given out before is what the pods may hold.
+    // 1.10 gives 4.4; the pods may keep the capacity that was advertised before.
     until(&node.stand, "5400m").await;
     all_run(&node.stand, "below a lower maximum").await;
     restarts(&mut node.stand, "lowered").await;

@@ -75,7 +75,7 @@ impl PageReader {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_installation_page_is_followed_to_the_letter() {
+async fn installation_page_works_as_written() {
     let reader = PageReader::start().await;
     let commands = PageReader::commands("deploy/kustomize/README.md");
     let uninstall = commands

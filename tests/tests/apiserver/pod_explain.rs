@@ -46,7 +46,7 @@ async fn create(pods: &Api<Pod>, metadata: &Value) -> kube::Result<Pod> {
     pods.create(&PostParams::default(), &pod(metadata)).await
 }
 
-/// The values that a decision has at a path, with who wrote them.
+/// The values of a decision at a path, each with its writer.
 fn written(decision: &Value, path: &str) -> Vec<(Value, Value)> {
     let writes = decision["writes"].as_array().expect("writes").iter();
     let found = writes.filter(|write| write["path"] == path);
@@ -55,7 +55,7 @@ fn written(decision: &Value, path: &str) -> Vec<(Value, Value)> {
         .collect()
 }
 
-/// What a person is told of a pod in a file, by what `kubectl get -o json` would print of the cluster.
+/// Output for a pod in a file, with the cluster's objects as `kubectl get -o json` prints them.
 async fn offline(stand: &Stand, cli: &Cli, pod: &Pod) -> Value {
     let params = ListParams::default();
     let profiles = PROFILES.api(stand, "").list(&params).await.expect("profiles");
@@ -92,7 +92,7 @@ async fn offline(stand: &Stand, cli: &Cli, pod: &Pod) -> Value {
     .await
 }
 
-/// A cluster with two profiles, and a command for somebody who may look.
+/// Cluster with two profiles, and a command for a user with the viewer role.
 struct Explained {
     stand: Stand,
     pods: Api<Pod>,
@@ -193,7 +193,7 @@ async fn created(explained: &Explained) {
     assert_eq!(Value::from(writes), mutated["writes"]);
 }
 
-/// A dry run is told from what was stored, and a pod is found by the name that it got later.
+/// A dry run is distinguished from a stored pod, and a pod is found by its generated name.
 async fn named_later(explained: &Explained) {
     let probe = explained.explain("probe").await;
     assert!(probe.contains("mutate-pod CREATE: allowed, dry run"), "{probe}");
@@ -208,7 +208,7 @@ async fn named_later(explained: &Explained) {
     assert!(text.contains(reason), "{text}");
 }
 
-/// What is refused says why; of what was never there nothing is known.
+/// A refused pod shows the reason; an unknown pod shows nothing.
 async fn refused(Explained { pods, cli, .. }: &Explained) {
     let labels = json!({"koordinator.sh/qosClass": "LSR", "koordinator.sh/priority-class": "koord-batch"});
     let wrong = create(pods, &json!({"name": "wrong", "labels": labels})).await;
@@ -217,9 +217,9 @@ async fn refused(Explained { pods, cli, .. }: &Explained) {
     assert_eq!(refused["decisions"][0]["outcome"], "denied");
     let reasons = refused["decisions"][0]["reasons"].to_string();
     assert!(reasons.contains("koordinator.sh/qosClass"), "{reasons}");
-    let (code, reason) = cli.fail(&["pod", "explain", "shop/nobody"]).await;
+    let (code, reason) = cli.fail(&["pod", "explain", "shop/absent"]).await;
     assert_eq!(code, Some(1));
-    let none = "error: no review of pod shop/nobody is kept by the webhook: replica ";
+    let none = "error: no review of pod shop/absent is kept by the webhook: replica ";
     assert!(reason.starts_with(none), "{reason}");
 }
 

@@ -1,4 +1,4 @@
-//! Strategic merges of random patches into random Pods come to what Kubernetes' own code makes of them.
+//! Tests that strategic merges of random patches into random Pods equal the results of Kubernetes' own code.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -38,7 +38,7 @@ const CONTAINER_LISTS: [(&str, &str); 4] = [
     ("volumeMounts", "mountPath"),
     ("volumeDevices", "devicePath"),
 ];
-/// The value of a key that stands for a word.
+/// A key's value, derived from `word`.
 fn key_value(key: &str, word: &str) -> Value {
     match key {
         "containerPort" => json!(8_000 + word.len() + usize::from(word.as_bytes()[0])),

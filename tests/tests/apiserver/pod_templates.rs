@@ -1,5 +1,5 @@
-//! Strategic merges of patches into pod templates come to what a real API server makes of them: each pair is merged here and,
-//! as a PATCH of a `PodTemplate`, there.
+//! Tests that strategic merges of patches into pod templates equal a real API server's results: each pair is merged
+//! here and sent there as a PATCH of a `PodTemplate`.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -105,7 +105,7 @@ fn volume(random: &mut ChaCha8Rng, word: &str, is_patch: bool) -> Value {
     .clone();
     let mut volume = json!({"name": word, source: content});
     if is_patch {
-        // As kubectl writes it, so that the other source goes.
+        // As kubectl writes it, so that the other source is removed.
         volume["$retainKeys"] = json!(["name", source]);
     }
     volume
@@ -182,7 +182,7 @@ async fn merged_pod_templates_equal_the_api_servers_results() {
         let theirs = templates.patch(name, &dry_patch, &patched).await;
         let ours = Merge::new(patch.clone()).expect("a patch");
         let ours = merge::merged(stored.clone(), &ours, &POD).ok();
-        // The API server sets defaults in what comes of it, and may find that it is no pod.
+        // The API server sets defaults in the result, and may reject it as an invalid pod.
         let ours = match ours.as_ref().and_then(object) {
             Some(object) => templates.create(&dry, &object).await.ok(),
             None => None,

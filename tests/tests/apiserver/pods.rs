@@ -1,5 +1,5 @@
-//! Pods on a real API server, with the family koordinator served: what they ask for is completed, a dry run leaves no trace,
-//! and only listed users bind them.
+//! Tests of pods on a real API server, with the family koordinator served: their requests are completed, a dry run
+//! leaves no trace, and only listed users bind them.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -91,7 +91,7 @@ async fn pod_requests_are_completed_and_a_dry_run_leaves_no_trace() {
         0
     );
 
-    // Whatever a client wrote into the annotation is replaced.
+    // A value that a client wrote into the annotation is replaced.
     let mut metadata = json!({"annotations": {names::EXTENDED_RESOURCE_SPEC: "forged"}, "labels": labels()});
     metadata["labels"][names::MUTATING_UPDATE] = "true".into();
     let created = create(&pods, &pod("batch", &metadata, &batch("1000"))).await;
@@ -175,7 +175,7 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
     create(&pods, &pod("free", &bypass, &json!({}))).await;
     bind(&evil, BOUND, "free", "n1")
         .await
-        .expect("its label lets anybody");
+        .expect("its label allows any user");
     assert_eq!(bindings(&webhook, "bypass_label").await, 1);
 }
 
@@ -221,7 +221,7 @@ async fn a_listed_scheduler_binds_all_pods_and_its_writes_of_quotas_reach_no_web
         asked + PODS - passed
     );
 
-    // What it writes each second stands, and costs this webhook nothing.
+    // The scheduler's writes of each second are stored and cause no review in this webhook.
     let reviews = async || count(&webhook, "headroom_webhook_reviews_total").await;
     let (before, written) = (reviews().await, double.quota_writes());
     until("quotas are written", async || {

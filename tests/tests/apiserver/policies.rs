@@ -100,7 +100,7 @@ impl PolicySite {
         written.expect("a write")
     }
 
-    /// Versions of the ConfigMap that came to this result.
+    /// Versions of the ConfigMap with this result.
     async fn versions(&self, result: &str) -> u64 {
         count(&self.webhook, &format!("{VERSIONS}{{result=\"{result}\"}}")).await
     }
@@ -146,7 +146,7 @@ fn batch(members: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_holds_for_the_nodes_that_it_selects_and_changes_while_we_run() {
+async fn configuration_entry_applies_to_selected_nodes_and_changes_at_runtime() {
     let mut site = PolicySite::start().await;
 
     site.configure(&batch(&json!({"staticMax": {"cpu": 2}}))).await;
@@ -170,7 +170,7 @@ async fn an_entry_holds_for_the_nodes_that_it_selects_and_changes_while_we_run()
         "{page}"
     );
 
-    // The annotation on the Node has the last word.
+    // The annotation on the Node takes precedence.
     annotate(
         &site.stand,
         "n1",
@@ -219,7 +219,7 @@ async fn a_bad_version_keeps_the_last_good_one_and_deletion_returns_to_the_file(
         "{page}"
     );
 
-    // A replica that never saw the good version has none: what was decided last stays.
+    // A replica that never received the good version has none: the last decision stays in force.
     site.webhook.process.stop().expect("stop the webhook");
     site.webhook = site.stand.webhook("webhook-1", FILE).await;
     site.stand.register(&site.webhook).await;
@@ -275,7 +275,7 @@ async fn replica_started_without_the_api_server_keeps_the_last_decision() {
     let kept = json!({"op": "replace", "path": "/status/allocatable/cpu", "value": "8"});
     assert!(patch.contains(&kept), "{patch:?}");
 
-    // A node that was never amplified stays as it is, whatever its annotations ask for.
+    // A node that was never amplified stays unchanged, whatever its annotations request.
     written["metadata"]["annotations"] = json!({names::RATIO: RATIO});
     let patch = patch_of(&mut admission, &written, &written).await;
     assert!(patch.is_empty(), "{patch:?}");

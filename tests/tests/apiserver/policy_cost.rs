@@ -1,5 +1,5 @@
-//! No policy comes near its cost limit at the worst writes of a Node that a kubelet can send, by the API server's own
-//! code. A policy beyond its budget breaks, and lets through the very writes that it is there to stop.
+//! Tests that no policy comes near its cost limit at the worst Node writes that a kubelet can send, by the API
+//! server's own code. A policy that exceeds its budget fails, and admits the very writes that it must block.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -167,7 +167,7 @@ fn writes() -> Vec<(&'static str, Value, Value)> {
     all
 }
 
-/// Writes of as many annotations as are looked at one by one.
+/// Writes with as many annotations as the policy examines one by one.
 fn merged() -> Vec<(&'static str, Value, Value)> {
     let none = || stored(Map::new());
     let most = |count| filled("example.com/x", 30, count);
@@ -227,7 +227,7 @@ fn costs(program: &Path, policy: &Value) -> Vec<Row> {
         .iter()
         .filter_map(|rule| rule["resources"].as_array());
     let is_of_status = resources.flatten().any(|resource| resource == "nodes/status");
-    // What people write to a Node may be refused for being too much to look at; a heartbeat never.
+    // A user's write to a Node may be refused because it costs too much; a heartbeat never.
     let writes = if is_of_status { writes() } else { merged() };
     let writes = writes.into_iter().map(|(name, old, new)| {
         let subresource = if is_of_status { "status" } else { "" };
@@ -269,11 +269,11 @@ fn policy_expressions_stay_far_below_their_cost_limit_on_worst_case_writes() {
             "{} matches nothing",
             policy["metadata"]["name"]
         );
-        let dearest = rows
+        let most_expensive = rows
             .iter()
             .max_by_key(|row| row.cost * 100 / row.limit)
             .expect("a row");
-        println!("{}", dearest.text());
+        println!("{}", most_expensive.text());
         let is_beyond = |row: &Row| !row.error.is_empty() || row.cost * 100 > row.limit * USES_AT_MOST;
         beyond.extend(rows.iter().filter(|row| is_beyond(row)).map(Row::text));
     }

@@ -1,5 +1,5 @@
-//! Tests of the way to the webhook through a real API server and a kubelet double: with any credential of a kubeconfig, to
-//! each replica, and what is said where it does not work.
+//! Tests of the path to the webhook through a real API server and a kubelet double: with any credential of a
+//! kubeconfig, to each replica, and the errors when it fails.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, path::PathBuf};
@@ -75,7 +75,7 @@ fn pem(user: &Value, field: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_replica_is_asked_and_one_that_is_cut_off_is_named() {
+async fn each_replica_is_queried_and_an_unreachable_one_is_named() {
     let people = People::start().await;
     people.grant("ann", names::VIEWER).await;
     let kubeconfig = people.kubeconfig("ann");

@@ -54,7 +54,7 @@ async fn an_invalid_profile_has_one_event_and_a_flood_of_them_few() {
         !described(&stand, "bad").await.is_empty()
     })
     .await;
-    // Both replicas have looked several times.
+    // Both replicas have checked several times.
     sleep(Duration::from_secs(12)).await;
     let found = described(&stand, "bad").await;
     let [event] = found.as_slice() else {
@@ -83,7 +83,7 @@ async fn an_invalid_profile_has_one_event_and_a_flood_of_them_few() {
         "one replica alone writes"
     );
 
-    // Many more: few Events, and the webhook goes on.
+    // Many more: few Events, and the webhook continues.
     let events: Api<Event> = Api::namespaced(stand.client.clone(), "default");
     let deleted = events
         .delete_collection(&DeleteParams::default(), &ListParams::default())

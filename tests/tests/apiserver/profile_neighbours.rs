@@ -1,5 +1,5 @@
-//! Colocation profiles beside others that change pods, on a real API server: a LimitRange, and a webhook behind ours that is
-//! called again. Neither changes what pods got from the profile, as long as ours is not called again.
+//! Tests of colocation profiles with other mutators of pods on a real API server: a LimitRange, and a webhook that
+//! runs after ours and is called again. Neither changes the profile's results, as long as ours is not called again.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

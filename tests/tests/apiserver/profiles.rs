@@ -93,7 +93,7 @@ async fn profile_converts_a_plain_pod_to_batch_and_a_failed_profile_changes_no_p
         "schedulerName": "koord-scheduler", "labels": {"mutated": "yes"},
     });
     create_profile(&stand, "batch", "batch", &effects).await;
-    let broken = json!({"priorityClassName": "nobody-s", "labels": {"mutated": "yes"}});
+    let broken = json!({"priorityClassName": "absent", "labels": {"mutated": "yes"}});
     create_profile(&stand, "broken", "broken", &broken).await;
     let webhook = stand.serving("webhook-0", "{}", &families, GATES).await;
     let dry = PostParams {
@@ -133,7 +133,7 @@ async fn profile_converts_a_plain_pod_to_batch_and_a_failed_profile_changes_no_p
     let operations = operations(&stand, "plain");
     assert!((5..=MOST_OPERATIONS).contains(&operations), "{operations}");
 
-    // Another app, and a profile whose class does not exist: as they came.
+    // Another app, and a profile whose class does not exist: the pods stay unchanged.
     for (name, app, failed) in [("other", "other", 0), ("broken", "broken", 1)] {
         let created = create(&pods, &pod(name, app)).await;
         assert_eq!(created["metadata"]["labels"], json!({"app": app}));

@@ -1,7 +1,8 @@
 //! Tests of a kubelet and an agent that contradict each other, on a real API server with real reviews.
 //!
-//! An agent that keeps describing another machine raises nothing; memory pressure is obeyed whatever an agent reports;
-//! the kubelets' figures of use are read from `metrics.k8s.io`, which another server provides.
+//! Tests that an agent that keeps describing another machine raises nothing, that memory pressure is obeyed whatever
+//! an agent reports, and that the kubelets' usage figures are read from `metrics.k8s.io`, which another server
+//! provides.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, time::Duration};
@@ -118,7 +119,7 @@ fn note(node: &Node) -> Note {
     text.parse().expect("a note")
 }
 
-/// Status and reason of the condition that tells of brakes.
+/// Status and reason of the condition for brakes.
 fn braked(node: &Node) -> Option<(String, String)> {
     let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
     let condition = conditions.find(|condition| condition.type_ == names::BRAKED)?;
@@ -151,7 +152,7 @@ async fn agent_that_reports_another_machine_raises_no_ratio_until_it_agrees() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubelet_that_is_short_of_memory_stops_it_before_its_agent_does() {
+async fn memory_pressure_condition_stops_memory_before_the_agent_does() {
     let mut site = QuarantineSite::start().await;
     let node = site.reports_until(4_000, "4800m").await;
     assert_eq!(note(&node).memory.published, 110);

@@ -1,5 +1,5 @@
-//! `kubectl headroom quota` on a real API server: the tree with what pods use of it, a quota, a pod; and the Event about a quota
-//! whose pods ask for more than its limit.
+//! Tests of `kubectl headroom quota` on a real API server: the tree with the usage of pods, a quota, a pod, and the
+//! Event about a quota whose pods request more than its limit.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -30,7 +30,7 @@ use crate::cli::Cli;
 
 const TEAM: &str = "team";
 
-/// A cluster with two quotas and a pod, and a command for somebody who may look.
+/// Cluster with two quotas and a pod, and a command for a user with the viewer role.
 struct Shown {
     stand: Stand,
     pods: Api<Pod>,
@@ -80,7 +80,7 @@ fn pod(name: &str, cpus: u32) -> Pod {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quotas_and_their_pods_are_shown_as_admission_judges_them() {
+async fn quota_output_equals_admission_results() {
     let shown = Shown::start().await;
     shown
         .create_quota("dept", &json!({names::QUOTA_IS_PARENT: "true"}))
@@ -107,17 +107,14 @@ async fn quotas_and_their_pods_are_shown_as_admission_judges_them() {
     let tree = shell.printed(tree).await;
     assert!(tree.contains("└─ lab") && tree.contains("refused"), "{tree}");
     let lab = shell.printed(lab).await;
-    assert!(
-        lab.contains("part of dept") && lab.contains("there is room"),
-        "{lab}"
-    );
+    assert!(lab.contains("child of dept") && lab.contains("it fits"), "{lab}");
     let one = cli.ask_json(&["quota", "explain", "pod/team/one"]).await;
     let answer = &one["replicas"][0]["answer"];
     assert_eq!(
         (&answer["quota"], &answer["rule"], &answer["requested"]["cpu"]),
         (&json!("lab"), &json!("label"), &json!("3"))
     );
-    // Admission says the same.
+    // Admission gives the same result.
     let refused = pods.create(&PostParams::default(), &pod("two", 2)).await;
     let text = refused.expect_err("there is room for one CPU").to_string();
     assert!(text.contains("exceeded quota: team/lab"), "{text}");
@@ -125,7 +122,7 @@ async fn quotas_and_their_pods_are_shown_as_admission_judges_them() {
     above_its_limit(&shown).await;
 }
 
-/// Its max goes below what its pod asks for.
+/// The quota's max falls below its pod's request.
 async fn above_its_limit(shown: &Shown) {
     let Shown {
         stand, webhook, cli, ..

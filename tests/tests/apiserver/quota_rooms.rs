@@ -194,7 +194,7 @@ impl QuotaRoom {
         let quotas: Api<ResourceQuota> = Api::namespaced(self.stand.client.clone(), TEAM);
         let created = quotas.create(&PostParams::default(), &quota).await;
         let mut quota = created.expect("create the quota");
-        // Here runs no controller that would say what holds.
+        // No controller runs here that would write the status.
         let hard = quota.spec.as_ref().and_then(|spec| spec.hard.clone());
         quota.status = Some(ResourceQuotaStatus {
             used: hard.clone(),
@@ -203,7 +203,7 @@ impl QuotaRoom {
         let replaced = quotas
             .replace_status("no-more", &PostParams::default(), &quota)
             .await;
-        replaced.expect("say what holds");
+        replaced.expect("write the quota's status");
         until("the ResourceQuota refuses", async || {
             let refused = self.dry(&pod("probe", 0, "1", Some(REFUSED))).await;
             refused.is_err_and(|error| error.to_string().contains("exceeded quota: no-more"))
@@ -270,7 +270,7 @@ async fn clients_fill_a_quota_exactly_while_a_scheduler_writes_each_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_is_killed_knows_all_pods_when_it_is_back() {
+async fn restarted_replica_counts_all_pods() {
     let mut room = QuotaRoom::start(1).await;
     for run in 0..RUNS {
         let mut victim = room.replicas.remove(0);
@@ -320,9 +320,10 @@ async fn two_replicas_overshoot_a_quota_by_at_most_the_requests_in_flight() {
     for run in 0..RUNS {
         room.fill(run, "p", None).await;
         let stored = room.stored(run).await;
-        // A replica knows what it let in itself; of the other it lacks what the clients have on their way.
+        // A replica counts the pods that it admitted; of those that the other admitted it lacks the clients' requests
+        // in flight.
         assert!((ROOM..=ROOM + CLIENTS).contains(&stored), "{stored} of {ROOM}");
         overshoots.push(stored - ROOM);
     }
-    println!("two replicas went past {RUNS} quotas with room for {ROOM} pods by {overshoots:?}");
+    println!("two replicas overshot {RUNS} quotas for {ROOM} pods by {overshoots:?}");
 }

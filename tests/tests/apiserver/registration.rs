@@ -21,7 +21,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// Waits until a replica says of each endpoint whether it is registered.
+/// Waits until a replica reports for each endpoint whether it is registered.
 async fn wait_until_status(webhook: &Webhook, what: &str, status_is: u64) {
     let series = |endpoint: &str| format!("headroom_webhook_registered{{endpoint=\"{endpoint}\"");
     let (status, node) = (series("mutate-node-status"), series("validate-node"));
@@ -86,7 +86,7 @@ async fn modified_registration_is_reported_by_field() {
         wait_until_status(&webhook, told, 0).await;
         let log = fs::read_to_string(&log).expect("the log");
         assert!(log.contains(told), "{told} is not in {log}");
-        // Server-side apply leaves what others added.
+        // Server-side apply keeps the additions of other clients.
         delete().await;
         stand.register_skipping(&webhook).await;
         wait_until_status(&webhook, "registered again", 1).await;
@@ -106,7 +106,7 @@ fn second() -> Installation {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_installations_are_registered_side_by_side_and_each_sees_to_its_own() {
+async fn two_installations_register_side_by_side_and_manage_only_their_own() {
     let stand = Stand::start().await;
     let ours = stand.webhook("webhook-0", "{}").await;
     stand.register(&ours).await;

@@ -55,7 +55,7 @@ impl Revisions {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&seen);
         let task = tokio::spawn(async move {
-            while let Some(event) = events.try_next().await.expect("the watch goes on") {
+            while let Some(event) = events.try_next().await.expect("the watch stays open") {
                 if let WatchEvent::Modified(node) = event {
                     told.lock().expect("lock").push(milli(&node));
                 }
@@ -65,7 +65,7 @@ impl Revisions {
     }
 
     fn so_far(&self) -> Vec<u64> {
-        assert!(!self.task.is_finished(), "nobody watches any more");
+        assert!(!self.task.is_finished(), "the watch task has ended");
         self.seen.lock().expect("lock").clone()
     }
 }
@@ -75,7 +75,7 @@ fn milli(node: &Node) -> u64 {
     quantity.milli().expect("an amount")
 }
 
-/// Writes as a kubelet does that has something new to say each time, each write by the other replica.
+/// Writes like a kubelet with a change each time, alternating between the replicas.
 struct Kubelet<'s> {
     stand: &'s Stand,
     way: &'s Balancer,
@@ -135,7 +135,7 @@ fn condition(node: &Node, kind: &str) -> Option<(String, String, i64, i64)> {
     ))
 }
 
-/// Checks what the node says of brakes; when it began to, which must have been after that second.
+/// Checks the node's brake condition; returns its transition time, which must be later than `after`.
 fn braked_since(node: &Node, status: &str, reason: &str, after: i64) -> i64 {
     let found = condition(node, names::BRAKED).expect("the condition and its times");
     assert_eq!((found.0.as_str(), found.1.as_str()), (status, reason));
@@ -176,7 +176,7 @@ async fn brake_condition_is_written_when_a_brake_fires_and_when_it_is_released()
         .await;
     let fired = braked_since(&lowered, "True", "CpuStop", begun - 1);
 
-    // Said once: neither heartbeats nor further reports say it again, nor later.
+    // The condition is written once: neither heartbeats nor further reports write it again or change its time.
     let writes = async |heartbeat: Value, text: &str| {
         let mut heartbeat = heartbeat;
         heartbeat["message"] = Value::from(text);
@@ -216,7 +216,7 @@ async fn brake_condition_is_written_when_a_brake_fires_and_when_it_is_released()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without() {
     let stand = Stand::start().await;
-    // A call that the API server gives up must not look like a replica that says something else.
+    // A call that the API server abandons must not look like a replica with another answer.
     policy_install::install(&stand).await;
     let mut with = stand.webhook("webhook-0", AUTO).await;
     let without = stand.webhook("webhook-1", AUTO).await;
@@ -257,13 +257,13 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
     let lowered = revisions.so_far();
     assert_eq!(falls(&lowered), [(4800, 4400)], "{lowered:?}");
 
-    // A brake is said on the Node, and no replica says it again, or moves its time.
+    // The brake condition is on the Node, and no replica writes it again or changes its time.
     let uid = node.uid().expect("a UID");
     let mut braked = hint("n1", &uid, 3, 110);
     braked.resources.cpu.brake = Brake::Hold;
     agent.report(&braked).await.expect("an answer");
     let begun = now();
-    until("the brake is said", async || {
+    until("the brake condition is written", async || {
         condition(&kubelet.write(1).await, names::BRAKED).is_some()
     })
     .await;

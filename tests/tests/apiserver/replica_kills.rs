@@ -1,7 +1,7 @@
 //! Every write of a kubelet passes, and only the ratio's values are stored, while one of two replicas is killed every
 //! 5 s. Without the floor that would not hold: raw passes where no replica answers.
 //!
-//! With `HEADROOM_SOAK` set in the environment the test goes on for ten minutes.
+//! With `HEADROOM_SOAK` set in the environment the test runs for ten minutes.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -43,7 +43,7 @@ const AUTOMATIC: &str = "s3";
 /// The ratio of all nodes.
 const CENTS: u64 = 150;
 
-/// Where the agent finds a replica that lives: its port for hints and its CA.
+/// Address of a live replica for the agent: its port for hints and its CA.
 type Replica = (SocketAddr, PathBuf);
 
 /// Writes as a kubelet does, with its own CPUs or with heartbeats alone, as fast as it can; counts the writes.
@@ -64,7 +64,7 @@ async fn write(nodes: Api<Node>, name: &'static str, stop: watch::Receiver<bool>
     writes
 }
 
-/// Reports one hint after the other to the replica that lives, and to the next one when that goes.
+/// Reports one hint after the other to the live replica, and to the next one when that ends.
 async fn report(node: Node, token: String, replica: watch::Receiver<Replica>, stop: watch::Receiver<bool>) {
     let (name, uid) = (node.name_any(), node.uid().expect("a UID"));
     let cents = u32::try_from(CENTS).expect("small");
@@ -101,7 +101,7 @@ async fn nodes(stand: &mut Stand) -> Vec<DelayedProxy> {
             .expect("the node's client");
         let detour = DelayedProxy::open(client).await;
         let options = NodeOptions {
-            by_way_of: Some(detour.url()),
+            api_server_url: Some(detour.url()),
             ..eager_kubelet(name)
         };
         stand.cluster.start_node(options).await.expect("a node");
@@ -150,7 +150,7 @@ async fn amplified(stand: &Stand) {
     for name in KUBELETS.into_iter().chain(SCRIPTED) {
         until("amplified", async || {
             if name != AUTOMATIC {
-                stand.ask(name, CENTS).await;
+                stand.set_ratio(name, CENTS).await;
             }
             let node = api.get(name).await.expect("read the node");
             ["5700m", "6"].contains(&allocatable(&node, "cpu").as_str())
@@ -163,7 +163,7 @@ async fn amplified(stand: &Stand) {
 struct Replicas {
     running: [Webhook; 2],
     service: Balancer,
-    /// Tells the agent which one lives.
+    /// The live replica, for the agent.
     lives: watch::Sender<Replica>,
 }
 
@@ -192,7 +192,7 @@ impl Replicas {
             .replace(self.running.iter().map(|replica| replica.admission));
     }
 
-    /// Kills one of them every 5 s, in turns, and starts it anew, while everybody writes.
+    /// Kills the replicas alternately, one every 5 s, and restarts each, while all writers continue.
     async fn kill(&mut self, stand: &Stand, kills: u32) {
         let (stop_tx, stop) = watch::channel(false);
         let mut load = JoinSet::new();
@@ -205,7 +205,7 @@ impl Replicas {
             load.spawn(write(Api::all(client), name, stop.clone()));
         }
         for turn in 0..kills {
-            // The load is what is waited for here.
+            // This waits for the load to run.
             sleep(KILL_EVERY).await;
             let [first, second] = &mut self.running;
             let (victim, other) = if turn % 2 == 0 {
@@ -226,18 +226,22 @@ impl Replicas {
     }
 }
 
-/// Kills both and starts them anew. Meanwhile nodes fall to raw; when the floor is installed it holds one up that somebody
-/// puts back, and raises none by itself.
+/// Kills both and restarts them. Meanwhile nodes fall to raw; an installed floor keeps a value that a user restores,
+/// and raises none by itself.
 async fn install_floor(stand: &Stand, replicas: &mut Replicas) {
     for replica in &mut replicas.running {
         replica.process.signal(Signal::KILL).expect("kill a replica");
     }
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(0)]});
     let written = async || {
-        let written = stand.kubelet_writes(SCRIPTED[0], &status).await;
+        let written = stand.patch_as_kubelet(SCRIPTED[0], &status).await;
         allocatable(&written.expect("a write passes"), "cpu")
     };
-    assert_eq!(written().await, "4", "nobody holds it up");
+    assert_eq!(
+        written().await,
+        "4",
+        "neither replica nor policies keep the ratio"
+    );
     policies::install(&stand.client)
         .await
         .expect("install the policies");
@@ -287,6 +291,10 @@ async fn replicas_that_are_killed_under_load_fail_no_write_and_store_no_wrong_va
     no_write_failed(&detours);
     // With the floor in place not even raw: an outage is no cliff.
     for name in KUBELETS.into_iter().chain(SCRIPTED) {
-        assert_only(&history.news_of(name).await, Cpu, &[raw(name) * CENTS / 100]);
+        assert_only(
+            &history.new_revisions_of(name).await,
+            Cpu,
+            &[raw(name) * CENTS / 100],
+        );
     }
 }

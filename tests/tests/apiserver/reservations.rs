@@ -1,6 +1,6 @@
-//! Colocation profiles of Reservations on a real API server, with the kinds as the component `koordinator` installs them: a
-//! profile writes into parts that a Reservation lacks, one that cannot be applied is a warning, and what the scheduler could
-//! not read is refused.
+//! Tests of colocation profiles of Reservations on a real API server, with the kinds of the component `koordinator`:
+//! a profile fills fields that a Reservation lacks, a profile that cannot be applied causes a warning, and a
+//! Reservation that the scheduler could not read is refused.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -75,7 +75,7 @@ async fn create_profiles(stand: &Stand) {
         "qosClass": "LS", "priorityClassName": "koord-prod", "schedulerName": "koord-scheduler",
         "patch": {"metadata": {"name": "other"}, "spec": {"template": template, "foo": 1}},
     });
-    let broken = json!({"priorityClassName": "nobody-s", "labels": {"written": "yes"}});
+    let broken = json!({"priorityClassName": "absent", "labels": {"written": "yes"}});
     let unreadable = json!({"labels": {"written": "yes"}, "patch": {"spec": {"allocateOnce": "yes"}}});
     for (name, app, mut spec) in [
         ("good", "good", effects),
@@ -115,11 +115,11 @@ fn assert_written(good: &Created) {
             },
         })
     );
-    // What the kind does not have does not stay.
+    // Fields that the kind does not have are pruned.
     assert_eq!((&spec["ttl"], &spec["foo"]), (&json!("24h"), &Value::Null));
 }
 
-/// An amount that is none is refused, and the Reservation is not there.
+/// An invalid amount is refused, and the Reservation does not exist.
 async fn assert_refused(stand: &Stand) {
     // The kind leaves the template unchecked.
     let mut unreadable = reservation("unreadable", "other");

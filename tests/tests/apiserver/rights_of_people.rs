@@ -1,5 +1,5 @@
-//! Tests of the roles of people on a real API server: each command with one role alone, each rule missing in turn, and what
-//! else the account can do whose tokens they show.
+//! Tests of the user roles on a real API server: each command with one role alone, each rule missing once, and the
+//! other rights of the account whose tokens the roles can create.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::fs;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::slo_config::config_map;
 
-/// Commands that read, beside those that are given a file.
+/// Commands that only read, in addition to those that are given a file.
 const READING: [&[&str]; 9] = [
     &["check"],
     &["top"],
@@ -142,7 +142,7 @@ async fn grant_without(people: &People, user: &str, missing: &Right, verbs: &[&s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_that_is_missing_is_named_with_the_api_servers_words() {
+async fn missing_rule_is_reported_with_the_api_servers_text() {
     let people = People::start().await;
     // `off` writes nothing to a node without traces of ours.
     people.stand.set_ratio(NODE, 150).await;
@@ -150,7 +150,7 @@ async fn a_rule_that_is_missing_is_named_with_the_api_servers_words() {
     let mut users = 0;
     for right in RIGHTS {
         if right.object == READ_KOORDINATOR.object {
-            // `check --pre` goes on without it.
+            // `check --pre` works without it.
             continue;
         }
         if right.object == READ_CHECKS_CA.object && right.resource == READ_CHECKS_CA.resource {
@@ -242,7 +242,7 @@ async fn user_account_can_access_only_the_debug_service() {
         .await
         .expect("a review");
     let status = review.status.expect("a status");
-    // What every authenticated user may ask: who it is, and what it may.
+    // Rights of every authenticated user: reviews of its own identity and rights.
     let objects = status
         .resource_rules
         .into_iter()

@@ -1,5 +1,5 @@
-//! docs/reference/screens.md shows what each command prints on terminals of 80 and 120 columns: a cluster with three nodes is set
-//! up, all commands run in it, and the page must say the same.
+//! Tests that docs/reference/screens.md shows what each command prints on terminals of 80 and 120 columns: all
+//! commands run in a cluster with three nodes, and the page must contain the same output.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{collections::BTreeSet, env, fs, process::Command};
@@ -60,7 +60,7 @@ const NEWER: &str = r#"{"enable":true,"degradeTimeMinutes":30,"nodeConfigs":[
     {"name":"dense","nodeSelector":{"matchLabels":{"pool":"dense"}},"degradeTimeMinutes":6}]}"#;
 const WRONG: &str = r#"{"enable":true,"cpuReclaimThresholdPercent":"65","degradeTimeMinute":5}"#;
 
-/// The cluster, and what asks it.
+/// The cluster and its clients.
 struct ShownCluster {
     stand: Stand,
     webhook: Webhook,
@@ -162,7 +162,7 @@ async fn run_pod(stand: &Stand, node: &str) {
     let status = json!({"status": {"phase": "Running"}});
     pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
         .await
-        .expect("say that the pod runs");
+        .expect("report the pod as running");
 }
 
 /// Report of an agent on a node of 4 CPUs and 8 GiB with that pod, in which each number follows from those before it.
@@ -283,7 +283,7 @@ impl ShownCluster {
         headroom_testbed::agent::write_secret(&dir.join("token"), &self.token).expect("write");
     }
 
-    /// Runs a command on both terminals, as a person types it; flags besides say where the cluster is.
+    /// Runs a command on both terminals as a user types it; the flags in `besides` give the cluster's address.
     fn show(&mut self, line: &str, sameness: Sameness, besides: &[&str]) {
         let ask = |terminal: Terminal| -> Printed {
             let dir = self.stand.cluster.dir();
@@ -291,7 +291,7 @@ impl ShownCluster {
             command.env_clear().current_dir(dir);
             command.args(line.split(' ')).args(besides);
             let mut printed = terminal.run(command);
-            // What the command line of a person does not have.
+            // Values that a user's command line does not have.
             for (own, shown) in [
                 (self.prometheus.url.as_str(), "http://127.0.0.1:9090"),
                 (&self.webhook.hints.to_string(), "127.0.0.1:9444"),
@@ -421,7 +421,7 @@ async fn screens_page_equals_the_output_of_each_command() {
         assert_eq!(
             kept,
             now,
-            "line {} of {PAGE}; {SWITCH}=write writes it anew",
+            "line {} of {PAGE}; {SWITCH}=write writes it again",
             line + 1
         );
     }

@@ -1,5 +1,6 @@
-//! Koordinator's ConfigMap on a real API server, written by kubectl: what docs/slo-configuration.md shows is taken, or refused with
-//! the answer that stands there; no other ConfigMap is sent to the webhook.
+//! Tests of Koordinator's ConfigMap on a real API server, written by kubectl: the examples of
+//! docs/slo-configuration.md are accepted, or refused with the documented answer; no other ConfigMap is sent to the
+//! webhook.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
@@ -130,7 +131,7 @@ pub(crate) fn answer(output: &Output) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_documented_example_is_taken_and_ten_mistakes_give_ten_answers() {
+async fn documented_example_is_accepted_and_ten_mistakes_give_ten_answers() {
     let checked = Checked::start().await;
     let page = SloPage::load();
     let apply = |data: &Data| {
@@ -184,7 +185,7 @@ async fn only_koordinators_config_map_is_checked_and_stored_versions_are_kept() 
                 .apply(&conflicting, &[&["--server-side"], flags].concat()),
         )
     };
-    until("the replica has heard of the node", async || {
+    until("the replica has observed the node", async || {
         apply(&["--dry-run=server", "--force-conflicts"]).contains(&refusal.to_owned())
     })
     .await;
@@ -218,5 +219,5 @@ async fn only_koordinators_config_map_is_checked_and_stored_versions_are_kept() 
     let output = checked
         .kubectl
         .apply(&config_map(names::SLO_CONFIG, &page.example), &[]);
-    assert!(!output.status.success(), "nobody can tell: {output:?}");
+    assert!(!output.status.success(), "no webhook can check it: {output:?}");
 }

@@ -1,5 +1,6 @@
-//! A replica that also serves Koordinator's family follows what its cluster has of it, on a real API server: no kind at
-//! first, a kind that is installed later, one that goes, and one that it may not look at. Nodes notice nothing.
+//! Tests that a replica that also serves Koordinator's family follows the optional kinds of its cluster on a real API
+//! server: a kind that is missing at first, one that is installed later, one that is deleted, and one that the
+//! replica may not list. Nodes are not affected.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
@@ -38,7 +39,7 @@ const ABSENT: &str = "does not serve this resource";
 /// Lines in the log about the source, each minute.
 const LINES_A_MINUTE: u64 = 3;
 
-/// The right to follow the kind, and who has it.
+/// The right to follow the kind, and its binding.
 fn right() -> (ClusterRole, ClusterRoleBinding) {
     let role = json!({
         "metadata": {"name": "profiles"},
@@ -121,7 +122,7 @@ fn lines(stand: &Stand, replica: &str, text: &str) -> u64 {
     u64::try_from(lines.count()).expect("a number")
 }
 
-/// Sends heartbeats of a node until told to stop; each has to be answered with what is amplified.
+/// Sends heartbeats of a node until `is_over` is set; each answer must contain the amplified value.
 async fn beat(stand: &Stand, node: &str, is_over: &AtomicBool) -> u32 {
     let mut beats = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -136,7 +137,8 @@ async fn beat(stand: &Stand, node: &str, is_over: &AtomicBool) -> u32 {
     beats
 }
 
-/// Installs the kind, deletes it, installs it again, takes the right away and gives it back; what the replica knows follows.
+/// Installs the kind, deletes it, installs it again, revokes the right and grants it again; the replica's state
+/// follows.
 async fn installs_and_removes_the_kind(stand: &Stand, webhook: &Webhook) {
     within(HAPPENS_WITHIN, "known to be absent", async || {
         is_known(webhook).await
@@ -200,7 +202,7 @@ async fn optional_kind_can_be_added_and_removed_without_affecting_nodes() {
     let stand = Stand::start_with(headroom_testbed::cluster::ClusterOptions::default()).await;
     grant(&stand).await;
     let (alone, without) = start(&stand, "webhook-alone", "nodes").await;
-    assert_eq!(line(&alone).await, None, "nobody wants it");
+    assert_eq!(line(&alone).await, None, "the family is not served");
     drop(alone);
     let began = Instant::now();
     let (webhook, with) = start(&stand, "webhook-0", "nodes,koordinator").await;

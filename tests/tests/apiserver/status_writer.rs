@@ -39,7 +39,7 @@ async fn scheduled_pod_runs_and_ends_when_deleted() {
     pods.delete("first", &DeleteParams::default())
         .await
         .expect("delete");
-    until("the pod is gone", || async {
+    until("the pod is deleted", || async {
         pods.get_opt("first").await.expect("read the pod").is_none()
     })
     .await;
@@ -50,7 +50,7 @@ async fn scheduled_pod_runs_and_ends_when_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_status_is_written_when_another_is_stored_and_left_alone_when_not() {
+async fn status_is_written_only_if_it_differs_from_the_stored_one() {
     let mut cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     cluster.start_node(node()).await.expect("node");
     let client = cluster.client().await.expect("client");

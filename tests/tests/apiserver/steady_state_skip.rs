@@ -49,9 +49,9 @@ const CALM: Duration = Duration::from_secs(40);
 const HUNG: Duration = Duration::from_secs(20);
 /// An agent that reports more often than every 50 ms is not listened to.
 const REPORT_EVERY: Duration = Duration::from_millis(60);
-/// Brakes of a turn; a node rises by at most as many hundredths at a time.
+/// Brakes per run; a node rises by at most as many hundredths at a time.
 const BRAKES: u32 = 50;
-/// Turns of each mode. The modes take turns, so that what disturbs this machine for a while disturbs both.
+/// Runs of each mode. The modes alternate, so that a temporary disturbance of this machine affects both.
 const TURNS: usize = 3;
 
 /// Stored result of a write by n1's kubelet.
@@ -89,7 +89,7 @@ async fn written_by_us(stand: &Stand, patch: Value) -> Node {
     patched.expect("passes")
 }
 
-/// Writes of n1's kubelet, one after the other: what each is, the CPU that is stored then, and whether the webhook is
+/// Writes of n1's kubelet in order: description, status, CPU that is stored afterwards, and whether the webhook is
 /// called.
 fn writes() -> [(&'static str, Value, &'static str, bool); 12] {
     let pressure = |status: &str| json!({"type": "DiskPressure", "status": status, "lastHeartbeatTime": "2026-01-01T12:01:00Z"});
@@ -122,7 +122,7 @@ fn writes() -> [(&'static str, Value, &'static str, bool); 12] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_that_changes_something_still_reaches_the_webhook() {
+async fn every_changing_write_still_reaches_the_webhook() {
     let stand = Stand::start().await;
     policy_install::install(&stand).await;
     let mut webhook = stand.webhook("webhook-0", "{}").await;
@@ -166,13 +166,13 @@ async fn all_that_changes_something_still_reaches_the_webhook() {
     assert_eq!(annotation(&restored, names::MARKER), None);
 }
 
-/// A note that was left while the webhook hung makes no calls, and goes with the next one.
+/// A note that was written while the webhook hung causes no calls, and the next call removes it.
 async fn pending_note_is_removed_by_the_next_call(stand: &Stand, webhook: &mut Webhook) {
     webhook.process.signal(Signal::STOP).expect("freeze the webhook");
     let left = written(stand, &raw(690)).await;
-    webhook.process.signal(Signal::CONT).expect("let it go on");
+    webhook.process.signal(Signal::CONT).expect("resume it");
     assert!(annotation(&left, names::KUBELET_RAW).is_some());
-    // Not told by the webhook: it may still come to what it was asked while it hung.
+    // Counted by the API server: the webhook may still process requests from the time while it hung.
     let before = counts(stand).await;
     let same = written(stand, &raw(700)).await;
     assert_eq!(same.resource_version(), left.resource_version());
@@ -238,8 +238,8 @@ async fn lives(stand: &Stand) -> Vec<(String, String)> {
     lives
 }
 
-/// Looks on for a while. Whatever the webhook does, all status writes are taken and change nothing, and all leases are
-/// renewed.
+/// Observes for `length`. Regardless of the webhook, all status writes are accepted and change nothing, and all
+/// leases are renewed.
 async fn stretch(stand: &Stand, what: &str, length: Duration) -> SkipInterval {
     let (lives_before, before) = (lives(stand).await, counts(stand).await);
     sleep(length).await;
@@ -263,7 +263,7 @@ async fn stretch(stand: &Stand, what: &str, length: Duration) -> SkipInterval {
     stretch
 }
 
-/// Real kubelets on nodes of 4 CPUs, amplified to 6, that have nothing more to say.
+/// Real kubelets on nodes of 4 CPUs, amplified to 6, that have no more changes to send.
 async fn kubelets(stand: &mut Stand) {
     for number in 0..NODES {
         let name = format!("n{number}");
@@ -322,7 +322,7 @@ async fn heartbeats_make_no_calls_and_are_not_delayed_by_a_hung_webhook() {
     stand.register(&webhook).await;
     in_force(&stand, true).await;
     let called = stretch(&stand, "called while it hangs", HUNG).await;
-    webhook.process.signal(Signal::CONT).expect("let it go on");
+    webhook.process.signal(Signal::CONT).expect("resume it");
     assert!(called.given_up > 0.8 * called.patches, "{called:?}");
     assert!(skipped.given_up < 0.2 * skipped.patches, "{skipped:?}");
     assert!(4.0 * skipped.seconds < called.seconds, "{skipped:?} {called:?}");
@@ -342,7 +342,7 @@ async fn heartbeats_make_no_calls_and_are_not_delayed_by_a_hung_webhook() {
     assert!(called.given_up > 0.8 * called.patches, "{called:?}");
 }
 
-/// A port that takes connections and never says anything, and how many it has taken.
+/// A port that accepts connections and never answers, and the number of connections that it has accepted.
 async fn silent() -> (u16, watch::Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -385,7 +385,7 @@ struct Driver {
 }
 
 impl Driver {
-    /// Reports a ratio, braked or not; returns what allocatable CPU is to become.
+    /// Reports a ratio, braked or not; returns the allocatable CPU that must follow.
     async fn report(&mut self, cents: u32, brake: Brake) -> String {
         self.seq += 1;
         let mut hint = hint("n1", &self.uid, self.seq, cents);
@@ -411,7 +411,7 @@ impl Driver {
             let lowered = self.report(cents, Brake::Shed).await;
             let applied = async {
                 loop {
-                    let (at, cpu) = seen.recv().await.expect("the watch goes on");
+                    let (at, cpu) = seen.recv().await.expect("the watch stays open");
                     if cpu == lowered {
                         return at;
                     }
@@ -449,10 +449,11 @@ async fn a_brake_is_as_quick_without_the_heartbeats() {
         );
         quick
     });
-    // Others on this machine only ever add time, so the quick quarter says most about the modes.
+    // Other load on this machine only ever adds time, so the quickest quarter is the best measure of the modes.
     assert!(skipped < 2 * called, "{skipped:?} {called:?}");
 
-    // A brake that fires while the webhook hangs is applied when it goes on, whatever the kubelet wrote meanwhile.
+    // A brake that fires while the webhook hangs is applied when the webhook resumes, whatever the kubelet wrote
+    // meanwhile.
     driver.report(150, Brake::Off).await;
     stand
         .node_until("n1", "raised", |node| allocatable(node, "cpu") == "6")
@@ -466,7 +467,7 @@ async fn a_brake_is_as_quick_without_the_heartbeats() {
         .await;
         let node = stand.nodes().get("n1").await.expect("read the node");
         assert_eq!(allocatable(&node, "cpu"), "6");
-        webhook.process.signal(Signal::CONT).expect("let it go on");
+        webhook.process.signal(Signal::CONT).expect("resume it");
     };
     tokio::join!(driver.report(120, Brake::Shed), goes_on);
     stand

@@ -1,6 +1,6 @@
 //! A stranger that holds thousands of connections to each port keeps no probe, review or agent out.
 //!
-//! With `HEADROOM_SOAK` set in the environment the test goes on for a minute.
+//! With `HEADROOM_SOAK` set in the environment the test runs for a minute.
 #![expect(
     clippy::expect_used,
     clippy::panic,

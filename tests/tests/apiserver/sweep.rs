@@ -92,7 +92,7 @@ async fn another_replica_leads_after_the_leader_stops_or_is_killed() {
     stand.create_node("n1", "4", "8Gi").await;
 
     replicas[0].process.signal(Signal::KILL).expect("kill the leader");
-    until("somebody else leads", async || {
+    until("another replica leads", async || {
         matches!(leader(&stand).await.as_deref(), Some("webhook-1" | "webhook-2"))
     })
     .await;
@@ -155,5 +155,5 @@ async fn leader_writes_lowered_values_if_the_primary_cannot() {
     );
     let overdue = "headroom_webhook_sweeps_total{direction=\"overdue\",result=\"nudged\"}";
     assert_eq!(count(&leading, overdue).await, 1);
-    primary.process.signal(Signal::CONT).expect("let it go on");
+    primary.process.signal(Signal::CONT).expect("resume it");
 }

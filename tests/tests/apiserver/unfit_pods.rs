@@ -1,4 +1,4 @@
-//! Pods that do not fit, bound again and again and turned away by a real kubelet, do not raise allocatable. They keep
+//! Pods that do not fit, bound again and again and rejected by a real kubelet, do not raise allocatable. They keep
 //! neither a brake nor `off` from lowering it.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
@@ -86,13 +86,13 @@ impl Beset {
     /// Waits for that number of further rejected pods.
     async fn more(&self) {
         let before = self.turned_away.load(Ordering::Relaxed);
-        until("pods are turned away", async || {
+        until("pods are rejected", async || {
             self.turned_away.load(Ordering::Relaxed) >= before + ENOUGH
         })
         .await;
     }
 
-    /// It falls to raw, and stays there while more pods are turned away; how long that took.
+    /// It falls to raw, and stays there while more pods are rejected; how long that took.
     async fn falls(mut self) -> Duration {
         let begun = Instant::now();
         let is_so = |node: &_| allocatable(node, "cpu") == "4";

@@ -64,7 +64,7 @@ async fn configure(stand: &Stand, labels: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_label_by_which_two_entries_select_a_node_is_refused_in_koordinators_words() {
+async fn label_that_makes_two_entries_select_a_node_is_refused_with_koordinators_text() {
     let stand = Stand::start().await;
     accounts::create_namespace(&stand.client, names::SLO_CONFIG_NAMESPACE)
         .await
@@ -161,7 +161,7 @@ const REFUSED: [(&str, &str); 15] = [
     (names::MODE, ""),
 ];
 
-/// The checks and the webhook must say the same of each value.
+/// The checks and the webhook must give the same verdict on each value.
 async fn annotation_values_are_accepted_or_refused(stand: &Stand) {
     let tried = async |(key, value): (&str, &str)| {
         let metadata = json!({"annotations": {key: value}});
@@ -222,7 +222,7 @@ async fn webhook_and_checks_refuse_the_same_values_and_no_status_write() {
     let bad = json!({"annotations": {names::RATIO: "x", names::MODE: "x"}});
     patch(&stand.client, "n2", &PatchParams::default(), &bad)
         .await
-        .expect("nobody checks");
+        .expect("no check is in force");
     stand.register(&webhook).await;
     stand
         .node_until("n1", "amplified", |node| allocatable(node, "cpu") == "6")
@@ -233,7 +233,8 @@ async fn webhook_and_checks_refuse_the_same_values_and_no_status_write() {
     policies::put_checks(&stand.client)
         .await
         .expect("install the checks");
-    // Told by its message: the webhook says "invalid value", the policy names itself.
+    // The message identifies the author: the webhook's contains "invalid value", the policy's contains the policy's
+    // name.
     let bad = json!({"annotations": {names::MODE: "Auto"}});
     until("the checks are in force", async || {
         let answer = patch(&stand.client, "n1", &dry_run(), &bad)
@@ -253,7 +254,7 @@ async fn webhook_and_checks_refuse_the_same_values_and_no_status_write() {
         let raw = format!(r#"{{"cpu":"{cpu}","memory":"8Gi"}}"#);
         assert_eq!(annotation(&node, names::RAW_ALLOCATABLE), Some(raw.as_str()));
     }
-    // So does one that tries to write them, and comes to nothing.
+    // A kubelet that tries to write them also passes, without effect.
     let kubelet: Api<Node> = Api::all(
         stand
             .cluster
@@ -268,9 +269,9 @@ async fn webhook_and_checks_refuse_the_same_values_and_no_status_write() {
         .expect("a status write passes");
     assert_eq!(annotation(&node, names::MODE), Some("static"));
 
-    // Alone, the checks hold what the webhook held.
+    // The checks alone refuse the same values as the webhook did.
     drop(webhook);
-    until("the webhook is gone", async || {
+    until("the webhook has stopped", async || {
         let answer = patch(&stand.client, "n1", &dry_run(), &bad)
             .await
             .expect_err("refused");

@@ -215,7 +215,7 @@ async fn exclusive_cpus_are_reserved_at_pod_creation_and_at_resize() {
     let note = json!({"metadata": {"annotations": {"a": "b"}}});
     checked.patch("whole", &note).await.expect("an annotation");
 
-    // What the webhook is not called for, because nothing that it looks at can change there.
+    // The webhook is not called for this subresource, because none of the checked fields can change there.
     let debugger = json!({"name": "d", "image": "i", "resources": {"requests": {"cpu": "500m"}}});
     let patched = checked
         .patch_subresource(
@@ -252,7 +252,7 @@ async fn rules_for_labels_follow_their_config_map_and_a_broken_version_keeps_the
         .create(&pod("owned", &owned, &nothing))
         .await
         .expect("it has the label");
-    // Who was there before the rule may change, and who obeys it may not stop.
+    // A pod from before the rule may change, and a pod that obeys it must keep its label.
     let note = json!({"metadata": {"labels": {"a": "b"}}});
     checked
         .patch("before", &note)
@@ -289,7 +289,7 @@ async fn system_pods_and_headroom_start_without_any_replica() {
     let status = checked
         .create(&pod("p", &nothing, &nothing))
         .await
-        .expect_err("nobody answers");
+        .expect_err("no webhook answers");
     assert_eq!(status.code, 500, "{status:?}");
     for namespace in [names::KUBE_SYSTEM, names::NAMESPACE, names::AGENT_NAMESPACE] {
         let accounts: Api<ServiceAccount> = Api::namespaced(checked.stand.client.clone(), namespace);

@@ -34,10 +34,10 @@ const SOAK_STRETCHES: usize = 10;
 const STRETCH: Duration = Duration::from_secs(3);
 /// Maximum time to find a stretch in which the CPU is undisturbed.
 const UNDISTURBED_WITHIN: Duration = Duration::from_secs(400);
-/// Time to look for stretches with at most 1 % stolen time. Some hypervisors never leave a CPU alone for long: the
-/// stretches with the least stolen time count then.
+/// Time to look for stretches with at most 1 % stolen time. If a hypervisor never leaves a CPU undisturbed for long,
+/// the stretches with the least stolen time count.
 const CALM_WITHIN: Duration = Duration::from_secs(80);
-/// Most of a stretch that may be stolen, in percent, for it to say anything.
+/// Maximum stolen share of a usable stretch, in percent.
 const MOST_STOLEN: u64 = 10;
 const BLOCK: usize = 16;
 
@@ -50,8 +50,8 @@ fn charged(cpu: u32) -> Option<u64> {
     text.split_whitespace().nth(cpu as usize)?.parse().ok()
 }
 
-/// A stretch of some seconds, read as often as the agent reads while waits matter: busy time, what the kernel charged, and
-/// the parts.
+/// A stretch of some seconds, read as often as the agent reads while waits matter: busy time, the kernel's charged
+/// time, and the parts.
 fn stretch(meter: &mut Meter, cpu: u32) -> (u64, u64, Vec<CpuInterval>) {
     meter.read();
     let before = charged(cpu).unwrap();
@@ -195,7 +195,7 @@ impl Measuring {
                 Instant::now() < deadline,
                 "no 12 seconds with at most {busy_at_most} milli-cores busy"
             );
-            self.agent.process.check().expect("the agent goes on");
+            self.agent.process.check().expect("the agent runs");
             let measured = self.agent.status().await.ok().and_then(|status| status.measured);
             if let Some(measured) = measured.filter(|measured| measured.until_ns > last_ns) {
                 last_ns = measured.until_ns;
@@ -237,7 +237,7 @@ async fn throttled_quotas_are_not_saturation_but_crowds_are() {
         assert!(sigma8 < most, "quota of {percent} %: {seen:#?}");
         assert!(
             pressure > 500_000,
-            "quota of {percent} %: nobody cried wolf: {seen:#?}"
+            "quota of {percent} %: the load caused no CPU pressure: {seen:#?}"
         );
     }
     let crowd = spinners(16 * cpus, None, measuring.node.folder.path());

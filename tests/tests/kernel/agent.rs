@@ -14,7 +14,7 @@ use rustix::{io::Errno, process::Signal};
 use tokio::time::{Instant, sleep};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
+async fn two_capabilities_suffice_and_are_dropped_while_counting() {
     let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     let status = confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
     assert_eq!(confined.agent.lines(&status.mode_sentence), 1, "once");
@@ -36,7 +36,8 @@ async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
         .await;
 }
 
-/// Makes sure that it goes by procfs, says these words of why, of every hook, too, and in its sentence what to do.
+/// Checks that the agent uses procfs, that its status and every hook contain these words as the reason, and that its
+/// sentence contains the remedy.
 async fn assert_procfs_fallback(confined: &mut ConfinedAgent, hooks: Health, words: &[&str], remedy: &str) {
     let status = confined
         .assert_procfs_everywhere(&[words, &[remedy]].concat())
@@ -51,8 +52,8 @@ async fn missing_cap_perfmon_is_reported() {
     assert_procfs_fallback(
         &mut confined,
         Health::Failed,
-        &["CAP_BPF and CAP_PERFMON are needed"],
-        "see to that and restart the agent",
+        &["grant CAP_BPF and CAP_PERFMON"],
+        "fix this and restart the agent",
     )
     .await;
 }
@@ -64,13 +65,13 @@ async fn missing_capabilities_are_reported_by_name() {
     assert_procfs_fallback(
         &mut confined,
         Health::Failed,
-        &["CAP_BPF and CAP_PERFMON are needed"],
-        "see to that and restart the agent",
+        &["grant CAP_BPF and CAP_PERFMON"],
+        "fix this and restart the agent",
     )
     .await;
 }
 
-/// Hides from a program what the kernel says of its types.
+/// Hides the kernel's BTF from a program.
 const WITHOUT_BTF: [&str; 5] = [
     "unshare",
     "--mount",
@@ -111,7 +112,7 @@ async fn missing_btf_file_is_reported_by_path() {
         &mut confined,
         Health::Unsupported,
         &["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"],
-        "tell it by --btf where else this kernel's BTF is, or boot a kernel",
+        "set --btf to a BTF file of this kernel, or boot a kernel",
     )
     .await;
 }
@@ -129,8 +130,8 @@ async fn denied_program_load_is_reported_with_possible_causes() {
     assert_procfs_fallback(
         &mut confined,
         Health::Failed,
-        &["no lockdown, seccomp or LSM rule against bpf()"],
-        "see to that and restart the agent",
+        &["lockdown, seccomp or LSM rule against bpf()"],
+        "fix this and restart the agent",
     )
     .await;
 }
@@ -167,7 +168,7 @@ async fn denied_attachment_is_reported() {
         .assert_procfs_everywhere(&[
             "attach to sched_switch",
             "not permitted",
-            "see to that and restart the agent",
+            "fix this and restart the agent",
         ])
         .await;
     confined
@@ -182,11 +183,11 @@ async fn starved_agent_reports_lost_windows_and_voids_the_frame() {
     let before = counters(&confined).await;
     confined.agent.process.signal(Signal::STOP).expect("stop it");
     sleep(Duration::from_secs(5)).await;
-    confined.agent.process.signal(Signal::CONT).expect("let it go on");
+    confined.agent.process.signal(Signal::CONT).expect("resume it");
     let deadline = Instant::now() + happens_within();
     loop {
         let [lost, void] = counters(&confined).await;
-        // Windows of 8.39 ms in five seconds, less what the rings hold and the last poll before.
+        // Windows of 8.39 ms in five seconds, less those that the rings and the last poll before contain.
         if lost - before[0] > 200 && void > before[1] {
             return;
         }

@@ -48,18 +48,18 @@ const PRESSED_WITHIN: Duration = Duration::from_millis(20_500);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Maximum time for an attempt that other load may disturb.
 const UNDISTURBED_WITHIN: Duration = Duration::from_secs(400);
-/// Most of the machine's time that others may take, in percent, for a try to say anything.
+/// Maximum share of the machine's time that other load may use in a valid attempt, in percent.
 const MOST_TAKEN: u64 = 10;
 /// Poll interval for an agent with little CPU: an answer costs it more than a sample.
 const SPARING_LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Limit of a pod or of all pods, and what its process wants.
+/// Limit of a pod or of all pods, and the memory that its process needs.
 const LIMIT_MIB: usize = 24;
 const WANTED_MIB: usize = 96;
 
 /// Held by one test at a time: they load the same machine.
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
-/// An agent as it is installed, but for the cgroups that it looks at.
+/// An agent as it is installed, except for the cgroups that it reads.
 pub(super) struct Braking {
     agent: Running,
     node: AgentNode,
@@ -89,9 +89,9 @@ impl Braking {
         Self { agent, node }
     }
 
-    /// The last second, and what is said of a resource.
+    /// The last second and the status of a resource.
     async fn read(&mut self, resource: Resource) -> Option<(Measured, ResourceStatus)> {
-        self.agent.process.check().expect("the agent goes on");
+        self.agent.process.check().expect("the agent runs");
         let status = self.agent.status().await.ok()?;
         let part = status.resource(resource)?.clone();
         Some((status.measured?, part))
@@ -183,7 +183,7 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
                 seen.brake
             );
             if seen.brake < Brake::Shed.level() {
-                assert!(pressure > 500_000, "nobody cried wolf: {seen:#?}");
+                assert!(pressure > 500_000, "the load caused no CPU pressure: {seen:#?}");
                 break;
             }
             // Others took a fifth of the machine and more.
@@ -192,7 +192,8 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
     }
 }
 
-/// Has a load make a node shed and then stop, in time; how it went. Where others took much time it is tried again.
+/// Has a load make a node shed and then stop, in time; returns a summary. An attempt in which other load used much
+/// time is repeated.
 pub(super) async fn sheds_and_stops(
     what: &str,
     mount: &Path,
@@ -228,7 +229,7 @@ pub(super) async fn sheds_and_stops(
 async fn sustained_crowd_makes_the_node_shed_then_stop_at_any_queue_length() {
     let _machine = MACHINE.lock().await;
     let (tree, _pod) = tree("crowd");
-    // Beside those who look on, not before them.
+    // The crowd runs with the same priority as the agent, not before it.
     let group = Limited::cpu("headroom-crowd", 100 * 1000 * cpus() as u64);
     for for_each_cpu in [16, 100, 300, 1000] {
         let crowd = |_: &Braking| SpinningThreads::start(for_each_cpu * cpus(), &[group.procs()]);
@@ -242,7 +243,7 @@ async fn agent_with_only_its_requested_weight_stops_a_fully_requested_node() {
     let _machine = MACHINE.lock().await;
     let (tree, _pod) = tree("weight");
     let own = Limited::requesting("headroom-own-request", own_request_milli());
-    // Twice what the machine has: all that a node may publish.
+    // Twice the machine's capacity: the maximum that a node may publish.
     let pods = Limited::requesting("headroom-requests", 2 * 1000 * cpus() as u64);
     let crowd = |braking: &Braking| {
         let pid = braking.agent.process.pid();
@@ -262,7 +263,7 @@ async fn hung_read_of_pod_usage_does_not_delay_the_stop_brake() {
     let pod = mount.path().join(format!("kubepods/pod{UID}"));
     fs::create_dir_all(&pod).unwrap();
     fs::write(mount.path().join("cgroup.controllers"), "cpu memory\n").unwrap();
-    // Who opens a pipe to read waits for one who writes, as who reads an account waits for the kernel.
+    // Opening a pipe for reading blocks until a writer opens it, like a read that waits for the kernel.
     let pipe = pod.join("cpu.stat");
     mkfifoat(rustix::fs::CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
     let group = Limited::cpu("headroom-stuck", 100 * 1000 * cpus() as u64);
@@ -276,7 +277,7 @@ async fn hung_read_of_pod_usage_does_not_delay_the_stop_brake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_fill_the_cpus_they_may_use_stop_a_node_that_has_others() {
+async fn pods_that_fill_their_allowed_cpus_stop_a_node_with_spare_cpus() {
     let _machine = MACHINE.lock().await;
     let (mut tree, pod) = tree("cpuset");
     let own = last_cpu().expect("a CPU").to_string();
@@ -305,8 +306,8 @@ async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_d
         let mut braking = Braking::start(tree.mount()).await;
         let file = braking.node.folder.path().join("file");
         let before = scanned();
-        // Writes what does not fit, so that it is the pod's, and reads it all the time; one beside it is killed for want of
-        // memory.
+        // Writes a file larger than the limit, so that its pages are charged to the pod, and reads it all the time; a
+        // process next to it is OOM-killed.
         let reader = || {
             let (file, bytes) = (file.display(), WANTED_MIB << 20);
             let script =

@@ -54,8 +54,8 @@ fn cpu_time_of_a_pod_equals_the_kernels_account() {
     let kubepods = kubepods(&tree);
     let (busy, idle) = (pod(&kubepods, UID), pod(&kubepods, OTHER));
     spinner.begin();
-    // What is counted between two readings of the pod lies between what the kernel gave the loop in the time between
-    // its inner readings and in that between its outer ones.
+    // The count between two readings of the pod is at least the kernel's time between its inner readings and at most
+    // that between its outer ones.
     let read = |spinner: &Tenant| {
         let before = spinner.cpu_ns();
         let counted = kubepods.cpu_ns(&busy).unwrap().expect("a pod");
@@ -81,7 +81,7 @@ fn cpu_time_of_a_pod_equals_the_kernels_account() {
 fn pods_memory_counts_anonymous_pages_fully_and_file_pages_at_most_half() {
     const ANONYMOUS: u64 = 48 * MIB;
     const FILE: u64 = 32 * MIB;
-    // Tables, stacks, what each CPU has charged in advance, and counts that the kernel brings up to date later.
+    // Page tables, stacks, memory that each CPU has charged in advance, and counts that the kernel updates later.
     const SLACK: u64 = 8 * MIB;
     let tree = PodTree::create("memory");
     let container = format!("kubepods/besteffort/pod{UID}/container");
@@ -119,7 +119,7 @@ fn pods_memory_counts_anonymous_pages_fully_and_file_pages_at_most_half() {
     });
     drop(hog);
     eventually("its end", || memory().low <= SLACK);
-    // The file stays behind in the cache: charged to the pod, and no memory that goes away with it.
+    // The file stays in the page cache: charged to the pod, but not freed with it.
     eventually("half of the file's pages", || memory().high <= FILE / 2 + SLACK);
 }
 
@@ -172,7 +172,10 @@ fn pods_created_and_removed_during_a_read_are_no_error() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(there >= 100 && gone >= 20, "{there} read, {gone} gone meanwhile");
+    assert!(
+        there >= 100 && gone >= 20,
+        "{there} read, {gone} deleted meanwhile"
+    );
 }
 
 /// Difference of the counters around an event: times that kubepods met its own limit, and the kills by owner. For the
@@ -226,8 +229,8 @@ fn oom_kills_of_pods_kubepods_and_the_machine_are_distinguished() {
     let kill = || kill_in(&container);
     for limited in [&pods_limit, &container] {
         tree.limit_memory(limited, 24);
-        let nobodys = (0, Kills::default());
-        assert_eq!(judged(&kubepods, kill), nobodys, "the limit of {limited}");
+        let not_charged = (0, Kills::default());
+        assert_eq!(judged(&kubepods, kill), not_charged, "the limit of {limited}");
         tree.limit_memory(limited, 1_024);
     }
     tree.limit_memory("system", 24);

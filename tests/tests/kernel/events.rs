@@ -44,7 +44,7 @@ const CROWD: u64 = 20_000;
 const POLL_NS: u64 = 250_000_000;
 const MS: Duration = Duration::from_millis(1);
 
-/// One test at a time: they count what happens on the whole machine.
+/// Serialises the tests, which count events of the whole machine.
 fn machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -178,7 +178,7 @@ fn gatherer(mut probe: Probe) -> Gatherer {
     }
 }
 
-/// Runs it on a thread of its own until a sample is what is wanted, and returns all up to that one.
+/// Runs it on its own thread until a sample matches, and returns all samples up to that one.
 fn samples_until(gatherer: Gatherer, may_bpf: bool, is_it: impl Fn(&Sample) -> bool) -> Vec<Sample> {
     let (samples_tx, mut samples) = mpsc::channel(64);
     let stop = CancellationToken::new();
@@ -187,7 +187,7 @@ fn samples_until(gatherer: Gatherer, may_bpf: bool, is_it: impl Fn(&Sample) -> b
         if !may_bpf {
             seccomp::deny(&[Bpf::RawTracepointOpen, Bpf::LinkCreate], Errno::PERM);
         }
-        let (_nobody_tells, exclusive) = watch::channel(CpuSet::default());
+        let (_sender, exclusive) = watch::channel(CpuSet::default());
         gatherer.run(&samples_tx, exclusive, &stopping);
     });
     // A hypervisor that takes the CPU for a moment restarts the ten seconds of switches.
@@ -259,13 +259,13 @@ fn programs_that_cannot_be_reattached_fall_back_to_procfs() {
         panic!("{:?}", samples.last());
     };
     assert!(
-        reason.contains("no context switch for 1 s") && reason.contains("cannot be attached again"),
+        reason.contains("no context switch for 1 s") && reason.contains("cannot be re-attached"),
         "{reason}"
     );
 }
 
 #[test]
-fn fork_storm_leaves_every_number_possible() {
+fn fork_storm_yields_only_plausible_numbers() {
     let _machine = machine();
     let forks = as_many(4_000);
     let storm = format!("i=0; while [ $i -lt {forks} ]; do (:) & (:); i=$((i+1)); done; wait");
@@ -327,7 +327,7 @@ fn sampling_is_shed_at_high_switch_rates_and_resumes() {
 }
 
 #[test]
-fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
+fn wake_up_hooks_are_attached_only_after_cpus_are_full() {
     let _machine = machine();
     let mut gatherer = gatherer(attach(&Options::default()));
     gatherer.limits.rest_after = Duration::from_secs(2);
@@ -359,7 +359,8 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     };
     let samples = samples_until(gatherer, true, is_woken);
     drop(crowd);
-    // What is calm is read once a second, and at every turn before, and from when such a reading finds full CPUs.
+    // A calm CPU is read once a second. It is read at every poll before it is calm, and after such a reading finds
+    // full CPUs.
     let is_at_rest = |sample: &&Sample| sample.probe_state == resting;
     let read: Vec<_> = samples
         .iter()

@@ -27,7 +27,7 @@ fn assert_isolated_cpu() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a kernel with isolated CPUs: cargo xtask test --vm"]
-async fn a_crowd_on_the_cpus_that_are_not_isolated_stops_the_node() {
+async fn crowd_on_non_isolated_cpus_stops_the_node() {
     assert_isolated_cpu();
     let (tree, _pod) = tree("isolated");
     let group = Limited::cpu("headroom-isolated", 100 * 1000);
@@ -35,7 +35,7 @@ async fn a_crowd_on_the_cpus_that_are_not_isolated_stops_the_node() {
     let crowd = |_: &Braking| SpinningThreads::start(16, &[group.procs()]);
     println!(
         "{}",
-        sheds_and_stops("16 tasks beside an idle isolated CPU", tree.mount(), crowd).await
+        sheds_and_stops("16 tasks next to an idle isolated CPU", tree.mount(), crowd).await
     );
 }
 

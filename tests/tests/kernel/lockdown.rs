@@ -13,7 +13,7 @@ use headroom_agent::{
 };
 use headroom_proto::v1alpha1::Mode;
 
-/// The kernel says `none integrity [confidentiality]`: what is in brackets holds.
+/// The file contains `none integrity [confidentiality]`: the bracketed word is in force.
 fn assert_locked_down() {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap();
     assert!(state.contains("[confidentiality]"), "{state}");

@@ -52,7 +52,7 @@ async fn reattached(confined: &mut ConfinedAgent, hooks: &[Hook]) {
     assert_eq!(links(confined), Hook::ALL.len());
 }
 
-/// Makes sure that all programs have failed for a reason that contains these words, wherever it can be looked up.
+/// Checks that all programs have failed and that every output contains these words in the reason.
 async fn all_failed(confined: &ConfinedAgent, status: &Status, words: &[&str]) {
     confined.assert_all_hooks(status, Health::Failed, words).await;
     assert_eq!(links(confined), 0);
@@ -67,20 +67,25 @@ async fn removed_links_are_restored_without_any_capability() {
         status.programs.iter().all(|program| program.health == "ok"),
         "{status:?}"
     );
-    assert_eq!(confined.agent.warnings("are attached again"), 1);
+    assert_eq!(confined.agent.warnings("re-attached the kernel programs"), 1);
     let void = r#"headroom_agent_frames_total{result="void"}"#;
     assert!(
         confined.agent.counted(void).await > 0,
-        "what was missed is not guessed"
+        "missed data is not guessed"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_to_wake_ups_alone_are_missed_although_switches_are_counted_on() {
+async fn removed_wake_up_links_are_detected_while_switches_are_counted() {
     let mut confined = counting().await;
     reattached(&mut confined, &Hook::WAKE_UPS).await;
     confined.assert_mode(Mode::Full, &["no signal is missing"]).await;
-    assert_eq!(confined.agent.warnings("the kernel's link of the program for"), 1);
+    assert_eq!(
+        confined
+            .agent
+            .warnings("another process removed the link of the kernel program at"),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,8 +94,8 @@ async fn second_removal_of_links_falls_back_to_procfs() {
     reattached(&mut confined, &Hook::ALL).await;
     intruder::close_links(confined.agent.process.pid(), |_| true);
     let words = [
-        "somebody took away the kernel's link of the program for",
-        "although they were attached again before",
+        "another process removed the link of the kernel program at",
+        "although the programs were re-attached before",
         "restart the agent",
     ];
     let status = confined.assert_procfs_everywhere(&words).await;
@@ -112,9 +117,9 @@ async fn links_that_cannot_be_restored_fall_back_to_procfs() {
     intruder::close_links(pid, |_| true);
     let words = [
         "no context switch for 10 s",
-        "cannot be attached again",
+        "cannot be re-attached",
         "not permitted",
-        "no lockdown, seccomp or LSM rule against bpf()",
+        "lockdown, seccomp or LSM rule against bpf()",
         "restart the agent",
     ];
     let status = confined.assert_procfs_everywhere(&words).await;
@@ -169,7 +174,7 @@ async fn verifier_refusal_disables_the_program_and_its_log_is_shown() {
         reclaim
             .reason
             .as_deref()
-            .is_some_and(|reason| reason.contains("without sched_switch")),
+            .is_some_and(|reason| reason.contains("because sched_switch could not be attached")),
         "{reclaim:?}"
     );
 
@@ -194,16 +199,16 @@ async fn verifier_refusal_disables_the_program_and_its_log_is_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_offset_that_is_not_found_is_not_guessed() {
+async fn missing_offset_is_not_guessed() {
     let (mut confined, _types) = misled(|types| types.rename("pid", "pie")).await;
     let words = ["`struct task_struct` has no field `pid`"];
-    let remedy = "please report it with the kernel's version: nothing is guessed";
+    let remedy = "please report it with the kernel's version";
     let status = confined.assert_procfs_everywhere(&[words[0], remedy]).await;
-    // This kernel does not have what the programs would read.
+    // This kernel lacks the fields that the programs would read.
     confined
         .assert_all_hooks(&status, Health::Unsupported, &words)
         .await;
     assert_eq!(links(&confined), 0, "none was tried");
     let untried = confined.agent.warnings("kernel program not attached");
-    assert_eq!(untried, 0, "one cause is not said ten times");
+    assert_eq!(untried, 0, "one cause is logged once");
 }

@@ -19,7 +19,7 @@ fn assert_kernel_without_pressure() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a kernel that keeps no account of pressure: cargo xtask test --vm"]
-async fn a_crowd_stops_the_node_by_its_windows_and_waits() {
+async fn crowd_fires_the_stop_brake_by_windows_and_waits() {
     assert_kernel_without_pressure();
     let (tree, _pod) = tree("no-pressure");
     let group = Limited::cpu("headroom-no-pressure", 100 * 1000 * cpus() as u64);
@@ -37,7 +37,7 @@ async fn node_stays_at_raw_without_the_programs() {
     let node = AgentNode::start().await;
     let mut agent = node.agent("procfs").await;
     let status = agent
-        .status_until("it says why", |status| {
+        .status_until("the status has the reason", |status| {
             let cpu = status.resource(Resource::Cpu);
             cpu.is_some_and(|cpu| cpu.reasons.iter().any(|reason| reason == "no-brake"))
         })

@@ -29,10 +29,10 @@ use headroom_proto::{
     v1alpha1::{Amounts, PodRequest as ListedPod, Pods, Qos},
 };
 
-/// The agent's boot time at its start, so that its frame under way has just begun: no frame ends in the test, so what is
-/// published is what was saved. More than a day, so that a whole history lies behind it.
+/// The agent's boot time at its start, just after the start of a frame: no frame ends in the test, so the published
+/// values are the saved ones. More than a day, so that the history is complete.
 const UPTIME: Duration = Duration::from_secs(2 * 24 * 60 * 60);
-/// The same after the reboot.
+/// Uptime after the reboot.
 const UPTIME_AGAIN: Duration = Duration::from_secs(10 * 60);
 /// The boot that the test begins on.
 const THIS_BOOT: &str = "this-boot";
@@ -41,8 +41,8 @@ const POD: &str = "00000000-0000-4000-8002-000000000001";
 /// M where nothing has moved it, in ppm, and by how much the first schema has all M larger.
 const LEAST_PPM: u32 = 50_000;
 const FIRST_SCHEMA_PPM: u32 = 50_000;
-/// What the version before has learnt, and what it learns when it is rolled back to: ratios in cents, and M of CPU and
-/// memory in ppm. Without a policy memory is not amplified.
+/// State learnt by the version before, and learnt again after the rollback: ratios in cents, and M of CPU and memory
+/// in ppm. Without a policy memory is not amplified.
 const LEARNT: Learnt = ([140, 100], [99_000, 72_000]);
 const LEARNT_LATER: Learnt = ([130, 100], [148_000, 71_000]);
 const NOTHING_LEARNT: Learnt = ([100, 100], [LEAST_PPM, LEAST_PPM]);
@@ -50,7 +50,7 @@ const NOTHING_LEARNT: Learnt = ([100, 100], [LEAST_PPM, LEAST_PPM]);
 /// Ratios in cents, and M in ppm, of CPU and memory.
 type Learnt = ([u32; 2], [u32; 2]);
 
-/// What makes the agent a process of a machine that was started so long ago, with this boot id.
+/// Options that simulate a machine with this uptime and boot id.
 fn machine(uptime: Duration, boot_id: &Path) -> Vec<String> {
     let now = Duration::from_nanos(Clocks::read().boottime_ns);
     let offset =
@@ -63,7 +63,7 @@ fn machine(uptime: Duration, boot_id: &Path) -> Vec<String> {
         "--time",
         "--boottime",
         &offset,
-        // Linux 6.1 leaves the caller itself in its old time, whatever it executes.
+        // Linux 6.1 leaves the caller itself in its old time namespace, whatever it executes.
         "nsenter",
         "--time=/proc/self/ns/time_for_children",
         "sh",
@@ -107,13 +107,13 @@ fn save_first_schema(folder: &Path, learnt: Learnt) {
     store.save(&record).expect("save");
     let mut first = FirstRecord::read(folder, "n1");
     for entry in fs::read_dir(folder).expect("the folder") {
-        fs::remove_file(entry.expect("an entry").path()).expect("nothing but the version's own file");
+        fs::remove_file(entry.expect("an entry").path()).expect("only the version's own file");
     }
     change(&mut first, learnt);
     first.write(folder);
 }
 
-/// What the kubelet has to give: all of this machine.
+/// Raw allocatable of the kubelet: the whole machine.
 fn raw() -> PerResource<u64> {
     let raw = this_machine().raw_allocatable.expect("amounts");
     PerResource {
@@ -135,7 +135,7 @@ fn change(record: &mut FirstRecord, (ratios, margins): Learnt) {
     ] = margins.map(|ppm| ppm + FIRST_SCHEMA_PPM);
 }
 
-/// What the version before would go on from.
+/// State from which the version before would continue.
 fn known_to_first_schema(record: &FirstRecord) -> Learnt {
     let state = &record.state;
     let margins = [
@@ -151,7 +151,7 @@ fn known_to_first_schema(record: &FirstRecord) -> Learnt {
     )
 }
 
-/// What an agent publishes, and its M.
+/// Published ratios of an agent, and its M.
 fn shown(status: &Status) -> Learnt {
     let of = |resource| status.resource(resource).expect("a resource");
     (
@@ -180,8 +180,8 @@ async fn started(node: &AgentNode, machine: &[String], folder: &Path) -> (Runnin
     (agent, status)
 }
 
-/// A node with the pod. The kubelet has set aside for admitted pods what the node ever offers here, so that a brake which a
-/// busy machine fires sheds nothing.
+/// A node with the pod. The kubelet has set aside for admitted pods all that the node ever offers here, so that a
+/// brake which a busy machine fires sheds nothing.
 async fn node() -> AgentNode {
     let raw = raw();
     let pod = ListedPod {
@@ -216,7 +216,7 @@ async fn ratio_and_margin_outlive_an_update_a_rollback_and_a_reboot() {
     let folder = node.folder.path().join("history");
     let before = machine(UPTIME, &boot(node.folder.path(), THIS_BOOT));
 
-    // A new node has learnt nothing, or this test would see what anybody shows.
+    // A new node has learnt nothing, so this test cannot pass by default values.
     let elsewhere = node.folder.path().join("elsewhere");
     let (agent, status) = started(&node, &before, &elsewhere).await;
     assert_eq!(shown(&status), NOTHING_LEARNT, "{status:?}");
@@ -235,7 +235,7 @@ async fn ratio_and_margin_outlive_an_update_a_rollback_and_a_reboot() {
     assert_eq!(shown(&status), LEARNT, "{status:?}");
     assert_eq!(agent.end().await, Some(0));
 
-    // The image is rolled back: the version before goes on, learns, and is replaced again.
+    // The image is rolled back: the previous version continues, learns, and is replaced again.
     let mut first = FirstRecord::read(&folder, "n1");
     assert_eq!(known_to_first_schema(&first), LEARNT);
     assert_eq!(first.boot_id, THIS_BOOT);

@@ -32,7 +32,7 @@ use headroom_testbed::{ping_pong, thread::last_cpu};
 const MS: Duration = Duration::from_millis(1);
 /// `/proc/stat` keeps idle time, waiting for I/O or not, in two counts of 10 ms each, cut off.
 const STAT_RESOLUTION_NS: u64 = 20_000_000;
-/// A loop says what it has used a moment after it has used it.
+/// Maximum delay between a loop's use of CPU time and its report.
 const LATE_NS: u64 = 1_000_000;
 
 /// One test at a time: they load the same CPU.
@@ -66,8 +66,8 @@ fn busy_time_equals_non_idle_time_at_any_load_share() {
 
 /// Half a second on the CPU, and the time that the loop used in it.
 ///
-/// On some virtual machines the kernel does not tell of every switch. Once the programs notice, they leave out what
-/// they cannot know rather than guess, so such a stretch says nothing about how well they count.
+/// On some virtual machines the kernel does not report every switch. Once the programs detect it, they omit unknown
+/// intervals instead of guessing, so such a stretch is no measure of their accuracy.
 fn without_missed_switches(meter: &mut Meter, load: &Loop) -> (CpuInterval, u64) {
     let deadline = Instant::now() + 2 * happens_within();
     while Instant::now() < deadline {
@@ -88,14 +88,14 @@ fn task_that_runs_on_without_a_switch_is_counted_while_it_runs() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Beside a real-time task the kernel gives ordinary ones a little time once a second, so on a loaded machine
-    // there are no longer silences than this.
+    // Next to a real-time task the kernel gives ordinary tasks a little time once a second, so a loaded machine has
+    // no longer intervals without a switch.
     let wanted_ns = 75 * WINDOW_NS;
     let mut spinner = real_time_spinner(cpu, folder.path());
     let mut meter = Meter::start(cpu);
     let deadline = Instant::now() + happens_within();
     let mut silent_ns = 0;
-    // A window in which the CPU switched is given out once it is over: with what was read next, not with the switch.
+    // A window in which the CPU switched is emitted after it has ended: with the next reading, not with the switch.
     let mut has_begun_silent = false;
     while silent_ns < wanted_ns {
         assert!(
@@ -125,8 +125,8 @@ fn task_that_runs_on_without_a_switch_is_counted_while_it_runs() {
 fn waits_grow_when_tasks_contend_for_the_cpu() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
-    // Among real-time tasks, so that ordinary load delays no task. The crowd leaves a little time: the kernel lets
-    // starving ordinary tasks run before real-time ones in the end.
+    // Real-time tasks, so that ordinary load delays no task. The crowd leaves a little time, because the kernel
+    // eventually runs starving ordinary tasks before real-time ones.
     let task = Loop::start_real_time(cpu, MS, 2 * MS);
     let mut programs = Programs::sampling_one(task.tid);
     let mut ratios = Vec::new();
@@ -178,8 +178,8 @@ fn raw_fallback_counts_like_the_typed_program() {
     assert_eq!(flavours(&typed.probe), all(Flavour::Typed));
     assert_eq!(flavours(&raw.probe), all(Flavour::Raw));
 
-    // What the fallback counts between its readings lies between what the other counts in the time between its inner
-    // readings and in that between its outer ones.
+    // The fallback's count between its readings is at least the typed program's count between its inner readings and
+    // at most that between its outer ones.
     let start = (typed.totals(), raw.totals(), typed.totals());
     let round = ping_pong::round(cpu, 1_000 * MS).unwrap();
     let end = (typed.totals(), raw.totals(), typed.totals());
@@ -198,14 +198,14 @@ fn raw_fallback_counts_like_the_typed_program() {
     check("switches", |totals| totals.switches, least, 2 * cpus);
     check("waits", |totals| totals.waits, least, 2 * cpus);
     let used_ns = u64::try_from(round.cpu.as_nanos()).unwrap();
-    // The programs ask for the time one after the other. Busy time is promised to half a percent of the kernel's own account:
-    // where a thread ran of whose switches it does not tell, the CPU seems idle until the next one.
+    // The programs read the clock one after the other. Busy time is promised to half a percent of the kernel's own
+    // account: where the kernel does not report a thread's switches, the CPU seems idle until the next one.
     let least = used_ns - used_ns / 200;
     check("busy time", |totals| totals.busy_ns, least, used_ns / 100);
 }
 
 #[test]
-fn detached_programs_stand_still_and_count_on_when_they_are_attached_again() {
+fn detached_programs_stop_counting_and_resume_when_reattached() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     let mut programs = Programs::sampling_all(&Options::default());
@@ -223,7 +223,7 @@ fn detached_programs_stand_still_and_count_on_when_they_are_attached_again() {
     assert!(counted >= made, "{counted} of {made}");
 }
 
-/// On some virtual machines the kernel does not tell of every switch.
+/// On some virtual machines the kernel does not report every switch.
 const fn nearly_all(switches: u64) -> u64 {
     switches / 100 * 99
 }
@@ -261,7 +261,7 @@ fn loading_and_unloading_a_hundred_times_leaks_no_kernel_object() {
     );
     assert_eq!(open_files(), files_before);
 
-    // The kernel frees them a grace period after their last user has gone.
+    // The kernel frees them a grace period after their last user has ended.
     let deadline = Instant::now() + happens_within();
     loop {
         let programs_left = loaded_programs()

@@ -36,7 +36,7 @@ const STALL_BRAKES_WITHIN: Duration = Duration::from_millis(12_500);
 /// The machine is to have no more, in bytes: filling it must not take long.
 const LARGEST: u64 = 4 << 30;
 
-/// An agent with production timing, and the cgroups that it looks at.
+/// An agent with production timing, and the cgroups that it reads.
 struct Scene {
     tree: PodTree,
     node: AgentNode,
@@ -145,7 +145,7 @@ async fn pod_that_crash_loops_at_its_limit_for_three_minutes_fires_no_brake() {
         hog.await_kill();
         kills += 1;
         let memory = scene.memory().await;
-        // What a kill calls for; the reader of files may call for less.
+        // The brake that a kill requires; the reader of files may require a lower one.
         highest = highest.max(memory.brake);
         assert!(
             highest < Brake::Stop.level(),
@@ -157,7 +157,7 @@ async fn pod_that_crash_loops_at_its_limit_for_three_minutes_fires_no_brake() {
     drop(scanning);
     let after = vmstat();
     println!(
-        "{kills} kills at a pod's limit beside {} pages scanned for the machine: at most L{highest}",
+        "{kills} kills at a pod's limit and {} pages scanned for the machine: at most L{highest}",
         after.scanned - before.scanned
     );
     assert!(
@@ -168,15 +168,19 @@ async fn pod_that_crash_loops_at_its_limit_for_three_minutes_fires_no_brake() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a small machine of its own: cargo xtask test --vm"]
-async fn a_kill_for_want_of_memory_of_the_machine_stops_the_node_within_two_seconds() {
+async fn oom_kill_of_the_machine_stops_the_node_within_two_seconds() {
     let mut scene = Scene::start("kill").await;
     let killed = vmstat().oom_kills;
-    // More than there is: the largest process is killed, whatever it is.
+    // More than the machine has: the kernel kills the largest process.
     let mut hog = scene.tree.hog(&container(), mib(available().total));
     hog.begin();
     let deadline = Instant::now() + happens_within();
     while vmstat().oom_kills == killed {
-        assert!(Instant::now() < deadline, "nobody is killed: {:?}", available());
+        assert!(
+            Instant::now() < deadline,
+            "no process is killed: {:?}",
+            available()
+        );
         thread::sleep(LOOK_EVERY);
     }
     let began = Instant::now();
@@ -203,7 +207,11 @@ async fn tasks_that_must_reclaim_for_the_machine_themselves_brake_within_a_perio
     let scanning = ["cache", "more-cache"].map(|name| scene.scanner(name));
     let deadline = Instant::now() + happens_within();
     while vmstat().stalls == stalls {
-        assert!(Instant::now() < deadline, "nobody reclaims: {:?}", available());
+        assert!(
+            Instant::now() < deadline,
+            "no memory is reclaimed: {:?}",
+            available()
+        );
         thread::sleep(LOOK_EVERY);
     }
     let began = Instant::now();

@@ -38,10 +38,10 @@ async fn startup_memory_beyond_the_program_file_is_bounded() {
     assert!(flavours.all(|flavour| flavour == Some("typed")), "{status:?}");
     let peak = counted_kib(agent.process.pid(), "VmHWM");
     println!("{peak} KiB at most; {files} KiB of files are mapped");
-    let beside = peak.saturating_sub(files);
+    let beyond = peak.saturating_sub(files);
     assert!(
-        beside <= PEAK_KIB - PROGRAM_KIB,
-        "{beside} KiB beside {files} KiB of files"
+        beyond <= PEAK_KIB - PROGRAM_KIB,
+        "{beyond} KiB in addition to {files} KiB of files"
     );
 }
 

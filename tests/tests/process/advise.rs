@@ -133,7 +133,7 @@ async fn advice_from_prometheus_history_has_a_ratio_per_pool() {
     assert!(!text.contains("has no series"), "{text}");
 
     let protected = json(&cli, &["--from", &directory, "--lo", "0.50"]);
-    // 30 of 31.5 cores are requested: what is bound is not taken away.
+    // 30 of 31.5 cores are requested: the ratio does not fall below bound requests.
     assert_eq!(pool(&protected, "all")["ratio_p5_cents"], 96, "{protected}");
     queries_without_an_answer_are_named(&cli, &of_server);
 }

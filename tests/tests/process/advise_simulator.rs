@@ -34,7 +34,8 @@ struct Line {
 /// Start of the command in docs/advise.md; the rest is for the optimized program.
 const BENCH: &str = "cargo xtask bench ";
 
-/// Simulates as the page's command does, and gives the rows of what ours makes of the past that is written to `file`.
+/// Runs the simulator as the page's command does, and returns the rows of our estimator for the history that is
+/// written to `file`.
 fn simulated(file: &Path) -> Vec<Value> {
     let commands = console::page_commands(PAGE, BENCH);
     let command = commands.first().expect("a command");
@@ -48,7 +49,7 @@ fn simulated(file: &Path) -> Vec<Value> {
     report["past"].as_array().expect("rows").clone()
 }
 
-/// A server over the blocks that the page's command makes of the file in the folder.
+/// A server over the blocks that the page's command creates from the file in the folder.
 async fn served(folder: &Path) -> Prometheus {
     let commands = console::page_commands(PAGE, "promtool ");
     let command = commands.first().expect("a command");
@@ -91,16 +92,16 @@ struct Tolerance {
     decisions: f64,
 }
 
-/// Means of five minutes are what the simulator has. What is left is that cores come as decimal fractions of seconds.
+/// The simulator has means of five minutes. The remaining difference is that cores are decimal fractions of seconds.
 const BY_FRAME: Tolerance = Tolerance {
     ratio: 0.0,
     gained: 50.0,
     saturated: 0.0,
     decisions: 0.0,
 };
-/// The query's window of two minutes that ends a minute into a frame has half of it in the frame before. Where that was the
-/// busier one, the frame's peak comes out as the mean of both: the highest peak of a day stays what it was, while some frames
-/// after busy ones count as saturated (here 3 of 1152), and a ratio moves a frame earlier or later.
+/// The query's window of two minutes that ends a minute into a frame has half of it in the frame before. Where that
+/// was the busier one, the frame's peak is the mean of both: the highest peak of a day stays the same, while some
+/// frames after busy ones count as saturated (here 3 of 1152), and a ratio moves a frame earlier or later.
 const BY_MINUTE: Tolerance = Tolerance {
     ratio: 1.0,
     gained: 300.0,
@@ -193,7 +194,7 @@ async fn advice_equals_the_simulators_estimator() {
         assert_close(pool(&by_frame, &own["pool"]), own, &BY_FRAME);
         assert_close(pool(&advice, &own["pool"]), own, &BY_MINUTE);
     }
-    // What the caveat says: an agent sees the bursts that averages hide, and gives less.
+    // As the caveat states: an agent observes the bursts that averages hide, and gives less.
     for own in bursty {
         let advised = pool(&advice, &own["pool"]);
         for figure in ["ratio_p50_cents", "gained_ppm"] {

@@ -100,7 +100,7 @@ async fn reports_resume_when_a_server_returns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_token_is_shown_on_a_new_stream() {
+async fn rotated_token_is_sent_on_a_new_stream() {
     let mut node = AgentNode::start().await;
     let _agent = node.agent("auto").await;
     let received = node.server.report_until("the first", |_| true).await;
@@ -147,7 +147,7 @@ async fn procfs_fallback_is_reported_everywhere_and_logged_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_object_about_another_machine_blinds_it() {
+async fn node_object_of_another_machine_makes_the_agent_blind() {
     let Pods { capacity, .. } = this_machine();
     let Amounts {
         cpu_milli,
@@ -171,14 +171,16 @@ async fn a_node_object_about_another_machine_blinds_it() {
     );
     let status = agent.status_until("BLIND", |status| status.mode == "BLIND").await;
     assert!(
-        status.mode_sentence.contains(&format!("says {}", cpu_milli * 2)),
+        status
+            .mode_sentence
+            .contains(&format!("its Node object {}", cpu_milli * 2)),
         "{}",
         status.mode_sentence
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubelet_that_is_about_to_evict_stops_memory() {
+async fn memory_near_the_eviction_threshold_gets_the_stop_brake() {
     let mut node = AgentNode::start().await;
     let _agent = node
         .agent_with(|options| {
@@ -326,7 +328,7 @@ fn refused(program: &Path, flags: &[&str], code: i32, told: &[&str]) {
     let assert = command.assert().code(code);
     let errors = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     for told in told {
-        assert!(errors.contains(told), "{flags:?} said {errors:?}");
+        assert!(errors.contains(told), "{flags:?} printed {errors:?}");
     }
 }
 
@@ -369,13 +371,17 @@ async fn killed_agent_resumes_its_history() {
     );
     assert_eq!(second.end().await, Some(0));
 
-    // It saves once more at SIGTERM, and a damaged file costs its content and not the start.
+    // It saves again at SIGTERM. A damaged file loses its content but does not prevent the start.
     for entry in fs::read_dir(&checkpoint).expect("the folder") {
         fs::write(entry.expect("an entry").path(), b"not a checkpoint").expect("damage it");
     }
     let mut third = start().await;
-    let anew = third.status_until("a frame", |status| coverage(status) > 0).await;
-    assert!(coverage(&anew) <= 100_000, "nothing is left: {}", coverage(&anew));
+    let restarted = third.status_until("a frame", |status| coverage(status) > 0).await;
+    assert!(
+        coverage(&restarted) <= 100_000,
+        "nothing is left: {}",
+        coverage(&restarted)
+    );
     let set_aside = |entry: fs::DirEntry| entry.file_name().to_string_lossy().ends_with("unusable");
     let entries = fs::read_dir(&checkpoint).expect("the folder");
     assert!(entries.filter_map(Result::ok).any(set_aside));

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 /// A pod without a cgroup.
 const POD: &str = "00000000-0000-4000-8002-000000000001";
 
-/// A node whose server tells of the pod.
+/// A node whose server lists the pod.
 async fn node() -> AgentNode {
     let pod = PodRequest {
         uid: POD.to_owned(),
@@ -93,7 +93,7 @@ fn observations(histograms: &Value, metric: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_question_is_answered_from_the_kernel_programs() {
+async fn every_command_has_data_of_the_kernel_programs() {
     let node = node().await;
     let agent = node.agent("ebpf").await;
     let status = node
@@ -128,7 +128,7 @@ async fn every_question_is_answered_from_the_kernel_programs() {
         .expect("pods")
         .iter()
         .find(|pod| pod["uid"] == POD);
-    let told = told.expect("the pod that the server tells of");
+    let told = told.expect("the pod that the server listed");
     assert_eq!(
         (&told["request"]["cpu_milli"], &told["used"]),
         (&250.into(), &Value::Null)
@@ -152,7 +152,7 @@ async fn every_question_is_answered_from_the_kernel_programs() {
         assert!(table.lines().count() > 1 && !table.contains('\x1b'), "{table}");
     }
     agent.end().await;
-    assert!(!node.socket().exists(), "the socket goes with the agent");
+    assert!(!node.socket().exists(), "the socket is deleted with the agent");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,7 +171,7 @@ async fn procfs_status_names_missing_signals_and_reasons() {
     );
     let missing = sigma8["missing"].as_str().unwrap_or_default();
     assert!(
-        missing.ends_with("--source procfs; start it with --source auto to have kernel programs count"),
+        missing.ends_with("--source procfs; start the agent with --source auto to use kernel programs"),
         "{missing}"
     );
     assert_eq!(signal(&signals, "cpu-busy")["source"], "/proc/stat");
@@ -207,7 +207,7 @@ async fn watch_continues_until_the_agent_ends() {
         .collect();
     assert!(
         began.elapsed() >= Duration::from_secs(2),
-        "{seen:?} came in {:?}, though a status comes at most once a second",
+        "{seen:?} arrived in {:?}, although a status is sent at most once a second",
         began.elapsed()
     );
     agent.end().await;
@@ -221,8 +221,8 @@ async fn watch_continues_until_the_agent_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn checkpoint_of_a_killed_agent_is_explained_and_resumed() {
     let node = node().await;
-    let nobody = node.ask(&["status"]).expect_err("there is no agent");
-    assert!(nobody.contains("--debug-socket"), "{nobody}");
+    let refusal = node.ask(&["status"]).expect_err("there is no agent");
+    assert!(refusal.contains("--debug-socket"), "{refusal}");
 
     let mut agent = node.agent("procfs").await;
     node.json_until("status", "an answer", |_| true).await;
@@ -239,10 +239,10 @@ async fn checkpoint_of_a_killed_agent_is_explained_and_resumed() {
         let log = second.log();
         log.contains("--debug-socket") && log.contains("second agent")
     };
-    second.until("it says so", is_told).await;
+    second.until("it logs the conflict", is_told).await;
     drop(second);
     assert_eq!(fs::metadata(node.socket()).expect("the socket").ino(), inode);
-    node.json("status").expect("the first goes on");
+    node.json("status").expect("the first agent runs");
 
     agent.process.signal(Signal::KILL).expect("kill");
     agent.ended_log().await;

@@ -11,7 +11,7 @@ use e2e::{
 use headroom_agent::local::status::{Status, StreamState};
 
 async fn agent(node: &AgentNode, servers: &[&HintServer], flags: Vec<String>) -> Running {
-    // Without a flag for the kernel's statistics, so that the file has a say.
+    // Without a flag for the kernel's statistics, so that the file's value applies.
     node.agent_under(&["env"], |options| {
         "procfs".clone_into(&mut options.source);
         options.servers = servers.iter().map(|server| server.address).collect();
@@ -55,7 +55,9 @@ async fn reloadable_settings_apply_at_once_and_others_are_named() {
         .until("two streams", async |_, status| open(status) == 2)
         .await;
     let text = agent.log();
-    let waiting = text.lines().filter(|line| line.contains("is started again"));
+    let waiting = text
+        .lines()
+        .filter(|line| line.contains("when the agent restarts"));
     let waiting: Vec<_> = waiting.collect();
     assert!(
         waiting.len() == 1 && waiting[0].contains("programStats"),
@@ -90,11 +92,11 @@ async fn reloadable_settings_apply_at_once_and_others_are_named() {
         told.len() == 1 && told[0].contains("publishFanOut: unknown field"),
         "{told:?}"
     );
-    assert!(!text.contains('\x1b'), "colours for nobody: {text}");
+    assert!(!text.contains('\x1b'), "colours without a terminal: {text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_eviction_threshold_counts_at_once() {
+async fn changed_eviction_threshold_applies_at_once() {
     let mut node = AgentNode::start().await;
     let path = config(&node, "evictionHardMemory: 0\n");
     let flags = vec!["--config".to_owned(), path.display().to_string()];
@@ -114,7 +116,7 @@ async fn another_eviction_threshold_counts_at_once() {
         })
     };
     node.server.report_until("memory is stopped", is_short).await;
-    assert_eq!(agent.lines("is started again"), 0, "{}", agent.log());
+    assert_eq!(agent.lines("when the agent restarts"), 0, "{}", agent.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +145,7 @@ async fn flag_overrides_the_configuration_file() {
     let status = agent.status().await.expect("status");
     assert_eq!(status.streams.len(), 1, "the flag wins");
     assert!(
-        !agent.log().contains("is started again"),
+        !agent.log().contains("when the agent restarts"),
         "the source is a flag's"
     );
 }

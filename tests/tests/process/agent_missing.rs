@@ -11,7 +11,7 @@ use e2e::agent::{AgentNode, Running};
 use headroom_agent::local::status::{SignalStatus, Status};
 use tempfile::TempDir;
 
-/// A mount of cgroup hierarchies that is made of plain files.
+/// A mount of cgroup hierarchies that consists of plain files.
 struct Tree(TempDir);
 
 impl Tree {
@@ -73,7 +73,7 @@ fn signal(status: &Status, name: &str) -> SignalStatus {
 async fn reports_continue(agent: &mut Running) -> Status {
     let before = measured_until(&agent.status().await.expect("status"));
     let later = |status: &Status| measured_until(status) >= before + 2_000_000_000;
-    agent.status_until("it samples on", later).await
+    agent.status_until("it continues to sample", later).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +92,7 @@ async fn agent_without_a_server_is_blind_and_logs_it_once() {
     assert!(
         status
             .mode_sentence
-            .starts_with("no hint server has told about this node yet"),
+            .starts_with("no directive from a hint server for this node yet"),
         "{}",
         status.mode_sentence
     );
@@ -115,13 +115,13 @@ async fn unparsable_pod_paths_are_counted_and_logged_once() {
         2
     );
     reports_continue(&mut agent).await;
+    assert_eq!(agent.warnings("have no readable UID"), 1, "{}", agent.log());
     assert_eq!(
-        agent.warnings("have no UID that can be read"),
-        1,
+        agent.lines("cgroup kubepods does not exist"),
+        0,
         "{}",
         agent.log()
     );
-    assert_eq!(agent.lines("there is no cgroup kubepods"), 0, "{}", agent.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +136,7 @@ async fn non_kubernetes_cgroup_tree_is_logged_once_per_occurrence() {
         .await;
     let status = reports_continue(&mut agent).await;
     assert_eq!(health(&status, "pod-cpu"), "unsupported");
-    let sentence = "there is no cgroup kubepods";
+    let sentence = "cgroup kubepods does not exist";
     assert_eq!(agent.warnings(sentence), 1, "{}", agent.log());
 
     tree.folder("kubepods");
@@ -150,7 +150,7 @@ async fn non_kubernetes_cgroup_tree_is_logged_once_per_occurrence() {
     assert_eq!(agent.warnings(sentence), 2, "{}", agent.log());
 }
 
-/// Makes sure that the memory pressure is said to be the machine's alone, where the machine has any.
+/// Checks that the memory pressure is reported as the machine's alone, on machines that have any.
 fn is_pressure_of_the_machine_alone(status: &Status) {
     for name in ["psi-memory-some", "psi-memory-full"] {
         let SignalStatus {

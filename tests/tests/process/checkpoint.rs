@@ -1,4 +1,4 @@
-//! A readable checkpoint remains at whatever moment a process that saves checkpoints is killed.
+//! Tests that a readable checkpoint remains whenever a process that saves checkpoints is killed.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
@@ -14,7 +14,7 @@ use headroom_agent::local::checkpoint::Store;
 
 const KILLS: u64 = 200;
 
-/// Saves until it is killed, that long after the first that is saved; the last of which it said that it was saved.
+/// Saves until it is killed, `time` after the first saved checkpoint; returns the last one that it reported as saved.
 fn killed_after(time: Duration, folder: &Path) -> u64 {
     let mut writer = Command::new(env!("CARGO_BIN_EXE_e2e-checkpoint"))
         .arg(folder)
@@ -24,7 +24,7 @@ fn killed_after(time: Duration, folder: &Path) -> u64 {
     let mut said = BufReader::new(writer.stdout.take().expect("its output")).lines();
     let first = said.next().expect("one is saved").expect("read");
     let listener = std::thread::spawn(move || said.map_while(Result::ok).last());
-    // The moment is what is tried out: nothing is waited for.
+    // The moment of the kill is the subject of the test: there is no event to wait for.
     std::thread::sleep(time);
     writer.kill().expect("kill");
     writer.wait().expect("it ends");

@@ -1,4 +1,5 @@
-//! `kubectl headroom config check` says of thousands of versions by chance what `/validate-configmap` says of them.
+//! Tests that `kubectl headroom config check` and `/validate-configmap` give the same verdict on thousands of random
+//! versions.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -40,14 +41,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// Warnings that the endpoint shows of what is wrong and of what is probably not meant.
+/// Maximum number of warnings in the endpoint's answer, of errors and of probable mistakes.
 const SHOWN: usize = 16;
-/// How many versions are compared.
+/// Number of compared versions.
 const VERSIONS: usize = 10_000;
 /// Longer than they take in a debug build on a busy machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// What either says of a version.
+/// Answer for a version.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CheckAnswer {
     /// The words of the refusal.
@@ -130,7 +131,7 @@ impl CheckEndpoint {
     }
 }
 
-/// The command, with files that are written anew for each version.
+/// The command, with files that are written for each version.
 struct CheckCommand {
     folder: TempDir,
     nodes: PathBuf,
@@ -223,9 +224,9 @@ fn fields(causes: &Value) -> Vec<(String, String)> {
 }
 
 impl CheckAnswer {
-    /// The same as the endpoint words it: errors are warnings too, and not all of them are shown.
+    /// Answer in the endpoint's wording: errors are warnings too, and only some are shown.
     fn worded(mut self) -> Self {
-        let is_removal = |text: &String| text.ends_with(" is gone: defaults hold for all nodes");
+        let is_removal = |text: &String| text.ends_with(" was removed: defaults apply to all nodes");
         let gone = self
             .warnings
             .iter()
@@ -246,7 +247,7 @@ impl CheckAnswer {
         Self { warnings, ..self }
     }
 
-    /// The kind of refusal, by Koordinator's word for it.
+    /// The kind of refusal, by Koordinator's word in the message.
     fn kind(&self) -> &'static str {
         const KINDS: [&str; 4] = [
             "ParseConfigFail",
@@ -262,7 +263,7 @@ impl CheckAnswer {
             };
         };
         let kind = KINDS.into_iter().find(|kind| refusal.contains(kind));
-        // Of bandwidth alone it says a plain sentence.
+        // For bandwidth alone the message is a plain sentence.
         kind.unwrap_or("bandwidth")
     }
 }

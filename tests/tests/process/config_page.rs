@@ -1,4 +1,4 @@
-//! docs/slo-configuration.md shows what `kubectl headroom config` prints.
+//! Tests that docs/slo-configuration.md shows the output of `kubectl headroom config`.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::path::Path;
@@ -19,7 +19,7 @@ async fn printed(command: &str, folder: &Path) -> String {
     let words = ["kubectl-headroom".to_owned()].into_iter().chain(words);
     let mut out = Vec::new();
     let args = Args::try_parse_from(words).expect("arguments");
-    // Of a version that is refused that is an error; the page shows what is printed before.
+    // A refused version is an error; the page shows the output before it.
     let _is_accepted = run(args, &mut Screen::plain(&mut out)).await.is_ok();
     String::from_utf8(out).expect("text")
 }

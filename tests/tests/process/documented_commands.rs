@@ -16,7 +16,7 @@ use xtask::{demo::Demo, suite, workspace};
 enum RunBy {
     /// The test of that name takes it from the page and runs it, byte for byte.
     AsPrinted(&'static str),
-    /// The test of that name runs what it comes to.
+    /// The named test runs an adapted form of it.
     Adapted {
         test: &'static str,
         /// Why not the command itself.
@@ -29,21 +29,21 @@ enum RunBy {
 use RunBy::{Adapted, AsPrinted, NotRun};
 
 /// The installation page, in its order.
-const INSTALLATION: &str = "the_installation_page_is_followed_to_the_letter";
+const INSTALLATION: &str = "installation_page_works_as_written";
 /// Commands for kubectl on other pages.
 const KUBECTL: &str = "commands_of_other_pages_work_as_documented";
-/// The README's look at a cluster, in the demo.
+/// The README's commands for looking at a cluster, in the demo.
 const DEMO: &str = "demo_runs_the_readmes_commands_as_documented";
 /// The page of Koordinator's ConfigMap.
 const CONFIG_PAGE: &str = "page_commands_print_the_documented_output_in_a_shell";
 const CONFIG: &str = "stored_configuration_is_explained_and_compared";
-const QUOTAS: &str = "quotas_and_their_pods_are_shown_as_admission_judges_them";
+const QUOTAS: &str = "quota_output_equals_admission_results";
 const ADVISE: &str = "the_pages_commands_give_advice_as_printed";
 const SIMULATED: &str = "advice_equals_the_simulators_estimator";
 
 const TESTS: &str = "it runs the tests, and this is one of them";
 
-/// Every command of every page, and who runs it.
+/// Every command of every page, and the test that runs it.
 static SHOWN: &[(&str, RunBy)] = &[
     (
         "cargo xtask setup",
@@ -65,7 +65,7 @@ static SHOWN: &[(&str, RunBy)] = &[
     ),
     (
         "HEADROOM_BPF=require cargo build --profile dist -p headroom-webhook -p headroom-agent",
-        NotRun("it builds all anew with optimisation, which takes longer than all tests"),
+        NotRun("it rebuilds all with optimisation, which takes longer than all tests"),
     ),
     (
         "cargo xtask bench estimator --nodes 4 --days 5 --seed 7 --policy headroom --loop open --openmetrics past.om",
@@ -227,7 +227,7 @@ fn is_on(page: &str, command: &str) -> bool {
 }
 
 #[test]
-fn each_command_of_a_page_is_taken_by_its_program_and_run_by_a_test() {
+fn each_documented_command_is_accepted_by_its_program_and_run_by_a_test() {
     let root = workspace::root();
     let functions = Names::read(&root.join("tests")).functions;
     let (mut wrong, mut shown) = (Vec::new(), BTreeSet::new());
@@ -266,7 +266,7 @@ fn misnomer(command: &str) -> Option<String> {
 }
 
 #[test]
-fn each_command_that_a_sentence_names_is_there() {
+fn each_command_named_in_a_sentence_exists() {
     let root = workspace::root();
     let (mut wrong, mut named) = (Vec::new(), 0);
     for page in console::pages(&root) {
@@ -285,7 +285,7 @@ fn each_command_that_a_sentence_names_is_there() {
 }
 
 #[test]
-fn a_row_that_neither_runs_as_printed_nor_gives_a_reason_is_noticed() {
+fn row_without_a_run_or_a_reason_is_detected() {
     let functions = Names::read(&workspace::root().join("tests")).functions;
     for (row, expected) in [
         (AsPrinted(KUBECTL), None),

@@ -81,7 +81,7 @@ fn declared(source: &str, name: &str) -> Option<Duration> {
 }
 
 #[test]
-fn each_time_in_the_life_of_a_hint_is_that_of_the_code() {
+fn documented_hint_times_equal_the_code() {
     let root = workspace::root();
     let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
     let (rows, without) = rows(&page);
@@ -103,7 +103,7 @@ fn each_time_in_the_life_of_a_hint_is_that_of_the_code() {
 }
 
 #[test]
-fn a_row_that_is_wrong_is_noticed() {
+fn wrong_row_is_detected() {
     let source = "const FRESH: Duration = Duration::from_secs(60);\n            every: Duration::from_millis(5),\nconst N: u64 = 7;\n";
     assert_eq!(declared(source, "FRESH"), Some(Duration::from_secs(60)));
     assert_eq!(declared(source, "every"), Some(Duration::from_millis(5)));

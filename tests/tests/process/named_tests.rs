@@ -6,7 +6,7 @@ use e2e::names::workspace_functions;
 use xtask::workspace;
 
 const PAGES: [&str; 2] = ["SECURITY.md", "docs/faults.md"];
-/// No shorter name of a test says what it shows.
+/// Minimum number of words in a test's name; a shorter name describes no behaviour.
 const FEWEST_WORDS: usize = 4;
 
 /// The tests that the rows of a page name.
@@ -21,7 +21,7 @@ fn named(page: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn the_tests_that_pages_name_are_there() {
+fn tests_named_by_pages_exist() {
     let functions = workspace_functions(&workspace::root());
     for page in PAGES {
         let text = fs::read_to_string(workspace::root().join(page)).expect("a page");

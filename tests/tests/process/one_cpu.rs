@@ -29,7 +29,7 @@ const NODES: u32 = 5000;
 const REVIEWS: usize = 400;
 const EVERY: Duration = Duration::from_millis(20);
 
-/// A Node that is as the rules say: amplified by its ratio annotation.
+/// A Node that follows the rules: amplified by its ratio annotation.
 fn node(number: u32) -> Value {
     let marker = json!({
         "cpu": "4800m", "memory": "8Gi", "uid": "u1",
@@ -53,7 +53,7 @@ fn node(number: u32) -> Value {
     })
 }
 
-/// An API server that has these nodes and no pods, takes the lease, and says nothing on watches.
+/// An API server that has these nodes and no pods, accepts the lease, and sends no watch events.
 async fn api_server(folder: &TempDir, nodes: u32) -> TlsServer {
     let list = |items: Vec<Value>| json!({"metadata": {"resourceVersion": "9"}, "items": items}).to_string();
     let nodes = Bytes::from(list((0..nodes).map(node).collect()));
@@ -146,10 +146,10 @@ async fn reviewed_within(nodes: u32) -> Duration {
 #[tokio::test]
 async fn sweep_of_five_thousand_nodes_does_not_slow_the_leaders_reviews() {
     let undisturbed = reviewed_within(1).await;
-    let beside = reviewed_within(NODES).await;
-    println!("19 of 20 reviews within {undisturbed:?} with one node, {beside:?} with {NODES}");
+    let loaded = reviewed_within(NODES).await;
+    println!("19 of 20 reviews within {undisturbed:?} with one node, {loaded:?} with {NODES}");
     assert!(
-        beside < undisturbed * 3 + 2 * EVERY,
-        "{undisturbed:?} with one node, {beside:?} with {NODES}"
+        loaded < undisturbed * 3 + 2 * EVERY,
+        "{undisturbed:?} with one node, {loaded:?} with {NODES}"
     );
 }

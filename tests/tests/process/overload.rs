@@ -35,7 +35,7 @@ fn memory(webhook: &Webhook, figure: &str) -> u64 {
     counted_kib(webhook.process.pid(), figure)
 }
 
-/// Status and body of every good review that was sent in that time, at a steady pace whatever comes of them.
+/// Status and body of every good review that was sent in that time, at a steady pace regardless of the results.
 async fn good_reviews(webhook: &Webhook, lasting: Duration) -> Vec<(StatusCode, String)> {
     let mut clients = JoinSet::new();
     for _ in 0..GOOD {
@@ -135,8 +135,8 @@ async fn all_concurrent_bodies_fit_the_manifests_memory_limit() {
     assert!(added < (512 - 330) << 10, "{added} KiB over {idle}");
 }
 
-/// Posts what there is of a body over a connection of its own, and waits for its end. Who is refused, or given up for
-/// others, is cut before all is sent.
+/// Posts the available part of a body over its own connection, and waits for the connection's end. A client that is
+/// refused, or dropped in favour of others, is disconnected before all is sent.
 async fn post_and_close(webhook: &Webhook, path: &str, length: usize, body: &str) -> String {
     let mut stream = secure(webhook).await;
     let head = head(path, length).replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");

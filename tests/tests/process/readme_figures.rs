@@ -38,7 +38,7 @@ const fn origin(
     }
 }
 
-/// Every figure of the table "What it gives and what it costs".
+/// Every figure of the README's table of benefits and costs.
 static FIGURES: &[Origin] = &[
     origin("+16.9 %", TRACES, "| **ours** |", "**+16.9 %**"),
     origin("+31.1 %", TRACES, "| Koordinator-style peak |", "+31.1 %"),

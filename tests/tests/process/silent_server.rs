@@ -64,10 +64,10 @@ async fn stopped_primary_is_detected_within_five_seconds_and_another_is_chosen()
     heir.report_until("it is the primary now", |received| received.report.primary)
         .await;
     let took = began.elapsed();
-    println!("the other server was told after {took:?}");
+    println!("the other server became the primary after {took:?}");
     assert!(took <= FOUND_WITHIN + SLACK, "{took:?}");
     agent
-        .status_until("it says so", |status| {
+        .status_until("the status has the new primary", |status| {
             primary(status, 1).is_some_and(|port| port != stopped)
         })
         .await;
@@ -90,7 +90,7 @@ async fn silent_server_does_not_delay_samples() {
         })
         .await;
     agent
-        .until("the attempt is given up", async |_, status| {
+        .until("the attempt has ended", async |_, status| {
             status.streams.iter().any(|stream| stream.last_problem.is_some())
         })
         .await;
@@ -100,7 +100,7 @@ async fn silent_server_does_not_delay_samples() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_server_messages_are_counted_and_logged_once_while_sampling_continues() {
-    // As a negative number looks to who takes it for an unsigned one.
+    // A negative number that is read as an unsigned one.
     let amounts = Some(Amounts {
         cpu_milli: u64::MAX - 999,
         memory_bytes: 1 << 30,
@@ -117,7 +117,7 @@ async fn invalid_server_messages_are_counted_and_logged_once_while_sampling_cont
             agent.counted(invalid).await == 1
         })
         .await;
-    // A new token is shown on a new stream, on which the server says the same again.
+    // A new token is used on a new stream, on which the server sends the same again.
     fs::write(node.folder.path().join("agent-n1.token"), "another\n").expect("rotate");
     agent
         .until("it is counted again", async |agent, _| {

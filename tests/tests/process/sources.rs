@@ -17,9 +17,9 @@ use xtask::workspace;
 
 /// Lines of a file, its tests aside.
 const LENGTH: usize = 400;
-/// Names that say nothing about what is in a file.
+/// Names that do not describe a file's content.
 const EMPTY_NAMES: [&str; 7] = ["utils", "util", "helpers", "common", "manager", "data", "info"];
-/// The keyword, apart from what follows it, so that this file is no example of it.
+/// The keyword, separate from the text after it, so that this file is no example of it.
 const KEYWORD: &str = "unsafe";
 /// Text after the keyword where it starts unsafe code.
 const UNSAFE_FORMS: [&str; 5] = ["{", "fn ", "impl ", "extern ", "trait "];
@@ -60,7 +60,7 @@ struct File {
     text: String,
 }
 
-/// All files with one of the endings; what is built or hidden is no part of it.
+/// All files with one of the endings, except built and hidden ones.
 fn files(ending: &str) -> Vec<File> {
     fn collect(root: &Path, folder: &Path, ending: &str, files: &mut Vec<File>) {
         for entry in fs::read_dir(folder).expect("a folder") {
@@ -89,14 +89,14 @@ fn files(ending: &str) -> Vec<File> {
 fn complaints(File { path, text }: &File) -> Vec<String> {
     let mut found = Vec::new();
     if !text.starts_with("//! ") {
-        found.push("its first line does not say what it is for".to_owned());
+        found.push("its first line is not a description".to_owned());
     }
     let stem = path.file_stem().expect("a name").to_string_lossy();
     if stem == "mod" {
         found.push("a module's file has the module's name".to_owned());
     }
     if EMPTY_NAMES.contains(&stem.as_ref()) {
-        found.push("its name says nothing".to_owned());
+        found.push("its name describes no content".to_owned());
     }
     let length = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
     let is_test = path.iter().any(|part| part == "tests" || part == "tests.rs");
@@ -124,7 +124,7 @@ fn unsafe_lines(path: &Path, text: &str) -> Vec<String> {
         if !may {
             found.push(format!("unsafe code in line {}", index + 1));
         } else if !above.iter().any(|line| line.contains("// SAFETY: ")) {
-            found.push(format!("nothing says why line {} is safe", index + 1));
+            found.push(format!("no SAFETY comment for line {}", index + 1));
         }
     }
     found
@@ -184,14 +184,18 @@ fn every_source_file_keeps_the_house_rules() {
 }
 
 #[test]
-fn each_broken_house_rule_is_noticed() {
+fn each_broken_house_rule_is_detected() {
     let long = format!("//! Long.\n{}", "//\n".repeat(LENGTH));
     let block = format!("//! Block.\nfn f() {{ {KEYWORD} {{ g() }} }}\n");
     let justified = block.replace("fn f()", "// SAFETY: nothing is touched.\nfn f()");
     for (path, text, complaint) in [
         ("kit/src/a.rs", "use std::fs;\n", Some("first line")),
         ("kit/src/mod.rs", "//! A module.\n", Some("module's name")),
-        ("kit/src/utils.rs", "//! All sorts.\n", Some("says nothing")),
+        (
+            "kit/src/utils.rs",
+            "//! All sorts.\n",
+            Some("describes no content"),
+        ),
         ("kit/src/long.rs", &long, Some("401 lines")),
         ("kit/src/long/tests.rs", &long, None),
         ("kit/src/a.rs", &long.replacen("//\n", "#[cfg(test)]\n", 1), None),
@@ -200,7 +204,7 @@ fn each_broken_house_rule_is_noticed() {
         (
             "agent/src/kernel/probe/heap.rs",
             &block,
-            Some("why line 2 is safe"),
+            Some("SAFETY comment for line 2"),
         ),
         ("agent/src/kernel/probe/heap.rs", &justified, None),
         ("agent/src/kernels.rs", &justified, Some("unsafe code")),
@@ -249,7 +253,7 @@ fn workspace_denies_the_required_lints() {
 }
 
 #[test]
-fn links_between_pages_lead_somewhere() {
+fn links_between_pages_resolve() {
     let root = workspace::root();
     let dead: Vec<String> = files("md")
         .iter()
@@ -299,7 +303,7 @@ fn dead_citations_are_detected() {
 }
 
 #[test]
-fn dead_links_are_noticed() {
+fn dead_links_are_detected() {
     let page =
         "[a](../LICENSE) [b](nowhere.md) [c](https://x.y/z) [d](#here-we-are) [e](#there)\n## Here, we are\n";
     let folder = tempfile::tempdir().expect("a folder");

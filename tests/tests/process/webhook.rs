@@ -49,8 +49,8 @@ pub(crate) async fn spawn(folder: &TempDir, way: &str, flags: &[&str]) -> Webhoo
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
     })
     .expect("start the webhook");
-    until("somebody listens", async || {
-        webhook.process.check().expect("the webhook goes on");
+    until("a port is open", async || {
+        webhook.process.check().expect("the webhook runs");
         TcpStream::connect(webhook.admission).await.is_ok()
     })
     .await;
@@ -108,7 +108,7 @@ async fn without_an_api_server_it_answers_and_is_not_ready() {
     );
 }
 
-/// Asked for at its end, the allocator tells the settings that it has.
+/// On request, the allocator prints its settings at exit.
 #[tokio::test(flavor = "multi_thread")]
 async fn its_allocator_has_the_settings_that_the_workspace_builds_in() {
     let output = Command::new(programs().await.webhook)
@@ -249,7 +249,7 @@ async fn invalid_configuration_is_refused_at_start_with_its_path() {
     refused(&program, &files, "/nowhere/tls.crt", folder.path());
 }
 
-/// Started like this it ends with code 2 and says what is wrong.
+/// Checks that with these flags it ends with code 2 and prints the error.
 fn refused(program: &Path, flags: &[&str], told: &str, folder: &Path) {
     let mut command = Command::new(program);
     let kubeconfig = folder.join("kubeconfig");
@@ -268,5 +268,5 @@ fn refused(program: &Path, flags: &[&str], told: &str, folder: &Path) {
     ]);
     let assert = command.args(flags).timeout(HAPPENS_WITHIN).assert().code(2);
     let errors = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-    assert!(errors.contains(told), "{flags:?} said {errors:?}");
+    assert!(errors.contains(told), "{flags:?} printed {errors:?}");
 }

@@ -85,7 +85,7 @@ const KNOWN_TO: [(&str, &[&str]); 5] = [
     ("json-patch", &[WEBHOOK]),
     ("tonic-prost", &[PROTO]),
 ];
-/// Other TLS providers, and what is no longer kept up.
+/// Other TLS providers, and unmaintained packages.
 const BANNED: [&str; 9] = [
     "aws-lc-fips-sys",
     "aws-lc-rs",
@@ -244,7 +244,7 @@ fn not_inherited(name: &str, manifest: &str) -> Vec<String> {
         .filter(|line| !manifest.lines().any(|found| found == **line))
         .map(|line| format!("{name} lacks `{line}`"))
         .collect();
-    // The kernel refuses tracing helpers to programs under other licences than those that are said here.
+    // The kernel refuses tracing helpers to programs under licences other than these.
     let licence = if name == KERNEL {
         "license = \"MIT OR GPL-2.0-only\""
     } else {
@@ -330,7 +330,7 @@ fn members_import_only_as_the_layout_allows() {
 }
 
 #[test]
-fn an_import_against_the_layout_is_noticed() {
+fn import_against_the_layout_is_detected() {
     // Other members may not import the tests' dependencies.
     let all = &member(TESTS).dependencies;
     let of_webhook = forbidden_imports(WEBHOOK, all);
@@ -420,7 +420,7 @@ fn members_ask_for_the_releases_that_work_together() {
 }
 
 #[test]
-fn another_release_is_noticed() {
+fn other_release_is_detected() {
     let mut dependencies = member(AGENT).dependencies.clone();
     for dependency in &mut dependencies {
         if dependency.name == "aya" {
