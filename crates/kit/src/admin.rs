@@ -26,17 +26,18 @@ use crate::{
     supervise::Shutdown,
 };
 
-/// Is the process alive? Always, when it answers.
+/// Liveness probe: 200 whenever the process answers.
 pub const LIVEZ: &str = "/livez";
-/// May clients be sent here?
+/// Readiness probe: 200 if every required part is ready and the process is not draining, else 503.
 pub const READYZ: &str = "/readyz";
-/// The older name of [`LIVEZ`].
+/// Legacy alias of the liveness probe [`LIVEZ`].
 pub const HEALTHZ: &str = "/healthz";
-/// Metrics in the Prometheus text format.
+/// Endpoint of metrics in the Prometheus text format.
 pub const METRICS: &str = "/metrics";
 
-/// Limits of an admin port: for probes, a scraper or two, a person. No address takes the places of others. A newcomer, such
-/// as a probe, finds a place unless all open connections are younger than a probe takes.
+/// Limits of an admin port, sized for probes, one or two scrapers and a debugging user. One address cannot use up all
+/// connections. A new connection, such as a probe, is refused only if every open connection is younger than the 50 ms
+/// of `settle`.
 pub const LIMITS: Limits = Limits {
     connections: 64,
     per_source: Some(16),
@@ -48,9 +49,9 @@ pub const LIMITS: Limits = Limits {
     drain: Duration::from_secs(1),
 };
 
-/// The content type of metrics.
+/// Content type of the Prometheus text format, version 0.0.4.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// How often recorded observations are folded into buckets.
+/// Interval at which recorded observations are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// The admin port of a process: probes, metrics and pages.
@@ -63,7 +64,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Probes and metrics of a program, which shows itself as `component` in `headroom_build_info`.
+    /// Serves probes and metrics of a program; `component` is its label in `headroom_build_info`.
     pub fn new(component: &'static str, exporter: Exporter, readiness: Readiness) -> Self {
         BUILD_INFO.with([component, env!("CARGO_PKG_VERSION")]).set(1.0);
         let rendered = exporter.clone();
@@ -76,8 +77,8 @@ impl Admin {
         }
     }
 
-    /// Has this run before metrics are shown, at most ten times a second for long: for gauges that are set when somebody asks.
-    /// It must not block.
+    /// Runs `refresh` before metrics are rendered, at a steady rate of at most ten times a second: for gauges that
+    /// are computed at scrape time. It must not block.
     pub fn before_metrics(mut self, refresh: impl Fn() + Send + Sync + 'static) -> Self {
         let rendered = self.exporter.clone();
         self.metrics = Arc::new(Page::new(METRICS_TYPE, move || {
@@ -87,9 +88,9 @@ impl Admin {
         self
     }
 
-    /// Adds a page of JSON for those who ask from the same machine, or from within the same pod, as a port-forward does: what
-    /// it shows is not for whoever reaches the port. The closure must not block. It is made anew for each request, but not
-    /// more than ten times a second for long: then clients see it as it was last made.
+    /// Adds a JSON page for clients in the same network namespace (the same machine or pod, which includes `kubectl
+    /// port-forward`); other clients get 403. The closure must not block. The page is rendered per request, at a
+    /// steady rate of at most ten times a second; requests beyond it get the last rendering.
     pub fn local_json<T: Serialize>(
         mut self,
         path: &'static str,
@@ -100,7 +101,7 @@ impl Admin {
         self
     }
 
-    /// Answers until the process stops. While it drains it is not ready, whatever its handles say.
+    /// Serves until the process stops. While the process drains, `/readyz` fails whatever the handles report.
     pub async fn serve(self, listener: Listener, shutdown: Shutdown) {
         let exporter = self.exporter.clone();
         let upkeep = async {
@@ -156,22 +157,22 @@ impl Admin {
             let known: Vec<_> = [LIVEZ, READYZ, HEALTHZ, METRICS].into_iter().chain(own).collect();
             return text(
                 StatusCode::NOT_FOUND,
-                format!("not here; there are {}\n", known.join(", ")),
+                format!("not found; this port serves {}\n", known.join(", ")),
             );
         };
         if is_local {
             show(path, page)
         } else {
-            let how = "kubectl port-forward to the pod";
+            let how = "use kubectl port-forward to the pod";
             text(
                 StatusCode::FORBIDDEN,
-                format!("{path} is shown to who asks from within the pod: {how}\n"),
+                format!("{path} is served only to clients inside the pod; {how}\n"),
             )
         }
     }
 }
 
-/// Does who asks do it from the same network namespace? Where it is not known from where, no.
+/// Returns true if the client is in the same network namespace; false if its address is unknown.
 fn is_local<B>(request: &Request<B>) -> bool {
     let peer = request.extensions().get::<Peer>();
     peer.is_some_and(|peer| peer.address.ip().to_canonical().is_loopback())
@@ -190,10 +191,10 @@ fn show(path: &str, page: &Page) -> Response<Full<Bytes>> {
     }
 }
 
-/// A part of a process, and why it is not ready if it is not.
+/// Name of a part, and the reason if it is not ready.
 type PartState = (&'static str, Result<(), String>);
 
-/// The answer to a probe, in the form that Kubernetes gives its own. `notes` are shown, and nothing depends on them.
+/// Formats a probe response like the Kubernetes API server does. `notes` are listed but do not affect the verdict.
 fn probe(path: &str, checks: &[PartState], notes: &[PartState], is_verbose: bool) -> Response<Full<Bytes>> {
     let is_good = checks.iter().all(|(_, state)| state.is_ok());
     if is_good && !is_verbose {
@@ -208,7 +209,7 @@ fn probe(path: &str, checks: &[PartState], notes: &[PartState], is_verbose: bool
         .collect();
     lines.extend(notes.iter().map(|(name, state)| match state {
         Ok(()) => format!("[+]{name} ok\n"),
-        Err(reason) => format!("[-]{name} failed, which does not count: {reason}\n"),
+        Err(reason) => format!("[-]{name} failed (not required for readiness): {reason}\n"),
     }));
     let (status, verdict) = if is_good {
         (StatusCode::OK, "passed")

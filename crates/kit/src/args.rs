@@ -1,6 +1,6 @@
-//! Command-line flags for the parsers of processes: logs, admin port, TLS. Each flag has an environment variable.
+//! Command-line flags shared by the programs: logs, admin port, TLS. Each flag has an environment variable.
 //!
-//! The agent and the webhook flatten those of logs and admin port, the webhook also those of TLS.
+//! The agent and the webhook flatten the log and admin flags; the webhook also flattens the TLS flags.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -22,17 +22,17 @@ use crate::{
 /// Prefix of the environment variable of every flag.
 pub const ENV_PREFIX: &str = "HEADROOM_";
 
-/// Variables that Kubernetes sets in each pod for our Services: no flag may have such a variable.
+/// Prefixes of variables that Kubernetes sets in each pod for our Services. A flag must not use such a variable.
 const SERVICE_PREFIXES: [&str; 2] = ["HEADROOM_WEBHOOK_", "HEADROOM_HINTS_"];
 
-/// How this process logs.
+/// Flags for logging: format and levels.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Logs")]
 pub struct LogArgs {
-    /// Form of a log line
+    /// Format of log lines
     #[arg(long, env = "HEADROOM_LOG_FORMAT", value_enum, default_value_t)]
     pub log_format: Format,
-    /// Which records to write: levels, also by target, as in info,headroom_webhook=debug
+    /// Log levels, optionally by target, for example info,headroom_webhook=debug
     #[arg(
         long,
         env = "HEADROOM_LOG_FILTER",
@@ -42,20 +42,20 @@ pub struct LogArgs {
     pub log_filter: Filter,
 }
 
-/// Where this process shows its state.
+/// Flags for the admin port.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Administration")]
 pub struct AdminArgs {
-    /// Address of /livez, /readyz, /metrics and the like, over plain HTTP; port 0 picks a free one
+    /// Address of the admin port (plain HTTP: /livez, /readyz, /metrics); port 0 picks a free port
     #[arg(long, env = "HEADROOM_ADMIN_ADDR", value_name = "IP:PORT", default_value_t = any(8080))]
     pub admin_addr: SocketAddr,
 }
 
-/// How this process presents itself by TLS and whom it lets in.
+/// Flags for the server certificate and for client certificates.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "TLS")]
 pub struct TlsArgs {
-    /// Certificate with its intermediates (PEM); reloaded when it changes
+    /// Server certificate with its intermediates (PEM); reloaded when it changes
     #[arg(
         long,
         env = "HEADROOM_TLS_CERT_FILE",
@@ -64,7 +64,7 @@ pub struct TlsArgs {
         required_unless_present = "tls_self_signed_dir"
     )]
     pub tls_cert_file: Option<PathBuf>,
-    /// Private key of the certificate (PEM)
+    /// Private key of the server certificate (PEM)
     #[arg(
         long,
         env = "HEADROOM_TLS_KEY_FILE",
@@ -72,7 +72,7 @@ pub struct TlsArgs {
         requires = "tls_cert_file"
     )]
     pub tls_key_file: Option<PathBuf>,
-    /// Make a CA (ca.crt) and a certificate in this directory, or use those of an earlier run
+    /// Create a CA (ca.crt) and a certificate in this directory, or reuse existing ones
     #[arg(
         long,
         env = "HEADROOM_TLS_SELF_SIGNED_DIR",
@@ -80,7 +80,7 @@ pub struct TlsArgs {
         conflicts_with_all = ["tls_cert_file", "tls_key_file"]
     )]
     pub tls_self_signed_dir: Option<PathBuf>,
-    /// Further DNS names and IP addresses for the self-signed certificate
+    /// Additional DNS names and IP addresses of the self-signed certificate
     #[arg(
         long,
         env = "HEADROOM_TLS_SAN",
@@ -89,13 +89,13 @@ pub struct TlsArgs {
         conflicts_with = "tls_cert_file"
     )]
     pub tls_san: Vec<String>,
-    /// Oldest protocol version to speak
+    /// Oldest TLS version to accept
     #[arg(long, env = "HEADROOM_TLS_MIN_VERSION", value_enum, default_value_t)]
     pub tls_min_version: MinVersion,
-    /// Ask clients for a certificate of the CAs in this file (PEM)
+    /// Request client certificates issued by the CAs in this file (PEM)
     #[arg(long, env = "HEADROOM_TLS_CLIENT_CA_FILE", value_name = "FILE")]
     pub tls_client_ca_file: Option<PathBuf>,
-    /// Whether clients may do without a certificate
+    /// Reject clients without a certificate, or accept them
     #[arg(
         long,
         env = "HEADROOM_TLS_CLIENT_AUTH",
@@ -106,21 +106,21 @@ pub struct TlsArgs {
     pub tls_client_auth: ClientAuthMode,
 }
 
-/// Whether clients may do without a certificate.
+/// Handling of clients without a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ClientAuthMode {
-    /// A client without a certificate is turned away.
+    /// Clients without a certificate are rejected.
     #[default]
     Required,
-    /// A client may show a certificate; if it does, it must be good.
+    /// Clients without a certificate are accepted; an invalid certificate is rejected.
     Optional,
 }
 
 impl LogArgs {
-    /// Begins to log.
+    /// Starts logging to standard error with these flags.
     ///
     /// # Errors
-    /// Logging is set up already.
+    /// Logging is already set up in this process.
     pub fn init(&self) -> Result<log::Levels, LogError> {
         log::init(self.log_format, &self.log_filter)
     }
@@ -130,22 +130,23 @@ impl AdminArgs {
     /// Binds the admin port.
     ///
     /// # Errors
-    /// The port is taken, privileged or not of this machine.
+    /// The port is in use or privileged, or the address does not belong to this machine.
     pub async fn bind(&self) -> Result<Listener, ServeError> {
         Listener::bind("admin", self.admin_addr, admin::LIMITS).await
     }
 }
 
 impl TlsArgs {
-    /// The key pair to serve with. A self-signed one is for `names` as well as `--tls-san`, and made if need be.
+    /// Returns the server's key pair files. A self-signed certificate covers `names` and `--tls-san`, and is created
+    /// if needed.
     ///
     /// # Errors
-    /// A self-signed certificate cannot be made.
+    /// The self-signed certificate cannot be created.
     pub fn files(&self, names: &[String], now: SystemTime) -> Result<Files, TlsError> {
         if let Some(directory) = &self.tls_self_signed_dir {
             return self_signed::ensure(directory, &[names, &self.tls_san].concat(), now);
         }
-        // The parser lets neither be absent without the directory.
+        // The parser requires both files unless the directory is given.
         let given = |file: &Option<PathBuf>| file.clone().unwrap_or_default();
         Ok(Files {
             cert: given(&self.tls_cert_file),
@@ -153,7 +154,7 @@ impl TlsArgs {
         })
     }
 
-    /// What clients have to show.
+    /// Demand for client certificates, from the CA file and the mode.
     pub fn client_auth(&self) -> ClientAuth {
         match (&self.tls_client_ca_file, self.tls_client_auth) {
             (None, _) => ClientAuth::None,
@@ -162,7 +163,7 @@ impl TlsArgs {
         }
     }
 
-    /// Settings for a listener that speaks these protocols.
+    /// Builds the TLS settings of a listener; `alpn` lists its protocols in order of preference.
     ///
     /// # Errors
     /// The client CA cannot be read or used.
@@ -175,12 +176,13 @@ impl TlsArgs {
     }
 }
 
-/// All addresses of this machine, IPv4 and IPv6.
+/// The unspecified address `[::]` with this port: every IPv6 and IPv4 address of the machine.
 pub const fn any(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)
 }
 
-/// Flags of a parser and its subcommands that lack their environment variable, and why. For a test in each program.
+/// Flags of a parser and its subcommands without the right environment variable, each with the reason. Used by a test
+/// of each program.
 pub fn flags_without_variable(command: &Command) -> Vec<String> {
     let own = command.get_arguments().filter_map(|arg| {
         let long = arg

@@ -1,7 +1,7 @@
-//! Reads strict YAML: an unknown key or a wrong value is refused with its key path, its line and its file.
+//! Reads strict YAML: unknown keys and wrong values are refused with file, line and key path.
 //!
-//! Each type brings its own strictness about keys: every struct read here carries `#[serde(deny_unknown_fields)]`.
-//! Ranges belong into `#[serde(try_from = "..")]` types, so that they too are refused with their path.
+//! Strictness about keys comes from the types: every struct read here has `#[serde(deny_unknown_fields)]`. Ranges
+//! belong in `#[serde(try_from = "..")]` types, so that errors about them contain the path too.
 
 mod follow;
 
@@ -15,22 +15,22 @@ use serde_path_to_error::{Path as KeyPath, Segment};
 
 pub use self::follow::follow;
 
-/// Why a configuration is refused.
+/// Reasons why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read {}", file.display())]
     Read {
-        /// The file.
+        /// Path of the file, as given.
         file: PathBuf,
-        /// The reason the system gives.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The text is not YAML, or not what the type wants.
+    /// The text is not valid YAML or does not fit the type.
     #[error("{}:{line}:{column}: {}{reason} (line is {text:?})", file.display(), at_key(key))]
     Invalid {
-        /// Where the text came from.
+        /// Path of the file that contains the text.
         file: PathBuf,
         /// Line of the offending value, from 1.
         line: u64,
@@ -38,9 +38,9 @@ pub enum ConfigError {
         column: u64,
         /// Dotted path of the key, as in `nodes[2].bounds.max`; empty for the document itself.
         key: String,
-        /// What is wrong.
+        /// Reason, without file, line and column.
         reason: String,
-        /// The line itself, without indentation.
+        /// The offending line without indentation.
         text: String,
     },
 }
@@ -57,7 +57,7 @@ pub fn load<T: DeserializeOwned>(file: &Path) -> Result<T, ConfigError> {
     parse(&text, file)
 }
 
-/// Reads one YAML document from text; `file` says in errors where it came from.
+/// Reads one YAML document from text; errors name `file` as its origin.
 ///
 /// # Errors
 /// The text is not one YAML document, repeats a key, or does not fit the type.
@@ -67,7 +67,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, ConfigEr
         reject_unsupported_tags: true,
         with_snippet: false,
     };
-    // Takes the path out of the wrapped error: the YAML reader adds the place to its own error type only.
+    // Takes the path out of the wrapped error: the YAML reader adds the position to its own error type only.
     let mut key = String::new();
     serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
         serde_path_to_error::deserialize(yaml).map_err(|error| {
@@ -91,7 +91,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, ConfigEr
     })
 }
 
-/// What is wrong, in words for the author of the file; the place is told apart.
+/// The reason for the author of the file, without the position, which is printed separately.
 fn reason(error: &serde_saphyr::Error, line: u64, column: u64) -> String {
     let text = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
     let place = format!(" at line {line}, column {column}");
@@ -106,7 +106,7 @@ fn at_key(key: &str) -> String {
     }
 }
 
-/// Joins the known part of a path; segments that the reader could not name are left out.
+/// Joins the known parts of a path; segments that the reader could not name are left out.
 fn dotted(path: &KeyPath) -> String {
     path.iter().fold(String::new(), |text, segment| match segment {
         Segment::Seq { index } => format!("{text}[{index}]"),

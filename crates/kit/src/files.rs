@@ -1,13 +1,14 @@
-//! Raises this process's limit of open files, and with them connections, to what the system allows.
+//! Raises the open file limit of this process, and with it the possible number of connections, to the system's hard
+//! limit.
 //!
-//! The webhook does so at its start.
+//! The webhook does so at startup.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{info, warn};
 
-/// Raises the limit of open files to what the system allows, and returns the limit in force then; `u64::MAX` is none.
+/// Raises the open file limit to the hard limit and returns the limit in force, in files; `u64::MAX` means unlimited.
 ///
-/// Container runtimes start processes with a soft limit of as few as 1,024, far below the hard one.
+/// Container runtimes start processes with a soft limit as low as 1,024, far below the hard limit.
 pub fn raise_limit() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -19,11 +20,11 @@ pub fn raise_limit() -> u64 {
     };
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => {
-            info!(before = current, now = maximum, "raised the limit of open files");
+            info!(before = current, now = maximum, "raised the open file limit");
             maximum.unwrap_or(u64::MAX)
         }
         Err(error) => {
-            warn!(limit = current, %error, "cannot raise the limit of open files");
+            warn!(limit = current, %error, "cannot raise the open file limit; fewer connections can be served");
             current.unwrap_or(u64::MAX)
         }
     }

@@ -11,73 +11,73 @@
 
 use std::{collections::BTreeMap, fmt, iter::once};
 
-/// Maturity of a feature.
+/// Maturity of a feature, as in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// May change or go away; off unless asked for.
+    /// May change or be removed; off by default.
     Alpha,
-    /// Stays, details may change; on unless declared otherwise.
+    /// Stays, but details may change; on by default unless declared otherwise.
     Beta,
-    /// Settled: on, and can no longer be switched off.
+    /// Stable: always on, cannot be disabled.
     Ga,
 }
 
-/// A feature that can be switched at start.
+/// Feature that can be switched at startup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// The name used on the command line, in CamelCase.
+    /// Name on the command line, in CamelCase.
     pub name: &'static str,
-    /// Maturity of the feature.
+    /// Maturity of the feature, which decides `AllAlpha` and `AllBeta`.
     pub stage: Stage,
-    /// True if the feature is on by default.
+    /// State without a `--feature-gates` entry.
     pub default: bool,
-    /// True if being on switches something off. Such a gate is named to be set: a group that switches on all of a stage
-    /// would switch off what this one stands for.
+    /// True if enabling the gate disables a feature. `AllAlpha` leaves such a gate alone: enabling every alpha
+    /// feature must not disable this one.
     pub is_negative: bool,
-    /// What the feature does, in one sentence.
+    /// One sentence for help and docs: the effect of the feature.
     pub about: &'static str,
 }
 
-/// The state of every known gate.
+/// State of every known gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateSet {
     gates: BTreeMap<&'static str, (Gate, bool)>,
 }
 
-/// Why a `--feature-gates` value is refused.
+/// Reasons why a `--feature-gates` value is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// An entry is not `Name=bool`.
     #[error("feature gate entry {entry:?} is not of the form Name=true or Name=false")]
     Syntax {
-        /// The entry as given.
+        /// Entry as given, without surrounding blanks.
         entry: String,
     },
     /// No gate has this name.
-    #[error("unknown feature gate {name:?}; known are {known}")]
+    #[error("unknown feature gate {name:?}; known gates: {known}")]
     Unknown {
-        /// The name as given.
+        /// Name as given in the entry.
         name: String,
-        /// All names that would be accepted.
+        /// All accepted names, joined by commas.
         known: String,
     },
-    /// A gate is named twice.
+    /// The value names a gate twice.
     #[error("feature gate {name} is set more than once")]
     Repeated {
-        /// The repeated name.
+        /// Name of the gate that occurs twice.
         name: String,
     },
-    /// A settled feature cannot be switched off.
+    /// The value disables a stable feature.
     #[error("feature gate {name} is generally available and cannot be switched off")]
     Locked {
-        /// The name of the gate.
+        /// Name of the stable gate.
         name: &'static str,
     },
 }
 
-/// Sets every alpha gate that is not named itself.
+/// Sets every alpha gate that the value does not name.
 const ALL_ALPHA: &str = "AllAlpha";
-/// Sets every beta gate that is not named itself.
+/// Sets every beta gate that the value does not name.
 const ALL_BETA: &str = "AllBeta";
 
 impl fmt::Display for Stage {
@@ -91,7 +91,7 @@ impl fmt::Display for Stage {
 }
 
 impl Gate {
-    /// An alpha feature, off by default.
+    /// Declares an alpha feature, off by default.
     pub const fn alpha(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
@@ -102,7 +102,7 @@ impl Gate {
         }
     }
 
-    /// An alpha gate that switches something off when it is on. Off by default, and `AllAlpha` leaves it alone.
+    /// Declares an alpha gate that disables a feature when it is on. Off by default; `AllAlpha` leaves it alone.
     pub const fn negative(name: &'static str, about: &'static str) -> Self {
         Self {
             is_negative: true,
@@ -110,7 +110,7 @@ impl Gate {
         }
     }
 
-    /// A beta feature, on by default.
+    /// Declares a beta feature, on by default.
     pub const fn beta(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
@@ -121,7 +121,7 @@ impl Gate {
         }
     }
 
-    /// A settled feature, always on.
+    /// Declares a stable feature, always on.
     pub const fn ga(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
@@ -136,11 +136,12 @@ impl Gate {
 impl GateSet {
     /// Applies a `--feature-gates` value to the defaults of the known gates.
     ///
-    /// `AllAlpha` and `AllBeta` count for the gates that the value does not name, wherever they stand in it.
-    /// The same gate may be known several times (features share it).
+    /// `AllAlpha` and `AllBeta` apply to the gates that the value does not name, at any position. A gate may occur
+    /// several times in `known` because features share gates.
     ///
     /// # Errors
-    /// An entry that is not `Name=true|false`, an unknown or repeated name, a settled feature switched off.
+    /// The value has an entry other than `Name=true|false`, an unknown or repeated name, or disables a stable
+    /// feature.
     pub fn parse<'a>(known: impl IntoIterator<Item = &'a Gate>, text: &str) -> Result<Self, GateError> {
         let gates = known
             .into_iter()
@@ -149,11 +150,11 @@ impl GateSet {
         Self { gates }.with(text)
     }
 
-    /// The same gates with another value of `--feature-gates` on top: what the value says of a gate, by name or by its
-    /// group, counts; the others stay as they are.
+    /// Applies another `--feature-gates` value on top. Gates that the value sets by name or by group change; the
+    /// others keep their state.
     ///
     /// # Errors
-    /// As [`Self::parse`].
+    /// Same as [`Self::parse`].
     pub fn with(&self, text: &str) -> Result<Self, GateError> {
         let mut gates = self.gates.clone();
         let chosen = entries(text)?;
@@ -193,7 +194,7 @@ impl GateSet {
         Ok(Self { gates })
     }
 
-    /// True if a feature is on. A gate that was not among the known ones has its default.
+    /// Returns true if a feature is on. An unknown gate has its default.
     pub fn enabled(&self, gate: &Gate) -> bool {
         self.gates
             .get(gate.name)
@@ -206,7 +207,7 @@ impl GateSet {
     }
 }
 
-/// Help for the `--feature-gates` flag: one line for each gate.
+/// Help text of the `--feature-gates` flag: one line per gate.
 pub fn help<'a>(known: impl IntoIterator<Item = &'a Gate>) -> String {
     let rows = distinct(known).map(
         |Gate {
@@ -217,11 +218,11 @@ pub fn help<'a>(known: impl IntoIterator<Item = &'a Gate>) -> String {
              about,
          }| { format!("  {name}=true|false ({stage}, default {default}): {about}") },
     );
-    let first = "Switch features, as in A=true,B=false. AllAlpha and AllBeta set all others of a stage.";
+    let first = "Turn features on or off, for example A=true,B=false. AllAlpha and AllBeta set every other gate of that stage.";
     once(first.to_owned()).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// A table of gates in Markdown.
+/// Markdown table of gates, sorted by name.
 pub fn markdown<'a>(known: impl IntoIterator<Item = &'a Gate>) -> String {
     let rows = distinct(known).map(
         |Gate {
@@ -248,7 +249,7 @@ fn distinct<'a>(known: impl IntoIterator<Item = &'a Gate>) -> impl Iterator<Item
         .into_values()
 }
 
-/// The entries of a flag value; an empty value has none.
+/// Entries of a flag value; an empty value has none.
 fn entries(text: &str) -> Result<BTreeMap<&str, bool>, GateError> {
     let mut chosen = BTreeMap::new();
     if text.trim().is_empty() {
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_leaves_gates_alone_that_switch_something_off() {
+    fn group_gates_skip_negative_gates() {
         static DISABLE: Gate = Gate::negative("DisableTried", "Switches off what was tried.");
         let is_on = |text| GateSet::parse([&NEW, &DISABLE], text).unwrap().enabled(&DISABLE);
         assert!(!is_on("") && !is_on("AllAlpha=true"));
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_value_counts_for_what_it_names_and_nothing_else() {
+    fn a_later_value_changes_only_the_gates_it_names() {
         let flags = GateSet::parse(ALL, "New=true,Tried=false").unwrap();
         let later = flags.with("Tried=true").unwrap();
         assert_eq!(ALL.map(|gate| later.enabled(gate)), [true, true, false, true]);
@@ -338,7 +339,7 @@ mod tests {
     )]
     #[case(
         "Newt=true",
-        r#"unknown feature gate "Newt"; known are New, Settled, Shy, Tried, AllAlpha, AllBeta"#
+        r#"unknown feature gate "Newt"; known gates: New, Settled, Shy, Tried, AllAlpha, AllBeta"#
     )]
     #[case("New=true,New=true", "feature gate New is set more than once")]
     #[case(

@@ -1,6 +1,6 @@
 //! Building blocks of every Headroom process: arguments, logs, metrics, admin port, TLS, supervision.
 //!
-//! A process puts them together in this order, so that it is observable before it does anything:
+//! A process combines them in this order, so that it is observable before it does any work:
 //!
 //! ```no_run
 //! use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@
 //!     let mut supervisor = Supervisor::new()?;
 //!     let shutdown = supervisor.shutdown();
 //!
-//!     // Alive from here on, ready when every handle says so.
+//!     // Alive from here on, ready when every handle reports so.
 //!     let readiness = Readiness::new();
 //!     let serving = readiness.handle("serving");
 //!     let page = Admin::new("example", exporter, readiness).local_json("/status", || "fine");

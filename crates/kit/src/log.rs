@@ -1,4 +1,4 @@
-//! Writes records of `tracing` and the `log` crate to standard error: plain for people or JSON for machines.
+//! Writes records of `tracing` and the `log` crate to standard error, as plain text or JSON.
 
 use std::{
     env,
@@ -17,46 +17,46 @@ use tracing_subscriber::{
     util::{SubscriberInitExt as _, TryInitError},
 };
 
-/// How a log line is written.
+/// Format in which log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// One line of text for people.
+    /// One line of plain text per record.
     #[default]
     Plain,
-    /// One JSON object a line for machines.
+    /// One JSON object per line.
     Json,
 }
 
-/// Which records are written: levels by target, as in `info,headroom_webhook=debug`.
+/// Log levels by target, for example `info,headroom_webhook=debug`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct Filter(String);
 
-/// The levels in force; they can be changed while records are written.
+/// Handle of the log levels in force, which can be changed at run time.
 #[derive(Clone, Debug)]
 pub struct Levels(reload::Handle<EnvFilter, Registry>);
 
-/// Why logging cannot begin.
+/// Reasons why logging cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter has no meaning.
+    /// The filter cannot be parsed, or one part has no valid level.
     #[error("log filter {filter:?}: {reason}")]
     Filter {
-        /// The offending part.
+        /// Invalid part of the filter.
         filter: String,
-        /// What is wrong with it.
+        /// Reason why the part is refused.
         reason: String,
     },
-    /// Something else in this process logs already.
+    /// Another subscriber or logger is already installed.
     #[error("logging is already set up in this process")]
     Installed(#[source] TryInitError),
 }
 
-/// Shows an error with its causes: `cannot read key: permission denied`.
+/// Displays an error with its sources, joined by colons: `cannot read key: permission denied`.
 #[derive(Debug)]
 pub struct Chain<'a>(&'a (dyn Error + 'static));
 
-/// The crate whose warnings and lesser records have answers of the API server in them: a TokenReview has a token.
+/// Crate whose records below ERROR contain response bodies of the API server: a TokenReview contains a token.
 const API_CLIENT: &str = "kube_client";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -72,7 +72,7 @@ impl std::str::FromStr for Filter {
             })
         };
         for part in text.split(',').map(str::trim) {
-            // The parser below takes a misspelt level for a target and then shows nothing else.
+            // The parser below reads a misspelt level as a target, which would hide all other records.
             if !part.contains('=') && !LEVELS.contains(&part) {
                 return refuse(
                     part,
@@ -96,23 +96,23 @@ impl TryFrom<String> for Filter {
 }
 
 impl Filter {
-    // Parsed once already, when the filter was made.
+    // Parsed before, when the filter was created.
     fn levels(&self) -> EnvFilter {
         EnvFilter::builder().parse_lossy(&self.0)
     }
 }
 
 impl Levels {
-    /// Lets through what this filter names, from now on.
+    /// Puts another filter in force.
     pub fn set(&self, filter: &Filter) {
-        // Fails only where nothing is logged any more.
+        // Fails only after the subscriber was dropped, when nothing is logged any more.
         let _is_set = self.0.reload(filter.levels()).is_ok();
-        // The `log` crate drops what lies above this before anybody is asked.
+        // The `log` crate drops records above this level before the subscriber sees them.
         log::set_max_level(highest());
     }
 }
 
-/// The highest level that any target is let through at, as the `log` crate has it.
+/// Highest level enabled for any target, as the type of the `log` crate.
 fn highest() -> log::LevelFilter {
     match LevelFilter::current().into_level() {
         None => log::LevelFilter::Off,
@@ -132,22 +132,26 @@ impl fmt::Display for Filter {
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
+        let mut shown = self.0.to_string();
         let mut next = self.0.source();
         while let Some(cause) = next {
-            write!(f, ": {cause}")?;
+            let text = cause.to_string();
+            if !shown.contains(&text) {
+                shown = format!("{shown}: {text}");
+            }
             next = cause.source();
         }
-        Ok(())
+        f.write_str(&shown)
     }
 }
 
-/// The error and its causes on one line. House errors do not repeat their cause in their own text.
+/// Returns the error with its sources for a log line or a message. A source is left out if the text before it already
+/// contains its message, as in errors of kube and aya.
 pub fn chain<'a>(error: &'a (dyn Error + 'static)) -> Chain<'a> {
     Chain(error)
 }
 
-/// Lets through what holds no body of a request or an answer, whatever the filter names.
+/// Filter that drops records with bodies of requests or responses, whatever the user's filter enables.
 fn without_bodies() -> FilterFn {
     filter_fn(|record: &Metadata<'_>| {
         let crate_name = record.target().split("::").next();
@@ -155,11 +159,10 @@ fn without_bodies() -> FilterFn {
     })
 }
 
-/// Sends all records of this process, from `tracing` and from `log`, to standard error: in colour only where that is a
-/// terminal.
+/// Sends all records of this process, from `tracing` and from `log`, to standard error, in colour only on a terminal.
 ///
 /// # Errors
-/// Logging is set up already.
+/// Logging is already set up in this process.
 pub fn init(format: Format, filter: &Filter) -> Result<Levels, LogError> {
     let wants_color =
         io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_carry_no_colour_codes_when_nobody_watches() {
+    fn plain_lines_have_no_colour_codes_without_a_terminal() {
         let text = logged(Format::Plain, "info", || info!(step = "profile", "acted"));
         assert!(
             text.ends_with("acted step=\"profile\"\n") && !text.contains('\x1b'),
@@ -268,19 +271,19 @@ mod tests {
     #[case("trace")]
     #[case("off,kube_client::client=trace")]
     #[case("[HTTP]=trace")]
-    fn no_filter_lets_through_what_the_client_of_the_api_server_says_of_bodies(#[case] filter: &str) {
+    fn api_client_records_with_bodies_are_never_logged(#[case] filter: &str) {
         let text = logged(Format::Json, filter, || {
             tracing::trace_span!(target: "kube_client::client::builder", "HTTP").in_scope(|| {
                 tracing::warn!(target: "kube_client::client", "{{\"token\": \"secret\"}}");
                 debug!(target: "kube_client", "secret");
                 tracing::error!(target: "kube_client::client", "no answer");
-                debug!(target: "kube_clients", "somebody else's");
+                debug!(target: "kube_clients", "of another crate");
             });
         });
         assert!(!text.contains("secret"), "{text}");
         assert!(text.contains("no answer"), "{text}");
         assert_eq!(
-            text.contains("somebody else's"),
+            text.contains("of another crate"),
             !filter.starts_with("off"),
             "{text}"
         );
@@ -314,12 +317,24 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_chain_shows_every_cause_once() {
-        let error = crate::config::load::<()>(std::path::Path::new("/nonexistent")).unwrap_err();
-        assert_eq!(
-            chain(&error).to_string(),
-            "cannot read /nonexistent: No such file or directory (os error 2)"
-        );
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Link {
+        text: &'static str,
+        source: Option<Box<Link>>,
+    }
+
+    #[rstest]
+    #[case::alone(&["a"], "a")]
+    #[case::all(&["cannot watch", "client error (Connect)", "wrong name"], "cannot watch: client error (Connect): wrong name")]
+    #[case::repeated(&["service: connect", "connect", "connect", "refused"], "service: connect: refused")]
+    #[case::repeated_from_further_out(&["read: refused", "connect", "refused"], "read: refused: connect")]
+    #[case::empty(&["a", "", "b"], "a: b")]
+    fn a_chain_shows_every_source_once(#[case] texts: &[&'static str], #[case] shown: &str) {
+        let link = texts.iter().rev().fold(None, |source, text| {
+            let source = source.map(Box::new);
+            Some(Link { text, source })
+        });
+        assert_eq!(chain(&link.unwrap()).to_string(), shown);
     }
 }

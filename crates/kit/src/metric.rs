@@ -15,8 +15,8 @@
 //! # Ok::<(), headroom_kit::metric::MetricError>(())
 //! ```
 //!
-//! Label values are `&'static str`: a value that comes from a request cannot become a label, so the number of
-//! series has a bound that the code shows.
+//! Label values are `&'static str`: request data cannot become a label value, so the number of series is bounded by
+//! the code.
 
 pub mod process;
 
@@ -37,60 +37,60 @@ pub use self::{
     counted::{Cells, Counted, CountedHistogram, CountedTime, MOST_BUCKETS},
 };
 
-/// Declares the metrics of a module, and `METRICS`, the list of them for a [`Catalogue`]: a metric
-/// that is declared is one that is served.
+/// Declares the metrics of a module and `METRICS`, their list for a [`Catalogue`], so that every declared metric is
+/// served.
 #[macro_export]
 macro_rules! metrics {
     ($($(#[$attribute:meta])* $visibility:vis static $name:ident: $family:ty = $value:expr;)+) => {
         $($(#[$attribute])* $visibility static $name: $family = $value;)+
 
-        /// Every metric that is declared here.
+        /// Every metric declared in this block.
         pub static METRICS: &[&$crate::metric::Metric] = &[$($name.metric()),+];
     };
 }
 
-/// What a metric does over time.
+/// Type of a metric in Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows; reset by a restart.
+    /// Only increases; a restart resets it to 0.
     Counter,
-    /// Goes up and down.
+    /// May increase and decrease, such as a queue length.
     Gauge,
-    /// Counts observations in buckets.
+    /// Counts observations in buckets with upper bounds.
     Histogram,
 }
 
-/// What one unit of the value is. Every unit but `Count` is also the end of the metric's name.
+/// Unit of the value. Every unit except `Count` is also the suffix of the metric's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A number of things, or a state that is 0 or 1.
+    /// A count, or a state that is 0 or 1.
     Count,
-    /// Seconds, or seconds since the Unix epoch when the name says `timestamp`.
+    /// Seconds, or seconds since the Unix epoch if the name contains `timestamp`.
     Seconds,
-    /// Bytes.
+    /// Bytes; the name ends in `_bytes`.
     Bytes,
-    /// A quotient; 1 is the whole.
+    /// A fraction; 1 is the whole.
     Ratio,
-    /// CPU cores.
+    /// CPU cores; the name ends in `_cores`.
     Cores,
 }
 
-/// The description of one metric, without the type of its handles.
+/// Description of one metric, without the type of its handles.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// The full name as scraped.
+    /// Full name as scraped, with unit suffix.
     pub name: &'static str,
-    /// What it does over time.
+    /// Type of the metric in Prometheus.
     pub kind: Kind,
-    /// What its value counts.
+    /// Unit of the metric's value.
     pub unit: Unit,
-    /// Label names, in the order in which values are given.
+    /// Label names, in the order of the label values.
     pub labels: &'static [&'static str],
-    /// One sentence for people.
+    /// Help text: one sentence with a full stop.
     pub help: &'static str,
-    /// Upper bounds, ascending, without +Inf; empty unless a histogram.
+    /// Upper bounds of the buckets, ascending, without +Inf; empty unless a histogram.
     pub buckets: &'static [f64],
-    /// Where its observations are, if it is a [`CountedHistogram`] or [`CountedTime`].
+    /// Storage of the observations of a [`CountedHistogram`] or [`CountedTime`]; else `None`.
     pub cells: Option<&'static Cells>,
 }
 
@@ -100,17 +100,17 @@ pub struct Family<K, const N: usize> {
     handles: Handles<K, N>,
 }
 
-/// A counter with `N` labels.
+/// Counter with `N` labels, declared as a static.
 pub type Counter<const N: usize = 0> = Family<metrics::Counter, N>;
-/// A gauge with `N` labels.
+/// Gauge with `N` labels, declared as a static.
 pub type Gauge<const N: usize = 0> = Family<metrics::Gauge, N>;
-/// A histogram with `N` labels.
+/// Histogram with `N` labels, declared as a static.
 pub type Histogram<const N: usize = 0> = Family<metrics::Histogram, N>;
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 impl Unit {
-    /// The ending that a name of this unit carries (before `_total`), empty for plain counts.
+    /// Name suffix of this unit (before `_total`); empty for `Count`.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Count => "",
@@ -122,7 +122,7 @@ impl Unit {
     }
 }
 
-/// True once the process records to its exporter: from then on a handle stays good.
+/// True after the exporter is installed: handles made before would record to nothing.
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 impl<K, const N: usize> fmt::Debug for Family<K, N> {
@@ -139,7 +139,7 @@ impl<K: Clone, const N: usize> Family<K, N> {
         }
     }
 
-    /// The handle with these label values, kept from before or looked up by `find`.
+    /// Returns the cached handle of these label values, or the one that `find` looks up.
     fn handle(&self, values: [&'static str; N], find: impl Fn(&Key) -> K) -> K {
         let find = || find(&self.key(values));
         if IS_INSTALLED.load(Ordering::Relaxed) {
@@ -149,7 +149,7 @@ impl<K: Clone, const N: usize> Family<K, N> {
         }
     }
 
-    /// The description, for catalogues, alerts and dashboards.
+    /// Description for catalogues, alerts and dashboards.
     pub const fn metric(&self) -> &Metric {
         &self.metric
     }
@@ -167,7 +167,7 @@ impl<K: Clone, const N: usize> Family<K, N> {
 }
 
 impl<const N: usize> Counter<N> {
-    /// Declares a counter; the name ends in `_total`.
+    /// Declares a counter; the name must end in `_total`.
     pub const fn new(
         name: &'static str,
         unit: Unit,
@@ -185,7 +185,7 @@ impl<const N: usize> Counter<N> {
         })
     }
 
-    /// The counter with these label values.
+    /// Returns the counter with these label values.
     pub fn with(&self, values: [&'static str; N]) -> metrics::Counter {
         self.handle(values, |key| {
             with_recorder(|recorder| recorder.register_counter(key, &METADATA))
@@ -194,7 +194,7 @@ impl<const N: usize> Counter<N> {
 }
 
 impl<const N: usize> Gauge<N> {
-    /// Declares a gauge.
+    /// Declares a gauge with its unit and label names.
     pub const fn new(
         name: &'static str,
         unit: Unit,
@@ -212,7 +212,7 @@ impl<const N: usize> Gauge<N> {
         })
     }
 
-    /// The gauge with these label values.
+    /// Returns the gauge with these label values.
     pub fn with(&self, values: [&'static str; N]) -> metrics::Gauge {
         self.handle(values, |key| {
             with_recorder(|recorder| recorder.register_gauge(key, &METADATA))
@@ -221,7 +221,7 @@ impl<const N: usize> Gauge<N> {
 }
 
 impl<const N: usize> Histogram<N> {
-    /// Declares a histogram with the upper bounds of its buckets, ascending, without +Inf.
+    /// Declares a histogram; `buckets` are upper bounds, ascending, without +Inf.
     pub const fn new(
         name: &'static str,
         unit: Unit,
@@ -240,7 +240,7 @@ impl<const N: usize> Histogram<N> {
         })
     }
 
-    /// The histogram with these label values.
+    /// Returns the histogram with these label values.
     pub fn with(&self, values: [&'static str; N]) -> metrics::Histogram {
         self.handle(values, |key| {
             with_recorder(|recorder| recorder.register_histogram(key, &METADATA))

@@ -1,8 +1,8 @@
-//! A rate limit: a steady rate with room for a burst. The caller passes the time. Admin pages and the webhook use it.
+//! Rate limit: a steady rate with a burst. The caller passes the time. Admin pages and the webhook use it.
 
 use std::time::Duration;
 
-/// A rate limit. Its state is one time: when the next event would be due if events came at the steady rate.
+/// A rate limit. Its state is a single time: the due time of the next event at the steady rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     every: Duration,
@@ -11,7 +11,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// One event `every` so often, and up to `burst` at once after a quiet time.
+    /// Allows one event per `every`, and up to `burst` events at once after an idle period.
     pub fn new(every: Duration, burst: u32) -> Self {
         Self {
             every,
@@ -20,12 +20,12 @@ impl Pace {
         }
     }
 
-    /// The same rate limit with another steady rate.
+    /// Changes the interval of the steady rate.
     pub fn set_every(&mut self, every: Duration) {
         self.every = every;
     }
 
-    /// Time that an event at `now` would have to wait; zero if not at all.
+    /// Time until an event is allowed, measured from `now`; zero if it is allowed now.
     pub fn wait(&self, now: Duration) -> Duration {
         self.due.saturating_sub(now.saturating_add(self.burst))
     }
@@ -33,7 +33,7 @@ impl Pace {
     /// Records an event at `now`.
     ///
     /// # Errors
-    /// It is too early; the time to wait.
+    /// The event is too early; the error is the time to wait.
     pub fn try_acquire(&mut self, now: Duration) -> Result<(), Duration> {
         let wait = self.wait(now);
         if wait > Duration::ZERO {
@@ -43,12 +43,12 @@ impl Pace {
         Ok(())
     }
 
-    /// Records an event at `now` although it may be too early: those that follow wait the longer.
+    /// Records an event at `now` even if it is too early: later events wait correspondingly longer.
     pub fn charge(&mut self, now: Duration) {
         self.due = self.due.max(now).saturating_add(self.every);
     }
 
-    /// True if the limit is fully recovered: a new one would allow no more at `now`.
+    /// Returns true if the limit has fully recovered: a new limit would allow the same at `now`.
     pub fn is_rested(&self, now: Duration) -> bool {
         self.due <= now
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_time_is_not_saved_up_beyond_the_burst() {
+    fn idle_time_does_not_raise_the_burst() {
         let mut pace = Pace::new(ms(50), 2);
         assert_eq!(pace.try_acquire(ms(0)), Ok(()));
         let passed = (0..10).filter(|_| pace.try_acquire(ms(100_000)).is_ok()).count();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_charged_too_early_is_waited_for() {
+    fn an_early_charge_delays_the_next_event() {
         let mut pace = Pace::new(ms(50), 1);
         for _ in 0..4 {
             pace.charge(ms(100));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_rests_once_all_that_was_taken_is_made_up_for() {
+    fn a_limit_is_rested_after_all_charges_recovered() {
         let mut pace = Pace::new(ms(50), 3);
         assert!(pace.is_rested(ms(0)));
         let _taken = [pace.try_acquire(ms(100)), pace.try_acquire(ms(100))];

@@ -1,4 +1,4 @@
-//! Listeners: accept connections within limits, secure them, and finish those in flight at shutdown.
+//! Listeners: accept connections within limits, secure them, and finish requests in flight at shutdown.
 
 mod accept;
 mod connection;
@@ -22,51 +22,54 @@ pub use self::{
     places::Hold,
 };
 
-/// Limits of connections and times for the clients of a port.
+/// Limits on connections and timeouts for the clients of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections open at once, handshakes included. For one more the longest idle is closed, if any is idle.
+    /// Maximum number of open connections, handshakes included. A further connection replaces the longest idle one,
+    /// or is refused if none is idle.
     pub connections: usize,
-    /// The same for one [`source`], without those that are held; `None` where many clients may be behind one address.
+    /// Maximum number of open connections of one [`source`], held connections excluded; `None` if many clients may
+    /// share one address.
     pub per_source: Option<usize>,
-    /// How long a connection is left alone before it counts as idle.
+    /// Time after which an unused connection counts as idle.
     pub settle: Duration,
-    /// From accept to the end of the TLS handshake.
+    /// Timeout from accept to the end of the TLS handshake.
     pub handshake: Duration,
-    /// From the first byte of a request (or the handshake, for the first request) to the end of its head.
+    /// Timeout from the first byte of a request (or the handshake, for the first request) to the end of its head.
     pub header: Duration,
-    /// Between requests. Longer than clients keep idle connections (Go: 90 s), so that it is they who close them
-    /// and no request meets a closing connection.
+    /// Timeout between requests. It must be longer than clients keep idle connections (Go: 90 s): then clients close
+    /// them first, and no request meets a closing connection.
     pub idle: Duration,
-    /// From when a client first does not take more of an HTTP answer to when it has taken all that there is.
+    /// Timeout for reading an HTTP response: from the first write that the client does not accept until all data is
+    /// accepted.
     pub write: Duration,
-    /// For requests in flight when the listener stops; what is left then is cut.
+    /// Time for requests in flight after the listener stops; remaining connections are cut.
     pub drain: Duration,
 }
 
-/// A bound port.
+/// A bound port with its limits.
 #[derive(Debug)]
 pub struct Listener {
     name: &'static str,
     tcp: TcpListener,
     address: SocketAddr,
     limits: Limits,
-    /// No accept before this time: set when the machine is short of something.
+    /// Time before which no connection is accepted: set after the machine ran out of a resource.
     resume: Option<Instant>,
     backoff: Duration,
 }
 
-/// Why a port cannot be served.
+/// Reasons why a port cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The port cannot be bound.
     #[error("cannot listen on {address} for {listener}")]
     Bind {
-        /// The name of the listener.
+        /// Name of the listener in logs and metrics.
         listener: &'static str,
-        /// The address asked for.
+        /// Address that was requested, before any fallback to IPv4.
         address: SocketAddr,
-        /// The reason the system gives.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -88,7 +91,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same with at most so many connections: for a process that may open few files.
+    /// Caps the number of connections: for a process with a low open file limit.
     #[must_use]
     pub fn at_most(self, connections: u64) -> Self {
         let most = usize::try_from(connections).unwrap_or(usize::MAX);
@@ -100,12 +103,12 @@ impl Limits {
 }
 
 impl Listener {
-    /// Binds a port; `name` stands for it in logs and metrics. Connections queue from here on.
+    /// Binds a port; `name` identifies it in logs and metrics. The kernel queues connections from here on.
     ///
-    /// `[::]` falls back to `0.0.0.0` where the kernel has no IPv6.
+    /// `[::]` falls back to `0.0.0.0` if the kernel has no IPv6.
     ///
     /// # Errors
-    /// The port is taken, privileged or not of this machine.
+    /// The port is in use or privileged, or the address does not belong to this machine.
     pub async fn bind(name: &'static str, address: SocketAddr, limits: Limits) -> Result<Self, ServeError> {
         let refuse = |source| ServeError::Bind {
             listener: name,
@@ -131,7 +134,7 @@ impl Listener {
         })
     }
 
-    /// The address bound, with the port that was picked if 0 was asked for.
+    /// Bound address, with the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,4 +1,4 @@
-//! Runs the named tasks of a process until a signal comes or one of them ends, then stops the rest in order.
+//! Runs the named tasks of a process until a signal arrives or one of them ends, then stops the rest in order.
 
 use std::{
     collections::HashMap,
@@ -20,26 +20,26 @@ use tracing::{error, info};
 
 use crate::log::chain;
 
-/// Any error of a task.
+/// Error of a task, of any type.
 pub type TaskError = Box<dyn Error + Send + Sync>;
 
-/// The two phases in which a process ends; handed to everything that serves.
+/// The two phases of shutdown, for every task that serves.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     draining: CancellationToken,
     stopping: CancellationToken,
 }
 
-/// How much time the phases of the end may take.
+/// Time limits of the shutdown phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Grace {
-    /// Time to keep serving, not ready, while clients move elsewhere.
+    /// Time to keep serving, not ready, while clients move to other replicas.
     pub linger: Duration,
-    /// How long tasks may take to end once they are told to stop: longer than the drain of any listener.
+    /// Time for tasks to end after the stop signal; must be longer than the drain of any listener.
     pub deadline: Duration,
 }
 
-/// Owns the tasks of a process and ends them in order.
+/// Runs the tasks of a process and ends them in order.
 #[derive(Debug)]
 pub struct Supervisor {
     shutdown: Shutdown,
@@ -47,7 +47,7 @@ pub struct Supervisor {
     tasks: Tasks,
 }
 
-/// What tells a process to end.
+/// Signals that end the process: SIGTERM and SIGINT.
 #[derive(Debug)]
 struct Signals {
     terminate: Signal,
@@ -61,74 +61,74 @@ struct Tasks {
     names: HashMap<Id, &'static str>,
 }
 
-/// Result of a task: nothing, or a `Result`.
+/// Result of a task: `()` or a `Result`.
 pub trait TaskOutcome {
-    /// The outcome as a result.
+    /// Converts the outcome into a result.
     ///
     /// # Errors
     /// The task's own error.
     fn into_result(self) -> Result<(), TaskError>;
 }
 
-/// Why a process ends other than by a signal.
+/// Reasons why a process ends other than a signal.
 #[derive(Debug, thiserror::Error)]
 pub enum SuperviseError {
     /// Signal handlers cannot be installed.
     #[error("cannot listen for signals")]
     Signals(#[source] io::Error),
-    /// A task came to an end although nobody had asked for it.
+    /// A task ended without being asked to.
     #[error("task {task} ended by itself")]
     Ended {
-        /// The task.
+        /// Name of the task that ended.
         task: &'static str,
     },
     /// A task returned an error.
     #[error("task {task} failed")]
     Failed {
-        /// The task.
+        /// Name of the task that failed.
         task: &'static str,
-        /// Its error.
+        /// Error that the task returned.
         #[source]
         source: TaskError,
     },
-    /// A task panicked.
+    /// A task panicked; the other tasks were stopped.
     #[error("task {task} panicked: {message}")]
     Panicked {
-        /// The task.
+        /// Name of the task that panicked.
         task: &'static str,
-        /// What it said.
+        /// Panic message, or a placeholder if the payload is not text.
         message: String,
     },
-    /// Tasks did not stop in time, or a second signal cut the wait short. They were aborted.
+    /// Tasks did not stop in time, or a second signal shortened the wait. They were aborted.
     #[error("still running when the process had to end: {tasks}")]
     Late {
-        /// Names, joined by commas.
+        /// Names of the tasks, joined by commas.
         tasks: String,
     },
 }
 
 impl Shutdown {
-    /// A process that runs.
+    /// Creates the state of a running process: neither draining nor stopping.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancelled when clients should go elsewhere: not ready any more, still serving.
+    /// Cancelled when clients should move elsewhere: no longer ready, still serving.
     pub fn draining(&self) -> &CancellationToken {
         &self.draining
     }
 
-    /// Cancelled when new work is refused and work in flight is finished.
+    /// Cancelled when new requests are refused and requests in flight are finished.
     pub fn stopping(&self) -> &CancellationToken {
         &self.stopping
     }
 
-    /// Begins the first phase.
+    /// Starts the first phase: not ready, still serving.
     pub fn drain(&self) {
         self.draining.cancel();
     }
 
-    /// Begins the last phase.
+    /// Starts the last phase: new requests are refused.
     pub fn stop(&self) {
         self.draining.cancel();
         self.stopping.cancel();
@@ -165,7 +165,7 @@ impl Supervisor {
         })
     }
 
-    /// The phases of the end, for the tasks.
+    /// Shutdown phases, for the tasks.
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
     }
@@ -178,7 +178,7 @@ impl Supervisor {
         self.spawn_on(&Handle::current(), name, task);
     }
 
-    /// Starts a task on another runtime than this one. That one has to live until the process has ended.
+    /// Starts a task on another runtime, which must live until the process has ended.
     pub fn spawn_on<F>(&mut self, runtime: &Handle, name: &'static str, task: F)
     where
         F: Future<Output: TaskOutcome> + Send + 'static,
@@ -190,11 +190,11 @@ impl Supervisor {
 
     /// Waits for a signal or for the first task to end, then ends the process in order.
     ///
-    /// On a signal: drain, linger, stop, join. When a task has ended there is nothing to linger for. A second
-    /// signal ends the phase it comes in at once.
+    /// On a signal: drain, linger, stop, join. After the early end of a task the linger is skipped. A second signal
+    /// ends the current phase immediately.
     ///
     /// # Errors
-    /// The first task that ended early, failed or panicked; else the tasks that were late.
+    /// The first task that ended early, failed or panicked; otherwise the tasks that did not stop in time.
     pub async fn run(self, grace: Grace) -> Result<(), SuperviseError> {
         let Self {
             shutdown,
@@ -221,7 +221,7 @@ impl Supervisor {
         shutdown.stop();
         info!(?deadline, tasks = tasks.running.len(), "stopping");
         let joined = select! {
-            // First, so that a task that has just ended is not called late.
+            // Checked first, so that a task that has just ended does not count as late.
             biased;
             joined = tasks.join() => joined,
             () = sleep(deadline) => Err(tasks.late()),
@@ -233,38 +233,38 @@ impl Supervisor {
 }
 
 impl Signals {
-    /// Ends when the process is told to.
+    /// Completes when a signal asks the process to end.
     async fn next(&mut self) {
         let name = select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         };
-        info!(signal = name, "asked to end");
+        info!(signal = name, "received a signal; shutting down");
     }
 }
 
 impl Tasks {
-    /// Waits for all tasks; the first failure is the result.
+    /// Waits for all tasks and returns the first failure.
     async fn join(&mut self) -> Result<(), SuperviseError> {
         let mut first = Ok(());
         while !self.running.is_empty() {
             let (task, result) = self.ended().await;
             if let Err(error) = &result {
-                // Said here too: the wait may be cut short before it returns.
-                error!(task, error = %chain(error), "a task did not end well");
+                // Logged here as well: the wait may be shortened before it returns.
+                error!(task, error = %chain(error), "a task failed during shutdown");
             }
             first = first.and(result);
         }
         first
     }
 
-    /// Ends when a task does: before its time, so the reason is an error in any case.
+    /// Completes when a task ends. An end at this time is early, so the reason is always an error.
     async fn ended_early(&mut self) -> SuperviseError {
         let (task, result) = self.ended().await;
         result.err().unwrap_or(SuperviseError::Ended { task })
     }
 
-    /// The next task to end, and how; waits for ever while there is none. Cancel safe.
+    /// Returns the next task that ends, with its result; waits forever if there are no tasks. Cancel safe.
     async fn ended(&mut self) -> (&'static str, Result<(), SuperviseError>) {
         let Some(joined) = self.running.join_next_with_id().await else {
             return pending().await;
@@ -291,7 +291,7 @@ impl Tasks {
     }
 }
 
-/// What a task said when it panicked.
+/// Panic message of a task.
 fn panic_message(error: JoinError) -> String {
     let Ok(payload) = error.try_into_panic() else {
         return "cancelled".to_owned();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_cause_is_told_even_when_others_are_late() {
+    async fn the_first_cause_is_returned_even_when_others_are_late() {
         let mut supervisor = Supervisor::new().unwrap();
         supervisor.spawn("deaf", pending::<()>());
         supervisor.spawn("hasty", async {});

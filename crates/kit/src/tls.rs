@@ -20,7 +20,7 @@ pub use self::{
     store::{CertStore, watch},
 };
 
-/// Where the parts of a key pair are, as mounted from a Secret or written by [`self_signed`].
+/// Paths of a key pair, as mounted from a Secret or written by [`self_signed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
     /// The certificate, followed by its intermediates, in PEM.
@@ -29,133 +29,133 @@ pub struct Files {
     pub key: PathBuf,
 }
 
-/// Why certificates or keys are refused.
+/// Reasons why certificates or keys are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the unreadable file.
         path: PathBuf,
-        /// The reason the system gives.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
     /// A file or directory cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The reason the system gives.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A file does not hold what it should in PEM.
+    /// A file does not contain the expected PEM section.
     #[error("no usable {what} in {}", path.display())]
     Pem {
-        /// The file.
+        /// Path of the PEM file.
         path: PathBuf,
-        /// What was looked for: certificate or private key.
+        /// Expected section: certificate or private key.
         what: &'static str,
-        /// The reason of the PEM reader.
+        /// Error of the PEM reader.
         #[source]
         source: rustls_pki_types::pem::Error,
     },
-    /// A certificate is malformed.
+    /// A certificate is not valid X.509 in DER.
     #[error("certificate {position} in {} is malformed", path.display())]
     Certificate {
-        /// The file.
+        /// Path of the PEM file.
         path: PathBuf,
-        /// Which certificate of the file, from 1.
+        /// Position of the certificate in the file, from 1.
         position: usize,
-        /// The reason of the parser.
+        /// Error of the X.509 parser.
         #[source]
         source: x509_parser::error::X509Error,
     },
-    /// The certificates of a chain do not follow each other.
+    /// A certificate is not issued by the one that follows it.
     #[error("certificate {position} in {} is not the issuer of the one before it", path.display())]
     Chain {
-        /// The file.
+        /// Path of the PEM file with the chain.
         path: PathBuf,
-        /// Which certificate of the file, from 1.
+        /// Position of the offending certificate in the file, from 1.
         position: usize,
     },
     /// The private key does not belong to the certificate.
     #[error("the key in {} does not belong to the certificate in {}", key.display(), cert.display())]
     Mismatch {
-        /// The file with the certificate.
+        /// Path of the file with the certificate.
         cert: PathBuf,
-        /// The file with the key.
+        /// Path of the file with the key.
         key: PathBuf,
     },
-    /// The provider cannot use what a file holds.
+    /// The provider cannot use the content of a file.
     #[error("cannot use {}", path.display())]
     Unusable {
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
-        /// The reason of the TLS library.
+        /// Error of the TLS library.
         #[source]
         source: rustls::Error,
     },
     /// The TLS library refuses settings.
-    #[error("refused TLS settings")]
+    #[error("the TLS library refused the settings")]
     Settings(#[source] rustls::Error),
     /// Client certificates cannot be verified against the CA.
-    #[error("cannot verify clients with {}", path.display())]
+    #[error("cannot verify client certificates with {}", path.display())]
     ClientAuthority {
-        /// The file with the client CA.
+        /// Path of the file with the client CA.
         path: PathBuf,
-        /// The reason of the TLS library.
+        /// Error of the TLS library.
         #[source]
         source: rustls::server::VerifierBuilderError,
     },
-    /// A bundle of authorities holds no certificate that can be read.
-    #[error("no usable certificate among the authorities")]
+    /// A CA bundle contains no readable certificate.
+    #[error("the CA bundle contains no usable certificate")]
     Authorities(#[source] rustls_pki_types::pem::Error),
-    /// Clients that trust these authorities refuse the certificate in use.
-    #[error("the authorities do not vouch for the certificate in use as that of {name}")]
+    /// Clients that trust this CA bundle refuse the serving certificate.
+    #[error("the CA bundle does not verify the serving certificate for {name}")]
     Untrusted {
-        /// The name that a client connects to.
+        /// Name that the client connects to.
         name: String,
-        /// The reason of the TLS library.
+        /// Error of the TLS library.
         #[source]
         source: rustls::Error,
     },
-    /// Something is neither a DNS name nor an IP address.
+    /// A name is neither a DNS name nor an IP address.
     #[error("{name:?} is neither a DNS name nor an IP address")]
     Name {
-        /// The text as given.
+        /// The text that is not a name.
         name: String,
-        /// The reason of the parser.
+        /// Error of the DNS name parser.
         #[source]
         source: rustls_pki_types::InvalidDnsNameError,
     },
     /// A certificate cannot be issued.
     #[error("cannot issue a certificate")]
     Issue(#[source] rcgen::Error),
-    /// The CA of a directory for self-signed certificates cannot be used, and clients trust it.
+    /// The CA in a directory for self-signed certificates cannot be used, but clients trust it.
     #[error(
-        "the CA in {} cannot be used, and clients trust it: restore ca.crt and ca.key, or remove them with tls.crt and \
+        "the CA in {} cannot be used, but clients trust it; restore ca.crt and ca.key, or remove them with tls.crt and \
          tls.key to have a new CA made",
         directory.display()
     )]
     UnusableAuthority {
-        /// The directory.
+        /// Path of the directory with the CA.
         directory: PathBuf,
-        /// What is wrong with it.
+        /// Reason why the CA cannot be used.
         #[source]
         source: Box<Self>,
     },
-    /// A directory for self-signed certificates holds somebody else's.
-    #[error("{} was not made here (there is no ca.key beside it) and is left alone", path.display())]
+    /// A directory for self-signed certificates contains a certificate issued elsewhere.
+    #[error("{} was issued elsewhere (there is no ca.key next to it) and is not replaced", path.display())]
     Foreign {
-        /// The certificate found.
+        /// Path of the certificate issued elsewhere.
         path: PathBuf,
     },
 }
 
-/// The one TLS provider of this workspace: ring, with AES-128-GCM offered first, as an API server does. It takes less
-/// work for each byte than AES-256-GCM, which ring would offer first. A server still takes what its client prefers.
+/// The one TLS provider of this workspace: ring, with AES-128-GCM offered first, like the API server. It needs less
+/// CPU per byte than AES-256-GCM, which ring offers first. A server still uses the client's preference.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring_as_offered())
 }
@@ -167,13 +167,14 @@ fn ring_as_offered() -> CryptoProvider {
     ring
 }
 
-/// Makes [`provider`] the default of this process, for libraries that ask rustls for one. Harmless when repeated.
+/// Makes [`provider`] the default of this process, for libraries that ask rustls for one. Repeated calls are
+/// harmless.
 pub fn install_provider() {
-    // Fails only when a default is there already; there is no second provider in the tree.
+    // Fails only if a default is set already; the dependency tree has no second provider.
     drop(ring_as_offered().install_default());
 }
 
-/// Seconds since the Unix epoch; 0 for times before it.
+/// Seconds since the Unix epoch; 0 for earlier times.
 fn seconds(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)

@@ -18,15 +18,15 @@ use tokio::{
 };
 use tracing::warn;
 
-/// How long files are left to settle after an event: writers replace one file after the other.
+/// Delay after an event before the files are read: writers replace one file after the other.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// Changes of some files. The directories are watched, not the files: a volume of Kubernetes swaps a symlink, which
-/// the file itself never sees. A poll makes up for events that a file system does not send.
+/// Changes of some files. The directories are watched, not the files: the kubelet swaps a symlink of a volume, which
+/// does not change the file itself. A poll covers events that the file system does not send.
 pub struct Changes {
     changed: Arc<Notify>,
     ticks: Interval,
-    /// Events come for as long as it lives.
+    /// Events arrive while the watcher exists.
     _watcher: Option<RecommendedWatcher>,
 }
 
@@ -42,8 +42,9 @@ impl Changes {
     /// Watches these files; every `poll` they count as changed in any case.
     pub fn watch(files: &[&Path], poll: Duration) -> Self {
         let changed = Arc::new(Notify::new());
-        let watcher = watcher(files, Arc::clone(&changed))
-            .inspect_err(|error| warn!(?files, %error, "no file events: polling only"));
+        let watcher = watcher(files, Arc::clone(&changed)).inspect_err(
+            |error| warn!(?files, %error, "cannot watch for file events; the files are only polled"),
+        );
         let mut ticks = interval(poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
@@ -53,7 +54,7 @@ impl Changes {
         }
     }
 
-    /// Waits until it is worth to read the files again; the first time at once. May be dropped while it waits.
+    /// Waits until the files should be read again; returns immediately the first time. Cancel safe.
     pub async fn next(&mut self) {
         select! {
             () = self.changed.notified() => sleep(SETTLE).await,
@@ -62,14 +63,15 @@ impl Changes {
     }
 }
 
-/// Whether an event is worth a look at the files. Reading them is an event too: answering that would never end.
+/// Returns true if an event may be a change of content. Reading the files is an event too: reacting to it would never
+/// end.
 fn is_change(kind: EventKind) -> bool {
     !matches!(kind, EventKind::Access(_))
 }
 
 fn watcher(files: &[&Path], changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // An error stands for events that were lost.
+        // An error means that events were lost.
         if event.map_or(true, |event| is_change(event.kind)) {
             changed.notify_one();
         }
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_reading_is_no_change_and_a_renamed_link_is() {
+    fn own_reads_are_ignored_and_a_renamed_link_is_a_change() {
         assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
         for kind in [
             EventKind::Create(CreateKind::Any),

@@ -29,11 +29,11 @@ use tokio::{
     time::timeout,
 };
 
-/// Set in a child: its part in the play.
+/// Environment variable that selects the role of a child process.
 const ROLE: &str = "HEADROOM_KIT_TEST_ROLE";
 
-/// Longer than anything here takes; a test that meets it has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than any step here takes; a test that reaches it has failed.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A child of this test binary; killed when dropped.
 struct Process {
@@ -52,7 +52,7 @@ impl Process {
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (lines_tx, lines) = channel();
-        // Ends with the child, or when nobody listens any more.
+        // Ends with the child, or when the receiver is dropped.
         thread::spawn(move || {
             stderr
                 .lines()
@@ -67,21 +67,21 @@ impl Process {
         kill_process(id, signal).unwrap();
     }
 
-    /// The log up to and with the line that has this text.
+    /// Returns the log up to and including the first line with this text.
     fn wait_for(&self, text: &str) -> String {
         let mut seen = String::new();
         while !seen.contains(text) {
-            seen += &self.lines.recv_timeout(PATIENCE).unwrap();
+            seen += &self.lines.recv_timeout(TEST_TIMEOUT).unwrap();
             seen.push('\n');
         }
         seen
     }
 
-    /// Waits for the child to end; what is left of its log.
+    /// Waits for the child to end and returns the rest of its log.
     fn end(mut self) -> (ExitStatus, String) {
         let mut rest = String::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TEST_TIMEOUT) {
                 Ok(line) => rest = rest + &line + "\n",
                 Err(RecvTimeoutError::Disconnected) => return (self.child.wait().unwrap(), rest),
                 Err(RecvTimeoutError::Timeout) => panic!("the process does not end: {rest}"),
@@ -92,7 +92,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Gone already in every test that passes.
+        // The child has exited already in every test that passes.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -194,7 +194,7 @@ fn a_second_signal_ends_the_wait() {
     );
 }
 
-/// Uses up the file descriptors of this process under a running listener, then gives them back.
+/// Uses up the file descriptors of this process under a running listener, then releases them.
 #[tokio::main(flavor = "current_thread")]
 async fn starved() {
     let few = Rlimit {
@@ -211,7 +211,7 @@ async fn starved() {
     tokio::spawn(listener.serve_http(None, Shutdown::new(), answer));
 
     let mut hoard: Vec<_> = iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    // Makes room for the client's end; there is none for the server's.
+    // Frees one descriptor for the client's socket; none is left for the server's.
     hoard.pop();
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
@@ -221,7 +221,7 @@ async fn starved() {
             yield_now().await;
         }
     };
-    timeout(PATIENCE, noticed).await.unwrap();
+    timeout(TEST_TIMEOUT, noticed).await.unwrap();
     hoard.clear();
     let mut text = String::new();
     client.read_to_string(&mut text).await.unwrap();
@@ -239,7 +239,7 @@ fn a_listener_out_of_file_descriptors_pauses_and_goes_on() {
 }
 
 #[test]
-fn records_of_the_log_crate_are_written_as_ours_are() {
+fn records_of_the_log_crate_are_written_like_tracing_records() {
     if env::var_os(ROLE).is_some() {
         let levels = log::init(Format::Json, &"warn,loud=info".parse().unwrap()).unwrap();
         ::log::info!(target: "quiet", "not this");
@@ -251,7 +251,7 @@ fn records_of_the_log_crate_are_written_as_ours_are() {
         assert_eq!(
             ::log::max_level(),
             ::log::LevelFilter::Warn,
-            "nobody is asked in vain"
+            "disabled levels are not evaluated"
         );
         assert!(
             log::init(Format::Json, &"info".parse().unwrap()).is_err(),
@@ -259,17 +259,21 @@ fn records_of_the_log_crate_are_written_as_ours_are() {
         );
         return;
     }
-    let (status, text) = Process::start("records_of_the_log_crate_are_written_as_ours_are", "logger").end();
+    let (status, text) = Process::start(
+        "records_of_the_log_crate_are_written_like_tracing_records",
+        "logger",
+    )
+    .end();
     assert!(status.success(), "{text}");
     let lines: Vec<serde_json::Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let told: Vec<_> = lines
+    let logged: Vec<_> = lines
         .iter()
         .map(|line| (&line["log.target"], &line["level"], &line["message"]))
         .collect();
     let [target, info, debug] = ["loud", "INFO", "DEBUG"].map(serde_json::Value::from);
     let [first, second] = ["from the kernel side", "after a change of levels"].map(serde_json::Value::from);
-    assert_eq!(told, [(&target, &info, &first), (&target, &debug, &second)]);
+    assert_eq!(logged, [(&target, &info, &first), (&target, &debug, &second)]);
 }

@@ -1,6 +1,6 @@
 //! A page of the admin port, rendered on request up to a rate; requests beyond the rate get the last rendering.
 //!
-//! A client that asks in a loop costs this process no more than the rate, and no other client is refused for it.
+//! A client that polls in a loop costs at most the rendering rate and does not affect other clients.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use crate::pace::Pace;
 
-/// Steady rate at which a page is made anew.
+/// Steady interval between two renderings.
 const MADE_EVERY: Duration = Duration::from_millis(100);
-/// How often in a row after a quiet time.
+/// Renderings allowed in a row after an idle period.
 const MADE_AT_ONCE: u32 = 50;
 
-/// A page.
+/// An admin page with its last rendering.
 pub(super) struct Page {
     content_type: &'static str,
     make: Box<dyn Fn() -> serde_json::Result<Vec<u8>> + Send + Sync>,
@@ -31,7 +31,7 @@ struct PageState {
 }
 
 impl Page {
-    /// A page of this content type; `make` must not block.
+    /// Creates a page of this content type; `make` renders it and must not block.
     pub(super) fn new(
         content_type: &'static str,
         make: impl Fn() -> serde_json::Result<Vec<u8>> + Send + Sync + 'static,
@@ -47,17 +47,17 @@ impl Page {
         }
     }
 
-    /// Its content type.
+    /// Content type of the page, for the response header.
     pub(super) fn content_type(&self) -> &'static str {
         self.content_type
     }
 
-    /// The page. One request at a time makes it.
+    /// Returns the page, rendered again if the rate allows it. Only one request renders at a time.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Rendering failed.
     pub(super) fn show(&self) -> serde_json::Result<Bytes> {
-        // A panic while it is made leaves the last one.
+        // After a panic during rendering, the last rendering is still valid.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_early = state.pace.try_acquire(self.started.elapsed()).is_err();
         if let Some(last) = state.last.as_ref().filter(|_| is_early) {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_page_is_made_anew_up_to_a_rate_and_then_shown_as_it_was() {
+    async fn pages_beyond_the_rate_repeat_the_last_rendering() {
         let made = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&made);
         let page = Page::new("text/plain", move || {

@@ -15,15 +15,15 @@ pub struct Readiness {
 
 #[derive(Debug, Default)]
 struct Checks {
-    /// Parts that all have to be ready.
+    /// Parts that readiness depends on.
     counting: States,
-    /// Parts that are shown, and on which readiness does not depend.
+    /// Parts that are shown only.
     noted: States,
 }
 
 type States = BTreeMap<&'static str, Result<(), String>>;
 
-/// The voice of one part. What it said last counts on when it is dropped.
+/// Handle of one readiness check. The last reported state stays in force after the handle is dropped.
 #[derive(Clone, Debug)]
 pub struct PartReadiness {
     name: &'static str,
@@ -32,32 +32,33 @@ pub struct PartReadiness {
 }
 
 impl Readiness {
-    /// Nobody has a say yet.
+    /// Creates a readiness without parts, which is ready.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives a part its say. It is not ready until it says so. Parts of one name share their say.
+    /// Registers a part that readiness depends on. It is not ready until it reports so. Handles of one name share one
+    /// state.
     pub fn handle(&self, name: &'static str) -> PartReadiness {
         self.part(name, true)
     }
 
-    /// Shows how a part is without giving it a say: the process is ready whatever its state. Otherwise as [`Self::handle`].
+    /// Registers a part that is shown only: readiness does not depend on it. Otherwise like [`Self::handle`].
     pub fn note(&self, name: &'static str) -> PartReadiness {
         self.part(name, false)
     }
 
-    /// Whether every part is ready that has a say.
+    /// Returns true if every required part is ready.
     pub fn is_ready(&self) -> bool {
         self.lock().counting.values().all(Result::is_ok)
     }
 
-    /// Every part that has a say with its state, by name; an error is the reason it gave.
+    /// Required parts with their states, by name; an error is the reported reason.
     pub fn checks(&self) -> Vec<(&'static str, Result<(), String>)> {
         all(&self.lock().counting)
     }
 
-    /// Every part that has no say with its state, by name; an error is the reason it gave.
+    /// Parts that are shown only with their states, by name; an error is the reported reason.
     pub fn notes(&self) -> Vec<(&'static str, Result<(), String>)> {
         all(&self.lock().noted)
     }
@@ -75,7 +76,7 @@ impl Readiness {
     }
 
     fn lock(&self) -> MutexGuard<'_, Checks> {
-        // Every change is one assignment: a panic elsewhere leaves nothing half done.
+        // Every change is a single assignment, so a panic elsewhere cannot leave an inconsistent state.
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -96,17 +97,17 @@ fn all(states: &States) -> Vec<(&'static str, Result<(), String>)> {
 }
 
 impl PartReadiness {
-    /// This part is ready.
+    /// Reports this part as ready; a change of a required part is logged.
     pub fn ready(&self) {
         self.set(Ok(()));
     }
 
-    /// This part is not ready, for a reason that people may read.
+    /// Reports this part as not ready. The reason is shown to users by `/readyz`.
     pub fn not_ready(&self, reason: impl Into<String>) {
         self.set(Err(reason.into()));
     }
 
-    /// Takes back whatever this part said: it is neither counted nor shown any more.
+    /// Removes this part: it is no longer required and no longer shown.
     pub fn withdraw(self) {
         self.readiness.lock().states(self.counts).remove(self.name);
     }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_a_say_is_shown_and_keeps_nothing_from_being_ready() {
+    fn optional_parts_are_shown_but_do_not_affect_readiness() {
         let readiness = Readiness::new();
         readiness.handle("cache").ready();
         let profiles = readiness.note("profiles");
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_handle_of_a_name_does_not_take_back_what_the_first_said() {
+    fn a_second_handle_keeps_the_state_set_by_the_first() {
         let readiness = Readiness::new();
         readiness.handle("cache").ready();
         drop(readiness.handle("cache"));

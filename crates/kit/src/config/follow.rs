@@ -1,4 +1,4 @@
-//! Reloads the agent's configuration file whenever it changes: good content is applied, bad content is refused.
+//! Reloads the agent's configuration file when it changes: valid content is applied, invalid content is refused.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,8 +10,8 @@ use tracing::{error, info};
 use super::{ConfigError, load};
 use crate::{log::chain, metric::process::CONFIG_RELOADS, watch::Changes};
 
-/// Reads the file again when its directory changes and every `poll`, until `stop`, and has each new content taken.
-/// A file that is refused is told once, and what was `known` before stays in force.
+/// Reads the file when its directory changes and at least every `poll`, until `stop`, and passes each new content to
+/// `take`. A refusal is logged once, and the last valid content stays in force.
 pub async fn follow<T: DeserializeOwned + PartialEq + Send + 'static>(
     file: PathBuf,
     mut known: T,
@@ -20,20 +20,20 @@ pub async fn follow<T: DeserializeOwned + PartialEq + Send + 'static>(
     mut take: impl FnMut(&T),
 ) {
     let mut changes = Changes::watch(&[&file], poll);
-    let mut told = None;
+    let mut logged = None;
     loop {
         select! {
             () = stop.cancelled() => return,
             () = changes.next() => {}
         }
         let path = file.clone();
-        // An abort of this task is the only way for the inner one to be cancelled.
+        // The inner task is cancelled only if this task is aborted.
         let Ok(loaded) = spawn_blocking(move || load::<T>(&path)).await else {
             return;
         };
         match loaded {
             Ok(now) => {
-                told = None;
+                logged = None;
                 if now != known {
                     CONFIG_RELOADS.with(["loaded"]).increment(1);
                     info!(file = %file.display(), "configuration replaced");
@@ -41,15 +41,15 @@ pub async fn follow<T: DeserializeOwned + PartialEq + Send + 'static>(
                     known = now;
                 }
             }
-            Err(refusal) => told = Some(log_refusal(&refusal, told.as_deref())),
+            Err(refusal) => logged = Some(log_refusal(&refusal, logged.as_deref())),
         }
     }
 }
 
-/// Logs and counts a refusal unless it is the same as before; returns its text.
-fn log_refusal(refusal: &ConfigError, told: Option<&str>) -> String {
+/// Logs and counts a refusal unless it repeats the last one; returns its text.
+fn log_refusal(refusal: &ConfigError, logged: Option<&str>) -> String {
     let refusal = chain(refusal).to_string();
-    if told != Some(&refusal) {
+    if logged != Some(&refusal) {
         CONFIG_RELOADS.with(["failed"]).increment(1);
         error!(
             error = refusal,
@@ -69,12 +69,12 @@ mod tests {
 
     type Numbers = BTreeMap<String, u32>;
 
-    /// Longer than anything here takes; a test that meets it has failed.
-    const PATIENCE: Duration = Duration::from_secs(20);
-    /// So long that only events can bring a change in time.
+    /// Longer than any step here takes; a test that reaches it has failed.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+    /// A poll interval beyond the life of the test, so that only events can cause a reload.
     const NEVER: Duration = Duration::from_secs(3600);
 
-    /// Puts the file into a folder the way the kubelet does.
+    /// Replaces the file in the folder the way the kubelet does.
     fn swap(root: &Path, generation: u32, text: &str) {
         let new = root.join(format!("..{generation}"));
         fs::create_dir(&new).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_file_is_taken_and_a_bad_one_leaves_the_last() {
+    async fn a_new_file_is_applied_and_a_bad_one_keeps_the_last() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         swap(folder.path(), 0, "a: 1");
@@ -97,17 +97,17 @@ mod tests {
             taken_tx.send(now["a"]).unwrap();
         }));
         swap(folder.path(), 1, "a: 2");
-        assert_eq!(timeout(PATIENCE, taken.recv()).await.unwrap(), Some(2));
+        assert_eq!(timeout(TEST_TIMEOUT, taken.recv()).await.unwrap(), Some(2));
         swap(folder.path(), 2, "a: two");
         swap(folder.path(), 3, "a: 3");
-        assert_eq!(timeout(PATIENCE, taken.recv()).await.unwrap(), Some(3));
+        assert_eq!(timeout(TEST_TIMEOUT, taken.recv()).await.unwrap(), Some(3));
         stop.cancel();
         following.await.unwrap();
-        assert_eq!(taken.recv().await, None, "the same content is not taken twice");
+        assert_eq!(taken.recv().await, None, "unchanged content is not applied again");
     }
 
     #[test]
-    fn a_refusal_is_told_once_until_it_is_another() {
+    fn the_same_refusal_is_logged_once() {
         let refusal = |text| super::super::parse::<Numbers>(text, Path::new("a.yaml")).unwrap_err();
         let (recorder, exporter) = crate::metric::Catalogue::new(&[]).unwrap().recorder().unwrap();
         metrics::with_local_recorder(&recorder, || {

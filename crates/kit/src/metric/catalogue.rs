@@ -1,4 +1,4 @@
-//! The catalogue of a process's metrics: checks names against rules, describes them to the exporter, renders docs.
+//! Metric catalogue of a process: checks names against rules, describes metrics to the exporter, renders docs.
 
 use std::{collections::BTreeMap, iter::once, sync::atomic::Ordering};
 
@@ -7,13 +7,13 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use super::{Cells, IS_INSTALLED, Kind, MOST_BUCKETS, Metric, process};
 
-/// Every metric of a process, in the order of names.
+/// Every metric of a process, sorted by name.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     metrics: BTreeMap<&'static str, &'static Metric>,
 }
 
-/// Renders what was recorded so far.
+/// Renders the recorded metrics for a scrape.
 #[derive(Clone, Debug)]
 pub struct Exporter {
     handle: PrometheusHandle,
@@ -21,42 +21,42 @@ pub struct Exporter {
     counted: Vec<(&'static Metric, &'static Cells)>,
 }
 
-/// Why a catalogue is refused.
+/// Reasons why a catalogue is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricError {
-    /// Two declarations share a name.
+    /// Two metrics have the same name.
     #[error("metric {name} is declared twice")]
     Duplicate {
-        /// The shared name.
+        /// Name that both metrics have.
         name: &'static str,
     },
-    /// A declaration breaks a naming rule.
+    /// A metric breaks a naming rule.
     #[error("metric {name}: {rule}")]
     Rule {
-        /// The offending name.
+        /// Name of the offending metric.
         name: &'static str,
-        /// What the declaration should have observed.
+        /// The rule that the metric breaks.
         rule: &'static str,
     },
-    /// The exporter does not take the buckets of a histogram.
+    /// The exporter refuses the buckets of a histogram.
     #[error("buckets of metric {name} are refused by the exporter")]
     Buckets {
-        /// The histogram.
+        /// Name of the offending histogram.
         name: &'static str,
-        /// The exporter's reason.
+        /// Error that the exporter returned.
         #[source]
         source: metrics_exporter_prometheus::BuildError,
     },
-    /// This process already records to another exporter.
+    /// The process already records to another exporter.
     #[error("a metrics exporter is already installed in this process")]
     Installed,
 }
 
 impl Catalogue {
-    /// Joins the metrics of several rooms with the ones that every process has ([`process::METRICS`]).
+    /// Joins the metrics of several modules with the metrics of every process ([`process::METRICS`]).
     ///
     /// # Errors
-    /// A name declared twice, or a declaration that breaks a rule of naming.
+    /// A name is declared twice, or a metric breaks a naming rule.
     pub fn new(rooms: &[&[&'static Metric]]) -> Result<Self, MetricError> {
         let mut metrics = BTreeMap::new();
         for metric in process::METRICS
@@ -77,15 +77,15 @@ impl Catalogue {
         Ok(Self { metrics })
     }
 
-    /// All declarations by name.
+    /// All metrics of the catalogue, by name.
     pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
         self.metrics.values().copied()
     }
 
-    /// Makes this process record to a Prometheus exporter that knows every metric of the catalogue.
+    /// Installs a Prometheus exporter for this process that knows every metric of the catalogue.
     ///
     /// # Errors
-    /// An exporter is installed already, or refuses buckets.
+    /// An exporter is installed already, or it refuses buckets.
     pub fn install(&self) -> Result<Exporter, MetricError> {
         let (recorder, exporter) = self.recorder()?;
         match metrics::set_global_recorder(recorder) {
@@ -97,7 +97,7 @@ impl Catalogue {
         }
     }
 
-    /// The recorder with its exporter, not installed: for tests, with [`metrics::with_local_recorder`].
+    /// Returns the recorder with its exporter without installing it: for tests with [`metrics::with_local_recorder`].
     ///
     /// # Errors
     /// The exporter refuses buckets.
@@ -127,7 +127,7 @@ impl Catalogue {
                 KeyName::from_const_str(metric.name),
                 SharedString::const_str(metric.help),
             );
-            // Names carry the unit already; the exporter needs none.
+            // Names contain the unit already; the exporter needs none.
             match metric.kind {
                 Kind::Counter => recorder.describe_counter(name, None, help),
                 Kind::Gauge => recorder.describe_gauge(name, None, help),
@@ -138,7 +138,7 @@ impl Catalogue {
         Ok((recorder, exporter))
     }
 
-    /// A table of all metrics in Markdown.
+    /// Markdown table of all metrics.
     pub fn markdown(&self) -> String {
         let rows = self.metrics().map(
             |Metric {
@@ -166,7 +166,7 @@ impl Catalogue {
 }
 
 impl Exporter {
-    /// Everything recorded so far and the state of this process, in the Prometheus text format.
+    /// All recorded metrics and the state of this process, in the Prometheus text format.
     pub fn render(&self) -> String {
         self.process.collect();
         let counted = self.counted.iter();
@@ -184,7 +184,7 @@ fn join(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The first naming rule that a declaration breaks.
+/// Returns the first naming rule that a metric breaks.
 fn broken_rule(metric: &Metric) -> Option<&'static str> {
     let Metric {
         name,
@@ -221,7 +221,7 @@ fn broken_rule(metric: &Metric) -> Option<&'static str> {
         .iter()
         .all(|label| is_snake(label) && *label != "le" && *label != "quantile")
     {
-        Some("labels are lower-case words, and le and quantile are taken")
+        Some("labels are lower-case words, and le and quantile are reserved")
     } else if labels
         .iter()
         .enumerate()
@@ -264,7 +264,7 @@ mod tests {
     );
 
     #[test]
-    fn what_is_recorded_is_rendered_with_help_labels_and_buckets() {
+    fn recorded_values_are_rendered_with_help_labels_and_buckets() {
         let catalogue = Catalogue::new(&[&[SEEN.metric(), DEPTH.metric()], &[TOOK.metric()]]).unwrap();
         let (recorder, exporter) = catalogue.recorder().unwrap();
         let text = with_local_recorder(&recorder, || {
@@ -290,7 +290,7 @@ mod tests {
         }
         assert!(
             text.contains("process_resident_memory_bytes "),
-            "no process metrics in\n{text}"
+            "process metrics are missing in\n{text}"
         );
     }
 
@@ -316,7 +316,7 @@ mod tests {
     #[case(Kind::Gauge, "headroom_a", Unit::Bytes, &[], "a name ends in its unit")]
     #[case(Kind::Counter, "headroom_a_total", Unit::Seconds, &[], "a name ends in its unit")]
     #[case(Kind::Gauge, "headroom_a", Unit::Count, &["x", "x"], "labels differ from each other")]
-    #[case(Kind::Gauge, "headroom_a", Unit::Count, &["le"], "labels are lower-case words, and le and quantile are taken")]
+    #[case(Kind::Gauge, "headroom_a", Unit::Count, &["le"], "labels are lower-case words, and le and quantile are reserved")]
     #[case(Kind::Histogram, "headroom_a", Unit::Count, &[], "a histogram has finite, ascending buckets")]
     fn a_declaration_that_breaks_a_rule_is_named(
         #[case] kind: Kind,

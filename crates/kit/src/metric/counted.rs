@@ -1,7 +1,7 @@
-//! Histograms and counters of time for counts made elsewhere, such as in the kernel. The agent uses them.
+//! Histograms and time counters for observations counted elsewhere, such as in the kernel. The agent uses them.
 //!
-//! Many observations are added to a histogram in one step. An ordinary histogram keeps each observation until the next
-//! upkeep; a hundred thousand a second would be megabytes.
+//! Many observations are added to a histogram in one step. An ordinary histogram keeps each observation until the
+//! next upkeep, which is megabytes at 100,000 observations per second.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -10,43 +10,43 @@ use std::{
 
 use super::{Kind, Metric, Unit};
 
-/// Most buckets of such a histogram, the one without a bound not counted.
+/// Maximum number of buckets of such a histogram, without the +Inf bucket.
 pub const MOST_BUCKETS: usize = 16;
 
-/// Storage for the counts of one histogram.
+/// Storage for the counts of one histogram or time counter.
 #[derive(Debug)]
 pub struct Cells {
-    /// Observations by bucket; the last used one has no bound.
+    /// Observations by bucket; the last used bucket is +Inf.
     counts: [AtomicU64; MOST_BUCKETS + 1],
-    /// Sum of all observations, as the bits of an `f64`.
+    /// Sum of all observations in the metric's unit, as the bits of an `f64`.
     sum: AtomicU64,
 }
 
-/// A histogram without labels to which observations are added by number.
+/// Histogram without labels that accepts many observations at once.
 #[derive(Debug)]
 pub struct CountedHistogram {
     metric: Metric,
     cells: &'static Cells,
 }
 
-/// A counter of time without labels, in seconds with their fractions: an ordinary counter holds whole numbers.
+/// Counter of time without labels, in fractional seconds: an ordinary counter holds whole numbers only.
 #[derive(Debug)]
 pub struct CountedTime {
     metric: Metric,
     cells: &'static Cells,
 }
 
-/// The counts so far.
+/// Snapshot of the counts, read without a lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
-    /// Upper bound, inclusive, and observations of each bucket; the last has no bound.
+    /// Inclusive upper bound and number of observations of each bucket; the last bucket has no bound.
     pub buckets: Vec<(Option<f64>, u64)>,
-    /// Sum of all observations.
+    /// Sum of all observations, in the metric's unit.
     pub sum: f64,
 }
 
 impl Cells {
-    /// Nothing counted.
+    /// Creates storage with all counts 0.
     #[expect(clippy::new_without_default, reason = "a static needs a const fn")]
     pub const fn new() -> Self {
         Self {
@@ -57,11 +57,11 @@ impl Cells {
 
     fn add(&self, more: f64) {
         let add = |bits| Some((f64::from_bits(bits) + more).to_bits());
-        // Never refused: the closure always has an answer.
+        // Never refused: the closure always returns a value.
         let _before = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// What was counted in these buckets. Reads while somebody adds see some of it.
+    /// Returns the counts for these bucket bounds. A concurrent addition may be visible in part.
     pub(super) fn counted(&self, bounds: &[f64]) -> Counted {
         let bounds = bounds.iter().copied().map(Some).chain([None]);
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
@@ -73,8 +73,8 @@ impl Cells {
 }
 
 impl CountedHistogram {
-    /// Declares a histogram with the upper bounds of its buckets, ascending, without +Inf, at most [`MOST_BUCKETS`].
-    /// Each has cells of its own.
+    /// Declares a histogram; `buckets` are upper bounds, ascending, without +Inf, at most [`MOST_BUCKETS`]. Each
+    /// histogram needs its own cells.
     pub const fn new(
         name: &'static str,
         unit: Unit,
@@ -94,12 +94,12 @@ impl CountedHistogram {
         Self { metric, cells }
     }
 
-    /// The description, for catalogues, alerts and dashboards.
+    /// Description for catalogues, alerts and dashboards.
     pub const fn metric(&self) -> &Metric {
         &self.metric
     }
 
-    /// Adds so many observations of this value.
+    /// Adds `count` observations of this value.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a sum of floats; 53 bits are more than is measured"
@@ -113,14 +113,14 @@ impl CountedHistogram {
         self.cells.add(value * count as f64);
     }
 
-    /// The counts so far.
+    /// Returns a snapshot of the counts.
     pub fn counted(&self) -> Counted {
         self.cells.counted(self.metric.buckets)
     }
 }
 
 impl CountedTime {
-    /// Declares a counter; the name ends in `_seconds_total`. Each has cells of its own.
+    /// Declares a counter; the name must end in `_seconds_total`. Each counter needs its own cells.
     pub const fn new(name: &'static str, help: &'static str, cells: &'static Cells) -> Self {
         let metric = Metric {
             name,
@@ -134,19 +134,19 @@ impl CountedTime {
         Self { metric, cells }
     }
 
-    /// The description, for catalogues, alerts and dashboards.
+    /// Description for catalogues, alerts and dashboards.
     pub const fn metric(&self) -> &Metric {
         &self.metric
     }
 
-    /// Adds time.
+    /// Adds a duration with nanosecond resolution.
     pub fn add(&self, time: Duration) {
         self.cells.add(time.as_secs_f64());
     }
 }
 
 impl Counted {
-    /// The histogram, or the sum where a counter is declared, in the Prometheus text format.
+    /// Renders the histogram, or the sum if a counter is declared, in the Prometheus text format.
     pub(super) fn text(&self, Metric { name, help, kind, .. }: &Metric) -> String {
         if *kind == Kind::Counter {
             return format!(
@@ -176,7 +176,7 @@ mod tests {
     use crate::metric::Catalogue;
 
     #[test]
-    fn observations_are_added_by_number_and_rendered_as_prometheus_wants_them() {
+    fn observations_are_added_in_bulk_and_rendered_in_prometheus_format() {
         static CELLS: Cells = Cells::new();
         static WAITS: CountedHistogram = CountedHistogram::new(
             "headroom_test_waits_seconds",
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(text.matches("# TYPE headroom_test_waits_seconds ").count(), 1);
     }
     #[test]
-    fn time_is_added_up_and_rendered_in_seconds_with_their_fractions() {
+    fn time_is_summed_and_rendered_in_fractional_seconds() {
         static CELLS: Cells = Cells::new();
         static STALLED: CountedTime =
             CountedTime::new("headroom_test_stalled_seconds_total", "Stalls.", &CELLS);

@@ -1,26 +1,25 @@
-//! A cache of one metric's handles by label values.
+//! Caches one metric's handles by label values.
 //!
-//! It saves look-ups: each makes a key of all labels, hashes it and takes a lock.
+//! It saves look-ups: each look-up builds a key of all labels, hashes it and acquires a lock.
 
 use std::{ptr, sync::OnceLock};
 
-/// Most handles that are kept; what comes later is looked up each time. Few metrics have more series, and each handle is
-/// found by going through those before it.
+/// Maximum number of cached handles; further handles are looked up each time. Few metrics have more series, and the
+/// cache is searched linearly.
 const KEPT: usize = 32;
 
-/// Handles by label values, in the order in which they were first asked for. Nothing is ever taken out.
+/// Handles by label values, in the order of their first use. Entries are never removed.
 pub(super) struct Handles<K, const N: usize>([OnceLock<([&'static str; N], K)>; KEPT]);
 
 impl<K: Clone, const N: usize> Handles<K, N> {
-    /// None.
     pub(super) const fn new() -> Self {
         Self([const { OnceLock::new() }; KEPT])
     }
 
-    /// The handle with these label values, looked up by `find` if it is not kept.
+    /// Returns the handle with these label values, looked up by `find` if it is not cached.
     pub(super) fn get(&self, values: [&'static str; N], find: impl Fn() -> K) -> K {
         for slot in &self.0 {
-            // Another thread may be first, for other values.
+            // Another thread may fill the slot first with other values.
             let (own, handle) = slot.get_or_init(|| (values, find()));
             if is_same(own, &values) {
                 return handle.clone();
@@ -30,8 +29,8 @@ impl<K: Clone, const N: usize> Handles<K, N> {
     }
 }
 
-/// True if the values are the same pieces of memory, which is enough: a text that is there twice has two handles of one
-/// series.
+/// Returns true if both slices contain the same pieces of memory. That is sufficient: two equal texts at different
+/// addresses get two handles of one series.
 fn is_same<const N: usize>(own: &[&'static str; N], values: &[&'static str; N]) -> bool {
     own.iter().zip(values).all(|(own, value)| ptr::eq(*own, *value))
 }
@@ -42,7 +41,6 @@ mod tests {
 
     use super::*;
 
-    /// Texts with addresses of their own.
     static MANY: [[u8; 1]; KEPT + 1] = [[b'x'; 1]; KEPT + 1];
 
     #[test]
@@ -60,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_are_kept_are_looked_up_each_time() {
+    fn handles_beyond_the_cache_are_looked_up_each_time() {
         let (handles, found) = (Handles::<usize, 1>::new(), Cell::new(0));
         for _ in 0..2 {
             for (at, text) in MANY.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The accept loop of a listener: a place for each connection, concurrent handshakes, back-off after errors, drain.
+//! Accept loop of a listener: a place for each connection, concurrent handshakes, back-off after errors, drain.
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -20,14 +20,14 @@ use super::{
 };
 use crate::metric::process::{ACCEPT_ERRORS, REFUSED};
 
-/// The first pause after an error of accept; doubled by each error that follows at once.
+/// First pause after an accept error; doubled by each consecutive error.
 pub(super) const FIRST_BACKOFF: Duration = Duration::from_millis(5);
-/// The longest pause.
+/// Longest pause after accept errors.
 const LAST_BACKOFF: Duration = Duration::from_secs(1);
 
 impl Listener {
-    /// Hands every connection to `serve`, in a task of its own, until `stopping`; then closes the port and waits for
-    /// these tasks, at most as long as the limits say.
+    /// Passes every connection to `serve` in its own task until `stopping`; then closes the port and waits for these
+    /// tasks, at most for the drain limit.
     pub(super) async fn accept<F, T>(
         mut self,
         tls: Option<Arc<ServerConfig>>,
@@ -62,7 +62,7 @@ impl Listener {
                 }
             });
         }
-        // Closes the port: from here on, connecting is refused.
+        // Closes the port: new connections are refused from here on.
         drop(self);
         let finished = timeout(limits.drain, async {
             while let Some(ended) = tasks.join_next().await {
@@ -73,13 +73,13 @@ impl Listener {
             warn!(
                 listener = name,
                 connections = tasks.len(),
-                "cut connections that did not finish"
+                "closed connections that did not finish in time"
             );
             tasks.shutdown().await;
         }
     }
 
-    /// The next connection. Cancel safe.
+    /// Returns the next connection. Cancel safe.
     async fn next(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             if let Some(resume) = self.resume {
@@ -94,7 +94,7 @@ impl Listener {
                 Err(error) => {
                     ACCEPT_ERRORS.with([self.name]).increment(1);
                     if !is_of_one_connection(&error) {
-                        warn!(listener = self.name, %error, pause = ?self.backoff, "cannot accept");
+                        warn!(listener = self.name, %error, pause = ?self.backoff, "cannot accept connections; trying again after the pause");
                         self.resume = Some(Instant::now() + self.backoff);
                         self.backoff = (self.backoff * 2).min(LAST_BACKOFF);
                     }
@@ -104,14 +104,14 @@ impl Listener {
     }
 }
 
-/// Whether an error of accept is about the connection it would have returned. All others, such as too many open
-/// files, come back at once if nothing is done: trying again without a pause would keep a core busy.
+/// Returns true if an accept error concerns only the connection that accept would have returned. All other errors,
+/// such as too many open files, repeat immediately: retrying without a pause would keep a core busy.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     [ConnectionAborted, ConnectionReset, Interrupted].contains(&error.kind())
 }
 
-/// Does the handshake; `None` when there is nobody to serve.
+/// Performs the handshake; `None` if there is no client left to serve.
 async fn secure(
     name: &'static str,
     tcp: TcpStream,
@@ -121,7 +121,7 @@ async fn secure(
     place: Place,
 ) -> Option<Connection> {
     if let Err(error) = tcp.set_nodelay(true) {
-        debug!(listener = name, %peer, %error, "gone before its first byte");
+        debug!(listener = name, %peer, %error, "connection closed before its first byte");
         return None;
     }
     let Some(tls) = tls else {
@@ -132,18 +132,18 @@ async fn secure(
         biased;
         shaken = timeout(limit, tls.accept(Ahead::new(tcp))) => shaken,
         () = handle.closing() => {
-            debug!(listener = name, %peer, "closed in its handshake to make room");
+            debug!(listener = name, %peer, "connection closed during its handshake to accept another");
             return None;
         }
     };
     let reason = match shaken {
         Ok(Ok(stream)) => return Some(Connection::tls(stream, peer, place)),
         Ok(Err(error)) => {
-            debug!(listener = name, %peer, %error, "handshake failed");
+            debug!(listener = name, %peer, %error, "TLS handshake failed");
             "handshake_failed"
         }
         Err(_) => {
-            debug!(listener = name, %peer, ?limit, "handshake took too long");
+            debug!(listener = name, %peer, ?limit, "TLS handshake timed out");
             "handshake_timeout"
         }
     };
@@ -151,7 +151,7 @@ async fn secure(
     None
 }
 
-/// Tells of a connection whose task panicked. The listener survives it.
+/// Logs a panic of a connection's task. The listener survives it.
 fn note(name: &'static str, ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         error!(listener = name, %error, "connection task panicked");

@@ -22,7 +22,7 @@ use super::{
     read_ahead::Ahead,
 };
 
-/// What a connection reads from and writes to. Boxed: a TLS session is large, and what serves a connection moves it about.
+/// Stream of a connection. A TLS session is boxed: it is large, and the serving code moves it.
 type ClientStream = Either<TcpStream, Box<TlsStream<Ahead<TcpStream>>>>;
 
 /// An accepted connection after its handshake.
@@ -32,18 +32,18 @@ pub struct Connection {
     place: Place,
 }
 
-/// The other end of a connection. It is an extension of every HTTP request, and gRPC's connect info.
+/// The client of a connection. Every HTTP request has it as an extension, and gRPC as its connect info.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Where the connection comes from.
+    /// Address and port of the client.
     pub address: SocketAddr,
-    /// The verified certificate of the client, followed by its intermediates; `None` if it showed none.
+    /// Verified client certificate, followed by its intermediates; `None` if the client presented none.
     pub certificates: Option<Arc<[CertificateDer<'static>]>>,
     handle: Option<ConnectionPlace>,
 }
 
-/// Whom a limit per client counts: the address without its port, of IPv6 the network of 64 bits that one machine is
-/// commonly given. An IPv4 address is the same in both forms.
+/// Returns the unit of per-client limits: the address without its port, or for IPv6 its /64 network, which is
+/// commonly assigned to one machine. IPv4 addresses and their IPv4-mapped IPv6 form are equal.
 pub fn source(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
@@ -52,7 +52,7 @@ pub fn source(address: SocketAddr) -> IpAddr {
 }
 
 impl Peer {
-    /// A client by its address and certificate alone, as for a service that is called without a connection.
+    /// Creates a client from its address and certificate, for a service that is called without a connection.
     pub fn new(address: SocketAddr, certificates: Option<Arc<[CertificateDer<'static>]>>) -> Self {
         Self {
             address,
@@ -61,8 +61,8 @@ impl Peer {
         }
     }
 
-    /// Keeps the connection from being closed to make room, and from being counted against its source, as long as
-    /// the hold lives: for a client that has proved who it is. `None` without a connection.
+    /// Excludes the connection from being closed for others and from its source's limit while the hold exists: for an
+    /// authenticated client. `None` without a connection.
     pub fn pin(&self) -> Option<Hold> {
         self.handle.as_ref().map(ConnectionPlace::pin)
     }
@@ -100,12 +100,12 @@ impl Connection {
         Self { stream, peer, place }
     }
 
-    /// How it is used.
+    /// Handle of this connection's usage.
     pub(super) fn handle(&self) -> ConnectionPlace {
         self.place.handle()
     }
 
-    /// Fails a wait for the client if its connection is to be closed.
+    /// Fails a wait for the client if the connection must be closed.
     fn unless_closing<T>(&self, polled: Poll<io::Result<T>>, cx: &Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_pending() && self.place.must_close(cx) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
@@ -113,12 +113,12 @@ impl Connection {
         polled
     }
 
-    /// Who is at the other end.
+    /// The client of this connection.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// Whether the handshake agreed on HTTP/2.
+    /// Returns true if the handshake negotiated HTTP/2.
     pub fn is_http2(&self) -> bool {
         match &self.stream {
             Either::Left(_) => false,
@@ -193,7 +193,7 @@ mod tests {
         );
     }
 
-    /// What serves it has room for several of it.
+    /// Serving code keeps several copies of the struct.
     #[test]
     fn a_connection_is_small_with_or_without_tls() {
         let size = size_of::<Connection>();

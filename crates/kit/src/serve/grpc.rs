@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{Connection, Listener};
 use crate::supervise::Shutdown;
 
-/// Connections that wait between their handshake and the server that takes them.
+/// Maximum number of connections between their handshake and the server.
 const QUEUE: usize = 64;
 
 /// Connections after their handshake, for `serve_with_incoming_shutdown`. Ends when the process stops; dropping it
@@ -40,14 +40,15 @@ impl Listener {
     /// # }
     /// ```
     ///
-    /// Without TLS, as benches ask for, connections are served as they come. Handlers find [`super::Peer`] in the extensions of their request. A stop waits for streams to end: services
-    /// end theirs when [`Shutdown::draining`] is cancelled.
+    /// Without TLS, as in benches, connections are served unencrypted. Handlers find [`super::Peer`] in the
+    /// extensions of their request. Shutdown waits for streams to end: services must end their streams when
+    /// [`Shutdown::draining`] is cancelled.
     pub fn incoming(self, tls: impl Into<Option<Arc<ServerConfig>>>, shutdown: &Shutdown) -> Incoming {
         let (connections_tx, connections_rx) = mpsc::channel(QUEUE);
         let accepting = self.accept(tls.into(), shutdown.stopping().clone(), move |connection| {
             let connections_tx = connections_tx.clone();
             async move {
-                // Fails when the server is gone, and with it the reason to serve.
+                // Fails if the server has ended; then the connection is dropped.
                 drop(connections_tx.send(Ok(connection)).await);
             }
         });

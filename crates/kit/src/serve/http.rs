@@ -21,21 +21,21 @@ use tracing::debug;
 use super::{Connection, Limits, Listener, slow_clients::Paced};
 use crate::supervise::Shutdown;
 
-/// Bytes read ahead of an HTTP/1 connection: also the largest request head.
+/// Read buffer of an HTTP/1 connection in bytes, which is also the largest request head.
 const READ_BUFFER: usize = 64 * 1024;
-/// Streams that one HTTP/2 connection may have open.
+/// Maximum number of concurrent streams of one HTTP/2 connection.
 const STREAMS: u32 = 100;
-/// How often an HTTP/2 client is asked whether it is still there.
+/// Interval of HTTP/2 pings to clients.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// How long it may take to answer.
+/// Timeout of the answer to an HTTP/2 ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Listener {
-    /// Answers requests until the process stops, and finishes those in flight then.
+    /// Serves requests until the process stops, and finishes the requests in flight then.
     ///
-    /// HTTP/2 is spoken where the TLS settings offer `h2` and the client takes it, else HTTP/1.1. Every request has
-    /// [`super::Peer`] among its extensions. While the process drains, answers ask clients to connect anew. How
-    /// long a body may take is up to `answer`.
+    /// A connection uses HTTP/2 if the TLS settings offer `h2` and the client selects it, else HTTP/1.1. Every
+    /// request has [`super::Peer`] among its extensions. While the process drains, responses ask clients to
+    /// reconnect. `answer` must bound the time for reading a body.
     pub async fn serve_http<F, T, B>(self, tls: Option<Arc<ServerConfig>>, shutdown: Shutdown, answer: F)
     where
         F: Fn(Request<Incoming>) -> T + Clone + Send + Sync + 'static,
@@ -72,7 +72,7 @@ where
             let mut response = answer.await;
             drop(answering);
             if !is_http2 {
-                // Streams overlap on HTTP/2: there, pings tell whether the client is alive.
+                // Requests overlap on HTTP/2: pings detect dead clients there.
                 phase.end_answer();
                 if draining.is_cancelled() {
                     response
@@ -85,8 +85,8 @@ where
     });
     let builder = builder(is_http2, limits.idle);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(paced), service));
-    // HTTP/2 has a way to say "no new requests, please"; HTTP/1 says so in answers, and idle connections are only
-    // closed when there is no time left.
+    // HTTP/2 can announce that no new requests are accepted. HTTP/1 does so in responses only, and idle connections
+    // are closed when the drain time is over.
     let closing = if is_http2 {
         shutdown.draining()
     } else {
@@ -106,7 +106,7 @@ where
 
 fn builder(is_http2: bool, idle: Duration) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    // Runs from the end of the last answer: bounds idleness. `Paced` bounds the head itself.
+    // Starts at the end of the last response and bounds idleness. `Paced` bounds the head itself.
     builder
         .http1()
         .timer(TokioTimer::new())

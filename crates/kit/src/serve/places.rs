@@ -1,8 +1,8 @@
-//! The places of a listener, one for each connection. A full listener closes an idle connection for a newcomer.
+//! Places of a listener, one per connection. A full listener closes an idle connection to accept another.
 //!
-//! A connection is idle while the next step is up to its client: the handshake, a request, the reading of an answer. A
-//! connection that was never of use is closed before one that was, the longest idle before others. None is closed before
-//! it was idle for `Limits::settle`.
+//! A connection is idle while its client must act next: handshake, request, or reading a response. Connections that
+//! never completed a request are closed first, then the longest idle. A connection is closed only after it was idle
+//! for `Limits::settle`.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,12 +22,12 @@ use tokio::time::Instant;
 use super::Limits;
 use crate::metric::process::{CONNECTIONS, REFUSED};
 
-/// Connections looked at to find one that is idle; those found at work are not looked at again for a while.
+/// Maximum number of connections examined to find an idle one; a connection found busy moves to the end of the queue.
 const LOOKS: usize = 64;
-/// Set in the rank of a connection that was of use.
-const WAS_OF_USE: u64 = 1 << 63;
+/// Bit in the rank of a connection that has completed a request.
+const HAS_SERVED: u64 = 1 << 63;
 
-/// Everybody who has a place.
+/// All places of a listener.
 pub(super) struct Places {
     name: &'static str,
     limits: Limits,
@@ -37,51 +37,50 @@ pub(super) struct Places {
 
 #[derive(Default)]
 struct PlacesState {
-    /// Places taken, without those of connections that were told to close.
+    /// Number of places in use, without connections that are closing.
     open: usize,
     next_id: u64,
-    /// All that nobody holds.
+    /// All connections without a hold.
     queue: Queue,
-    /// The same by source, where a source has its limit.
+    /// Connections by source, if the listener has a limit per source.
     sources: HashMap<IpAddr, Queue>,
 }
 
-/// Connections in the order in which they are to be closed, by the rank that they had when they were last looked at.
+/// Connections in closing order, by the rank at their last examination.
 type Queue = BTreeMap<(u64, u64), Arc<Usage>>;
 
-/// A place, given back on drop.
+/// Place of a connection, released on drop.
 pub(super) struct Place {
     handle: ConnectionPlace,
     open: metrics::Gauge,
 }
 
-/// How one connection is used.
 pub(super) struct Usage {
     id: u64,
     source: IpAddr,
-    /// Answers under way.
+    /// Number of responses in progress.
     answers: AtomicUsize,
-    /// [`WAS_OF_USE`] or not, and since when it is idle, in microseconds since the listener's start.
+    /// [`HAS_SERVED`] bit, and the start of the idle time in microseconds since the listener's start.
     rank: AtomicU64,
-    /// Under which rank it is queued. Changes while the state is locked, as the next two do.
+    /// Rank under which the connection is queued. Changes only while the state is locked, like the next two fields.
     queued: AtomicU64,
     holds: AtomicUsize,
     is_closing: AtomicBool,
     waker: AtomicWaker,
 }
 
-/// A connection's usage and where it is kept.
+/// A connection's usage and the places that contain it.
 #[derive(Clone)]
 pub(super) struct ConnectionPlace {
     places: Arc<Places>,
     usage: Arc<Usage>,
 }
 
-/// While this lives, its connection is not closed to make room, and no limit of its source counts it.
+/// While it exists, its connection is not closed for others and does not count against its source's limit.
 #[must_use = "the connection is held until this is dropped"]
 pub struct Hold(ConnectionPlace);
 
-/// While this lives, an answer is under way.
+/// While it exists, a response is in progress.
 pub(super) struct Answering(ConnectionPlace);
 
 impl Places {
@@ -94,7 +93,7 @@ impl Places {
         })
     }
 
-    /// A place for a newcomer, that of another if need be; `None` if nobody's can be had.
+    /// Acquires a place for a new connection, if necessary by closing an idle one; `None` if no connection is idle.
     pub(super) fn acquire(self: &Arc<Self>, source: IpAddr) -> Option<Place> {
         let now = self.now();
         let mut state = self.lock();
@@ -138,34 +137,34 @@ impl Places {
         Some(Place { handle, open })
     }
 
-    /// Microseconds since the start.
+    /// Microseconds since the listener's start.
     fn now(&self) -> u64 {
         micros(self.started.elapsed())
     }
 
     fn lock(&self) -> MutexGuard<'_, PlacesState> {
-        // Nothing in here panics between two changes that belong together.
+        // No code under this lock can panic between two related changes.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PlacesState {
-    /// The connection, of all or of one source, to be closed first; `None` if none is idle since `settled`.
+    /// Returns the connection to close first, of all or of one source; `None` if none is idle since `settled`.
     fn longest_idle(&mut self, only: Option<IpAddr>, now: u64, settled: u64) -> Option<Arc<Usage>> {
         for _ in 0..LOOKS {
             let queue = match &only {
                 None => &self.queue,
                 Some(source) => self.sources.get(source)?,
             };
-            let mut firsts = [0, WAS_OF_USE]
+            let mut firsts = [0, HAS_SERVED]
                 .into_iter()
                 .filter_map(|class| queue.range((class, 0)..).next())
-                .filter(|((rank, _), _)| rank & !WAS_OF_USE <= settled);
+                .filter(|((rank, _), _)| rank & !HAS_SERVED <= settled);
             let usage = Arc::clone(firsts.next()?.1);
             let is_at_work = usage.answers.load(Ordering::Acquire) > 0;
             let rank = if is_at_work {
-                // Later than anything that counts as idle now.
-                WAS_OF_USE | now.saturating_add(1)
+                // Sorts after every connection that counts as idle now.
+                HAS_SERVED | now.saturating_add(1)
             } else {
                 usage.rank.load(Ordering::Acquire)
             };
@@ -179,7 +178,7 @@ impl PlacesState {
         None
     }
 
-    /// Tells a connection to close; its place is free at once.
+    /// Tells a connection to close and frees its place immediately.
     fn close(&mut self, usage: &Arc<Usage>) {
         self.remove(usage);
         self.open = self.open.saturating_sub(1);
@@ -196,7 +195,7 @@ impl PlacesState {
         }
     }
 
-    /// Takes it out of the queues; true if it was in one of its source.
+    /// Removes a connection from the queues; true if it was in its source's queue.
     fn remove(&mut self, usage: &Usage) -> bool {
         let key = usage.key();
         self.queue.remove(&key);
@@ -212,12 +211,11 @@ impl PlacesState {
 }
 
 impl Place {
-    /// The usage of its connection.
+    /// Handle of this connection's usage.
     pub(super) fn handle(&self) -> ConnectionPlace {
         self.handle.clone()
     }
 
-    /// As [`ConnectionPlace::must_close`].
     pub(super) fn must_close(&self, cx: &Context<'_>) -> bool {
         self.handle.must_close(cx)
     }
@@ -228,7 +226,7 @@ impl Drop for Place {
         self.open.decrement(1);
         let ConnectionPlace { places, usage } = &self.handle;
         let mut state = places.lock();
-        // Whoever was told to close has given its place already.
+        // A closing connection has released its place already.
         if !usage.is_closing.swap(true, Ordering::AcqRel) {
             state.remove(usage);
             state.open = state.open.saturating_sub(1);
@@ -243,7 +241,7 @@ impl Usage {
 }
 
 impl ConnectionPlace {
-    /// An answer begins.
+    /// Marks the start of a response.
     pub(super) fn answer(&self) -> Answering {
         self.usage.answers.fetch_add(1, Ordering::AcqRel);
         Answering(self.clone())
@@ -260,13 +258,13 @@ impl ConnectionPlace {
         Hold(self.clone())
     }
 
-    /// True if the connection is to be closed now; else `cx` is woken when it is.
+    /// Returns true if the connection must be closed now; else `cx` is woken at that time.
     pub(super) fn must_close(&self, cx: &Context<'_>) -> bool {
         self.usage.waker.register(cx.waker());
         self.usage.is_closing.load(Ordering::Acquire) && self.usage.answers.load(Ordering::Acquire) == 0
     }
 
-    /// Completes when the connection is to be closed.
+    /// Completes when the connection must be closed.
     pub(super) async fn closing(&self) {
         poll_fn(|cx| {
             if self.must_close(cx) {
@@ -282,9 +280,9 @@ impl ConnectionPlace {
 impl Drop for Answering {
     fn drop(&mut self) {
         let Self(ConnectionPlace { places, usage }) = self;
-        usage.rank.store(WAS_OF_USE | places.now(), Ordering::Release);
+        usage.rank.store(HAS_SERVED | places.now(), Ordering::Release);
         if usage.answers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // It may have been told to close meanwhile.
+            // The connection may have been told to close in the meantime.
             usage.waker.wake();
         }
     }
@@ -293,7 +291,7 @@ impl Drop for Answering {
 impl Drop for Hold {
     fn drop(&mut self) {
         let Self(ConnectionPlace { places, usage }) = self;
-        let rank = WAS_OF_USE | places.now();
+        let rank = HAS_SERVED | places.now();
         let mut state = places.lock();
         usage.rank.store(rank, Ordering::Release);
         let is_last = usage.holds.fetch_sub(1, Ordering::Relaxed) == 1;
@@ -311,5 +309,5 @@ impl fmt::Debug for ConnectionPlace {
 }
 
 fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(WAS_OF_USE - 1)
+    u64::try_from(duration.as_micros()).unwrap_or(HAS_SERVED - 1)
 }

@@ -1,4 +1,4 @@
-//! Reads ahead below TLS, up to 64 KiB at once. TLS asks for 4 KiB at a time: five calls for a record of 16 KiB.
+//! Reads ahead below TLS, up to 64 KiB at once. TLS reads 4 KiB at a time: five calls for a record of 16 KiB.
 
 use std::{
     cell::Cell,
@@ -10,28 +10,27 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes read at once.
 const AHEAD: usize = 64 * 1024;
-/// Most connections of the process that may hold bytes read ahead; all others read what they are asked for. Those hold
-/// any only while somebody does not take what has come, so few do.
+/// Maximum number of connections in the process that may hold bytes read ahead; all others read only the requested
+/// bytes. A connection holds bytes only while the layer above does not consume them, so few do.
 const MOST_HELD: usize = 32;
 
-/// Connections that hold bytes.
+/// Number of connections that hold bytes.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Memory that no connection holds: one piece is enough while each takes all that it reads.
+    /// Memory that no connection holds: one buffer per thread is enough while each connection consumes what it reads.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A stream that asks for more than it is asked for, and keeps the rest until it is asked again.
+/// Stream that reads more than requested and keeps the rest for the next read.
 pub(super) struct Ahead<S> {
     stream: S,
     rest: Option<Rest>,
     held: &'static AtomicUsize,
 }
 
-/// What was read and not yet asked for.
+/// Bytes that were read and not yet consumed.
 struct Rest {
     bytes: Vec<u8>,
     from: usize,
@@ -40,7 +39,7 @@ struct Rest {
 }
 
 impl<S> Ahead<S> {
-    /// Begins with nothing.
+    /// Wraps a stream, without bytes read ahead.
     pub(super) const fn new(stream: S) -> Self {
         Self {
             stream,
@@ -51,7 +50,7 @@ impl<S> Ahead<S> {
 }
 
 impl Rest {
-    /// The bytes, which count as held from here on.
+    /// Takes the bytes, which count as held from here on.
     fn new(bytes: Vec<u8>, from: usize, to: usize, held: &'static AtomicUsize) -> Self {
         held.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -62,7 +61,7 @@ impl Rest {
         }
     }
 
-    /// Moves as many bytes as there is room for; true if none are left.
+    /// Copies bytes into the free part of `buf`; true if none are left.
     fn pour(&mut self, buf: &mut ReadBuf<'_>) -> bool {
         let rest = self.bytes.get(self.from..self.to).unwrap_or_default();
         let poured = rest.get(..buf.remaining()).unwrap_or(rest);
@@ -80,7 +79,7 @@ impl Drop for Rest {
 }
 
 impl<S: AsyncRead + Unpin> Ahead<S> {
-    /// Reads as much as there is; what there is no room for stays.
+    /// Reads all available bytes; bytes that do not fit into `buf` stay.
     fn fill(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut bytes = SPARE.take();
         bytes.resize(AHEAD, 0);
@@ -146,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that are all there, and how often somebody asked for some.
+    /// Bytes that are all available, and the number of reads.
     struct There {
         bytes: Vec<u8>,
         at: usize,
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_for_in_pieces_is_read_at_once_and_comes_in_order() {
+    async fn small_reads_are_served_in_order_from_one_large_read() {
         static OWN: AtomicUsize = AtomicUsize::new(0);
         let mut stream = Ahead::new(There::new(200_000));
         stream.held = &OWN;
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_streams_hold_anything_and_the_others_read_what_they_are_asked_for() {
+    async fn streams_beyond_the_limit_do_not_read_ahead() {
         static OWN: AtomicUsize = AtomicUsize::new(0);
         let mut streams: Vec<_> = (0..MOST_HELD + 8)
             .map(|_| {

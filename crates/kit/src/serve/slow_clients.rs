@@ -1,7 +1,7 @@
-//! Cuts HTTP connections whose client is slow to send a request head or to take an answer.
+//! Cuts HTTP connections whose client is slow to send a request head or to read a response.
 //!
-//! hyper's own timer starts when the wait for a request does, so it can only bound how long a connection is idle.
-//! Between requests a client may be idle for minutes, but once it begins a head it has seconds.
+//! hyper's own timer starts with the wait for a request, so it can only bound idleness. A client may be idle for
+//! minutes between requests, but once it starts a head it has seconds.
 
 use std::{
     io,
@@ -20,42 +20,42 @@ use tokio::{
 
 use super::Limits;
 
-/// What a connection waits for: one of the constants below. Shared by a stream and the service that answers on it,
-/// which run in the same task.
+/// Phase of a connection: one of the constants below. Shared by a stream and the service that answers on it, which
+/// run in the same task.
 #[derive(Debug)]
 pub(super) struct Phase(AtomicU8);
 
-/// The rest of a request head.
+/// Waiting for the rest of a request head.
 const HEAD: u8 = 0;
-/// The answer to a request: the client is not to blame.
+/// Waiting for our own response: no client timeout applies.
 const ANSWER: u8 = 1;
-/// The first byte of the next request.
+/// Waiting for the first byte of the next request.
 const REQUEST: u8 = 2;
 
-/// A stream whose reads fail when a request head takes too long, and whose writes fail when an answer does.
+/// Stream whose reads fail if a request head takes too long, and whose writes fail if reading a response does.
 pub(super) struct Paced<S> {
     stream: S,
     limits: Limits,
     phase: Arc<Phase>,
     timer: Pin<Box<Sleep>>,
-    /// Runs from the first wait for the client to take an answer until it has taken all.
+    /// Runs from the first write that the client does not accept until all data is accepted.
     writing: Option<Pin<Box<Sleep>>>,
 }
 
 impl Phase {
-    /// A request is being answered from here on.
+    /// Marks the start of a response.
     pub(super) fn begin_answer(&self) {
         self.0.store(ANSWER, Ordering::Relaxed);
     }
 
-    /// The next request is waited for.
+    /// Marks the end of a response: the next request may follow.
     pub(super) fn end_answer(&self) {
         self.0.store(REQUEST, Ordering::Relaxed);
     }
 }
 
 impl<S> Paced<S> {
-    /// Begins with the wait for the first head.
+    /// Starts in the phase of the first head.
     pub(super) fn new(stream: S, limits: Limits) -> (Self, Arc<Phase>) {
         let phase = Arc::new(Phase(AtomicU8::new(HEAD)));
         (
@@ -70,7 +70,7 @@ impl<S> Paced<S> {
         )
     }
 
-    /// Fails a wait for the client to take more if it has lasted too long.
+    /// Fails a write that has waited longer than the limit for the client.
     fn in_time<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_pending() {
             let limit = self.limits.write;
@@ -112,7 +112,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // hyper flushes when it has handed over all that there is.
+        // hyper flushes after it has written all available data.
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
         if polled.is_ready() {
             self.writing = None;

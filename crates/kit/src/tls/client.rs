@@ -1,4 +1,4 @@
-//! TLS clients: their settings for any socket, and a connector for gRPC channels.
+//! TLS clients: settings for any socket, and a connector for gRPC channels.
 
 use std::{
     io,
@@ -18,10 +18,10 @@ use tower::Service;
 
 use super::{Files, TlsError, pem, provider};
 
-/// Connects a gRPC channel by TLS, whatever the address in the URI, to the server of one name.
+/// Connects a gRPC channel by TLS to the server of one name, whatever address the URI contains.
 ///
-/// For `tonic::transport::Endpoint::connect_with_connector`; the URI's scheme is `http`, as tonic adds no TLS of
-/// its own then.
+/// For `tonic::transport::Endpoint::connect_with_connector`. The URI's scheme must be `http`, because tonic adds no
+/// TLS of its own then.
 #[derive(Clone)]
 pub struct Connector {
     tls: TlsConnector,
@@ -29,7 +29,7 @@ pub struct Connector {
     limit: Duration,
 }
 
-/// Settings for a client that trusts one CA bundle (PEM file) and shows a certificate if it has one.
+/// Builds settings of a client that trusts one CA bundle (PEM file) and presents a certificate if it has one.
 ///
 /// # Errors
 /// A file cannot be read, or its content cannot be used.
@@ -59,7 +59,7 @@ pub fn client_config(
     Ok(Arc::new(config))
 }
 
-/// A name or address that a server certificate may be for.
+/// Parses a name or address that a server certificate may contain.
 ///
 /// # Errors
 /// The text is neither a DNS name nor an IP address.
@@ -71,8 +71,8 @@ pub fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
 }
 
 impl Connector {
-    /// Connects with these settings to a server whose certificate is for `name`; address, handshake and all must
-    /// be done within `limit`.
+    /// Creates a connector to servers whose certificate is valid for `name`; `limit` bounds DNS, connect and
+    /// handshake together.
     pub fn new(config: Arc<ClientConfig>, name: ServerName<'static>, limit: Duration) -> Self {
         Self {
             tls: TlsConnector::from(config),
@@ -104,7 +104,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Host and port of a URI, brackets taken off IPv6 addresses.
+/// Host and port of a URI, without the brackets of IPv6 addresses.
 fn address(uri: &Uri) -> io::Result<(&str, u16)> {
     let refuse = || io::Error::new(io::ErrorKind::InvalidInput, format!("no host and port in {uri}"));
     let host = uri.host().ok_or_else(refuse)?;

@@ -13,21 +13,20 @@ use x509_parser::{certificate::X509Certificate, parse_x509_certificate};
 
 use super::{Files, TlsError};
 
-/// What both files of a key pair hold.
+/// Content of both files of a key pair.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) cert: Vec<u8>,
     pub(super) key: Vec<u8>,
 }
 
-/// When a certificate is valid, in seconds since the Unix epoch, both ends included.
+/// Validity of a certificate, in seconds since the Unix epoch, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) from: i64,
     pub(super) to: i64,
 }
 
-/// Reads a file.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
@@ -35,7 +34,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-/// Reads both files of a key pair. They may be of different generations when they are being replaced.
+/// Reads both files of a key pair. They may be of different generations while they are being replaced.
 pub(super) fn read_pair(files: &Files) -> Result<Content, TlsError> {
     Ok(Content {
         cert: read(&files.cert)?,
@@ -54,7 +53,7 @@ pub(super) fn certificates(text: &[u8], path: &Path) -> Result<Vec<CertificateDe
     }
 }
 
-/// The trust anchors in a PEM file.
+/// Trust anchors in a PEM file.
 pub(super) fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(&read(path)?, path)? {
@@ -66,7 +65,7 @@ pub(super) fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// The private key in PEM text.
+/// Private key in PEM text.
 pub(super) fn private_key(text: &[u8], path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(text).map_err(|source| TlsError::Pem {
         path: path.to_owned(),
@@ -75,10 +74,10 @@ pub(super) fn private_key(text: &[u8], path: &Path) -> Result<PrivateKeyDer<'sta
     })
 }
 
-/// A key pair ready for use and the time in which its leaf is valid.
+/// Builds a key pair ready for use and returns the validity of its leaf.
 ///
 /// # Errors
-/// Malformed PEM, a key of a kind that ring does not know, a key of another certificate, a chain out of order.
+/// Malformed PEM, a key type that ring does not support, a key of another certificate, or certificates out of order.
 pub(super) fn certified(content: &Content, files: &Files) -> Result<(CertifiedKey, Validity), TlsError> {
     let chain = certificates(&content.cert, &files.cert)?;
     let key = private_key(&content.key, &files.key)?;
@@ -101,15 +100,15 @@ pub(super) fn certified(content: &Content, files: &Files) -> Result<(CertifiedKe
     }
 }
 
-/// When the first certificate of PEM text is valid.
+/// Validity of the first certificate in PEM text.
 ///
 /// # Errors
-/// Malformed PEM, a chain out of order.
+/// Malformed PEM or certificates out of order.
 pub(super) fn validity(text: &[u8], path: &Path) -> Result<Validity, TlsError> {
     check_chain(&certificates(text, path)?, path)
 }
 
-/// When the first certificate is valid, provided that each is issued by the one that follows it.
+/// Checks that each certificate is issued by the one that follows it; returns the validity of the first.
 fn check_chain(chain: &[CertificateDer<'_>], path: &Path) -> Result<Validity, TlsError> {
     let mut leaf = None;
     let mut before: Option<X509Certificate<'_>> = None;
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
     use crate::tls::self_signed;
 
-    /// A key pair, its CA, and where they are.
+    /// A key pair, its CA, and their directory.
     fn made() -> (tempfile::TempDir, Files, Vec<u8>) {
         let place = tempfile::tempdir().unwrap();
         let files = self_signed::ensure(place.path(), &["a.svc".to_owned()], SystemTime::now()).unwrap();

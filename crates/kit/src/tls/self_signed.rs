@@ -1,4 +1,4 @@
-//! Makes a self-signed CA and a serving certificate, in a directory that replicas may share.
+//! Creates a self-signed CA and a serving certificate, in a directory that replicas may share.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -25,35 +25,35 @@ use super::{
     provider, seconds,
 };
 
-/// The CA certificate, for those who are to trust the server.
+/// File name of the CA certificate, for clients of the server.
 pub const CA_CERT: &str = "ca.crt";
-/// The private key of the CA.
+/// File name of the CA's private key.
 pub const CA_KEY: &str = "ca.key";
-/// The serving certificate.
+/// File name of the serving certificate.
 pub const CERT: &str = "tls.crt";
-/// The private key of the serving certificate.
+/// File name of the serving certificate's private key.
 pub const KEY: &str = "tls.key";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a CA is valid.
+/// Validity of a new CA.
 const CA_LIFETIME: Duration = DAY.saturating_mul(3650);
-/// How long a serving certificate is valid. A CA with less than this left is replaced, so a certificate never
-/// outlives its CA.
+/// Validity of a new serving certificate. A CA with less time left is replaced, so a certificate never outlives its
+/// CA.
 const LIFETIME: Duration = DAY.saturating_mul(365);
-/// A serving certificate with less than this left is replaced.
+/// Remaining validity below which a serving certificate is replaced.
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
-/// Clocks of clients may be this much behind.
+/// Tolerated delay of clients' clocks.
 const SKEW: Duration = Duration::from_secs(60 * 60);
 
-/// Key pair files in `directory` that are valid for all `names` (DNS names and IP addresses), with their CA in
-/// [`CA_CERT`]. What is there is used when it is good for another 30 days; else it is made.
+/// Returns key pair files in `directory` that are valid for all `names` (DNS names and IP addresses), with their CA
+/// in [`CA_CERT`]. Existing files are used if they are valid for another 30 days; otherwise new ones are created.
 ///
-/// Replicas that share the directory agree: a lock lets one of them write while the others wait. Keys are readable
-/// by their owner only, and so is the directory if it has to be made. Reads and writes files: blocks.
+/// Replicas that share the directory agree: a lock lets one replica write while the others wait. Only the owner can
+/// read keys, and the directory if it has to be created. Blocks on file I/O.
 ///
 /// # Errors
-/// A name that is none, a directory that cannot be written, or one that holds certificates made elsewhere. A CA that cannot
-/// be used: clients trust it, so it is not replaced before its time.
+/// An invalid name, a directory that cannot be written or contains certificates issued elsewhere, or a CA that cannot
+/// be used: clients trust it, so it is not replaced early.
 pub fn ensure(directory: &Path, names: &[String], now: SystemTime) -> Result<Files, TlsError> {
     let files = Files {
         cert: directory.join(CERT),
@@ -87,7 +87,7 @@ pub fn ensure(directory: &Path, names: &[String], now: SystemTime) -> Result<Fil
     Ok(files)
 }
 
-/// Whether the files are a key pair of the CA beside them, for all names and long enough.
+/// Returns true if the files are a key pair of the CA next to them, cover all names and are valid long enough.
 fn is_current(directory: &Path, files: &Files, names: &[String], now: SystemTime) -> Result<bool, TlsError> {
     let (key, _) = pem::certified(&pem::read_pair(files)?, files)?;
     let unusable = |source| TlsError::Unusable {
@@ -109,8 +109,8 @@ fn is_current(directory: &Path, files: &Files, names: &[String], now: SystemTime
     Ok(is_signed && is_for_all)
 }
 
-/// The CA in the directory, if it outlives a certificate issued now. Without a certificate there is none: it is written
-/// last. Its validity is looked at before its key, as a replacement that was interrupted left the key of the next one.
+/// Returns the CA in the directory if it outlives a certificate issued now. No certificate means no CA, because it is
+/// written last. The validity is checked before the key: an interrupted replacement leaves the key of the next CA.
 fn existing_ca(directory: &Path, now: SystemTime) -> Result<Option<Issuer<'static, KeyPair>>, TlsError> {
     let files = Files {
         cert: directory.join(CA_CERT),
@@ -170,12 +170,12 @@ fn issue(ca: &Issuer<'_, KeyPair>, files: &Files, names: &[String], now: SystemT
     write(&files.cert, &certificate.pem(), 0o644)
 }
 
-/// Puts a file in place whole: readers see the old content or the new.
+/// Replaces a file atomically: readers see the old content or the new.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
-    let beside = path.with_added_extension("new");
+    let temporary = path.with_added_extension("new");
     let put = || {
-        // What is left of an interrupted attempt may have another mode.
-        match fs::remove_file(&beside) {
+        // A file left by an interrupted attempt may have another mode.
+        match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -183,15 +183,15 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
             .write(true)
             .create_new(true)
             .mode(mode)
-            .open(&beside)?;
+            .open(&temporary)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, path)
+        fs::rename(&temporary, path)
     };
     put().map_err(|source| refuse(path, source))
 }
 
-/// Waits for the lock; it is held until the file is dropped.
+/// Waits for the lock, which is held until the file is dropped.
 fn lock(path: &Path) -> Result<File, TlsError> {
     let lock = || {
         let file = OpenOptions::new()
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_used_again_by_the_next_replica() {
+    fn the_next_replica_reuses_existing_certificates() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("certs");
         let files = ensure(&directory, &names(&["a.svc", "127.0.0.1", "::1"]), day(0)).unwrap();
@@ -310,7 +310,7 @@ mod tests {
             if let Some(text) = damage {
                 fs::write(&damaged, text).unwrap();
             } else {
-                // Unreadable for everybody, root included.
+                // Unreadable for all users, root included.
                 fs::remove_file(&damaged).unwrap();
                 fs::create_dir(&damaged).unwrap();
             }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_of_somebody_else_are_left_alone() {
+    fn certificates_issued_elsewhere_are_left_alone() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join(CERT), "precious").unwrap();
         let error = ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap_err();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_refused() {
+    fn an_invalid_name_is_refused() {
         let place = tempfile::tempdir().unwrap();
         let error = ensure(place.path(), &names(&["not a name"]), day(0)).unwrap_err();
         assert_eq!(

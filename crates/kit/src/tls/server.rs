@@ -10,27 +10,27 @@ use rustls::{
 
 use super::{TlsError, pem, provider};
 
-/// The oldest protocol version spoken.
+/// Oldest TLS version that the server accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum MinVersion {
-    /// TLS 1.2 and 1.3.
+    /// Accept TLS 1.2 and TLS 1.3.
     #[default]
     #[value(name = "1.2")]
     Tls12,
-    /// TLS 1.3 only.
+    /// Accept TLS 1.3 and nothing older.
     #[value(name = "1.3")]
     Tls13,
 }
 
-/// The demand for client certificates.
+/// Demand for certificates of TLS clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// Nothing; a certificate is not asked for.
+    /// Client certificates are not requested.
     #[default]
     None,
-    /// A certificate of this CA (PEM file), or none.
+    /// Clients may present a certificate of this CA (PEM file).
     Optional(PathBuf),
-    /// A certificate of this CA (PEM file).
+    /// Clients must present a certificate of this CA (PEM file).
     Required(PathBuf),
 }
 
@@ -46,9 +46,9 @@ impl MinVersion {
     }
 }
 
-/// Settings for a listener. `alpn` lists protocols in order of preference: `h2`, `http/1.1`.
+/// Builds the settings of a listener. `alpn` lists protocols in order of preference: `h2`, `http/1.1`.
 ///
-/// The client CA is read once: a new one counts after a restart.
+/// The client CA is read once: a new CA needs a restart.
 ///
 /// # Errors
 /// The client CA cannot be read or used.
@@ -80,7 +80,7 @@ pub fn server_config(
     }
     .with_cert_resolver(keys);
     if *clients != ClientAuth::None {
-        // A resumed session would carry a client certificate that nobody looks at again.
+        // A resumed session would carry a client certificate that is not verified again.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }

@@ -26,7 +26,7 @@ use crate::{
     watch::Changes,
 };
 
-/// A key pair that connections take at their handshake, so that a replacement counts from the next one on.
+/// Key pair that connections pick up at their handshake, so a replacement applies from the next connection on.
 pub struct CertStore {
     name: &'static str,
     files: Files,
@@ -36,12 +36,11 @@ pub struct CertStore {
 struct Loaded {
     key: Arc<CertifiedKey>,
     content: Content,
-    /// End of the certificate, in seconds since the Unix epoch.
+    /// Expiry of the certificate, in seconds since the Unix epoch.
     ends_s: i64,
 }
 
 impl fmt::Debug for CertStore {
-    /// Leaves out the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             name,
@@ -62,11 +61,11 @@ impl ResolvesServerCert for CertStore {
 }
 
 impl CertStore {
-    /// Loads a key pair; `name` stands for it in logs and metrics. A pair that is not valid `now` is served all
-    /// the same, and said so: refusing it would not make it better.
+    /// Loads a key pair; `name` identifies it in logs and metrics. A pair that is not valid `now` is served anyway,
+    /// with a warning: refusing it would not help.
     ///
     /// # Errors
-    /// A file cannot be read or parsed, the key is another's, the chain is out of order.
+    /// A file cannot be read or parsed, the key belongs to another certificate, or certificates are out of order.
     pub fn load(name: &'static str, files: Files, now: SystemTime) -> Result<Arc<Self>, TlsError> {
         let loaded = Loaded::new(name, pem::read_pair(&files)?, &files, now)?;
         Ok(Arc::new(Self {
@@ -76,10 +75,10 @@ impl CertStore {
         }))
     }
 
-    /// Takes the files into use if they changed, and says whether they had. Reads files: blocks.
+    /// Loads the files if they changed, and returns true if they had. Blocks on file I/O.
     ///
     /// # Errors
-    /// As for [`CertStore::load`]; the pair in use stays.
+    /// Same as [`CertStore::load`]; the pair in use stays.
     pub fn reload(&self, now: SystemTime) -> Result<bool, TlsError> {
         let content = pem::read_pair(&self.files)?;
         if self.current.load().content == content {
@@ -90,16 +89,16 @@ impl CertStore {
         Ok(true)
     }
 
-    /// Seconds until the certificate in use ends; negative after that.
+    /// Seconds until the serving certificate expires; negative after that.
     pub fn left_s(&self, now: SystemTime) -> i64 {
         self.current.load().ends_s.saturating_sub(seconds(now))
     }
 
-    /// Verifies the certificate in use as a client does that trusts only `authorities` (PEM) and connects to `name`, a
+    /// Verifies the serving certificate like a client that trusts only `authorities` (PEM) and connects to `name`, a
     /// DNS name or an IP address.
     ///
     /// # Errors
-    /// That client would refuse it.
+    /// The client would refuse the certificate.
     pub fn verify(&self, authorities: &[u8], name: &str, now: SystemTime) -> Result<(), TlsError> {
         trust::verify(&self.current.load().key.cert, authorities, name, now)
     }
@@ -110,7 +109,7 @@ impl Loaded {
         let (key, Validity { from, to }) = pem::certified(&content, files)?;
         let now = seconds(now);
         if now < from || to < now {
-            warn!(certificate = name, path = %files.cert.display(), from, to, now, "certificate is not valid now");
+            warn!(certificate = name, path = %files.cert.display(), from, to, now, "the certificate is expired or not yet valid");
         }
         // Exact: seconds of this era need 31 bits.
         #[expect(
@@ -126,26 +125,27 @@ impl Loaded {
     }
 }
 
-/// Reloads a store when its directories change and every `poll`, until `stop`. Bad files are told once.
+/// Reloads a store when its directories change and at least every `poll`, until `stop`. The same failure is logged
+/// once.
 pub async fn watch(store: Arc<CertStore>, poll: Duration, stop: CancellationToken) {
     let mut changes = Changes::watch(&[&store.files.cert, &store.files.key], poll);
-    let mut told = None;
+    let mut logged = None;
     loop {
         select! {
             () = stop.cancelled() => return,
             () = changes.next() => {}
         }
         let blocking = Arc::clone(&store);
-        // An abort of this task is the only way for the inner one to be cancelled.
+        // The inner task is cancelled only if this task is aborted.
         let Ok(result) = spawn_blocking(move || blocking.reload(SystemTime::now())).await else {
             return;
         };
-        told = log_reload(store.name, result, told.as_deref());
+        logged = log_reload(store.name, result, logged.as_deref());
     }
 }
 
-/// Logs and counts the result of a reload unless it is the same failure as before; returns the failure.
-fn log_reload(name: &'static str, result: Result<bool, TlsError>, told: Option<&str>) -> Option<String> {
+/// Logs and counts the result of a reload unless it repeats the last failure; returns the failure.
+fn log_reload(name: &'static str, result: Result<bool, TlsError>, logged: Option<&str>) -> Option<String> {
     match result {
         Ok(false) => None,
         Ok(true) => {
@@ -155,7 +155,7 @@ fn log_reload(name: &'static str, result: Result<bool, TlsError>, told: Option<&
         }
         Err(failure) => {
             let failure = chain(&failure).to_string();
-            if told != Some(&failure) {
+            if logged != Some(&failure) {
                 CERTIFICATE_RELOADS.with([name, "failed"]).increment(1);
                 error!(
                     certificate = name,
@@ -176,7 +176,7 @@ mod tests {
     use crate::metric::Catalogue;
 
     #[test]
-    fn the_same_failure_is_told_once_until_it_is_over() {
+    fn the_same_failure_is_logged_once_until_it_is_over() {
         let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
         let refused = || Err(TlsError::Foreign { path: "a".into() });
         with_local_recorder(&recorder, || {
@@ -188,7 +188,7 @@ mod tests {
             log_reload("test", refused(), None);
         });
         let text = exporter.render();
-        let told = r#"headroom_tls_reloads_total{certificate="test",result="failed"} 2"#;
-        assert!(text.contains(told), "{text}");
+        let logged = r#"headroom_tls_reloads_total{certificate="test",result="failed"} 2"#;
+        assert!(text.contains(logged), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Verifies a certificate chain as a client does that trusts only a given bundle of authorities.
+//! Verifies a certificate chain like a client that trusts only a given CA bundle.
 //!
 //! `CertStore::verify` is its caller.
 
@@ -14,11 +14,12 @@ use rustls_pki_types::pem::{self, PemObject as _};
 
 use super::{TlsError, client, provider, seconds};
 
-/// Verifies a chain, leaf first, as a client does that trusts only `authorities` (PEM) and connects to `name`, a DNS
-/// name or an IP address. As with the API server, a leaf that is itself in the bundle needs no issuer.
+/// Verifies a chain, leaf first, like a client that trusts only `authorities` (PEM) and connects to `name`, a DNS
+/// name or an IP address. As in the API server, a leaf that is itself in the bundle needs no issuer.
 ///
 /// # Errors
-/// The bundle has no certificate or does not vouch for the leaf; or the leaf is not for that name, or not valid now.
+/// The bundle contains no certificate or does not verify the leaf, or the leaf is not valid for that name or at this
+/// time.
 pub(super) fn verify(
     chain: &[CertificateDer<'_>],
     authorities: &[u8],
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_vouches_for_its_own_certificates_names_and_times_only() {
+    fn a_ca_verifies_only_its_own_certificates_names_and_times() {
         let ((_one, store, own), (_other, _, foreign)) = (made(), made());
         let now = SystemTime::now();
         store.verify(&own, "a.svc", now).unwrap();
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_in_the_bundle_needs_no_issuer_and_an_empty_bundle_vouches_for_nobody() {
+    fn a_leaf_in_the_bundle_needs_no_issuer_and_an_empty_bundle_verifies_none() {
         let (folder, store, _) = made();
         let now = SystemTime::now();
         let leaf = std::fs::read(folder.path().join(self_signed::CERT)).unwrap();

@@ -45,7 +45,7 @@ impl Port {
         }
     }
 
-    /// Status line, content type and body of an answer.
+    /// Returns status code, content type and body of an answer.
     async fn ask(&self, method: &str, path: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let request = format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
@@ -68,7 +68,7 @@ impl Port {
 }
 
 #[tokio::test]
-async fn probes_answer_as_those_of_kubernetes_do() {
+async fn probe_answers_have_the_format_of_kubernetes() {
     let port = Port::open().await;
     assert_eq!(port.body("/livez").await, (200, "ok".to_owned()));
     assert_eq!(port.body("/healthz").await, (200, "ok".to_owned()));
@@ -118,20 +118,20 @@ async fn metrics_and_pages_are_shown_in_their_formats() {
     );
 }
 
-/// An address of this machine that other machines may know it by; `None` where it has none.
+/// A non-loopback address of this machine; `None` if it has none.
 async fn address_of_this_machine() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
-    // Nothing is sent: the kernel chooses the address that it would send from.
+    // No packet is sent: the kernel only selects the source address.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).await.ok()?;
     Some(socket.local_addr().unwrap().ip())
 }
 
 #[tokio::test]
-async fn pages_are_for_who_asks_from_within_and_probes_and_metrics_for_all() {
+async fn pages_are_local_only_while_probes_and_metrics_are_public() {
     let port = Port::open_at((Ipv4Addr::UNSPECIFIED, 0).into()).await;
     assert_eq!(port.body("/status").await.0, 200);
     let Some(own) = address_of_this_machine().await else {
-        panic!("a machine without a network cannot show that others are refused");
+        panic!("a machine without a network cannot test that remote clients are refused");
     };
     let from_elsewhere = Port {
         address: (own, port.address.port()).into(),
@@ -146,9 +146,9 @@ async fn pages_are_for_who_asks_from_within_and_probes_and_metrics_for_all() {
 }
 
 #[tokio::test]
-async fn wrong_paths_and_methods_are_told_what_is_right() {
+async fn wrong_paths_and_methods_get_a_hint() {
     let port = Port::open().await;
-    let known = "not here; there are /livez, /readyz, /healthz, /metrics, /status\n";
+    let known = "not found; this port serves /livez, /readyz, /healthz, /metrics, /status\n";
     assert_eq!(port.body("/state").await, (404, known.to_owned()));
     assert_eq!(port.ask("POST", "/status").await.0, 405);
     let (status, _, body) = port.ask("HEAD", "/livez").await;

@@ -7,7 +7,7 @@ use tokio::{net::TcpStream, sync::Notify};
 
 use super::site::{Site, answer, closed, get, send, within};
 
-/// A site whose `/slow` waits for a word, and tells when it has begun to.
+/// A server whose `/slow` waits for a signal, and that notifies when it has started to wait.
 async fn slow_site(limits: Limits) -> (Site, Arc<Notify>, Arc<Notify>) {
     let (begun, word) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begins, waits) = (Arc::clone(&begun), Arc::clone(&word));
@@ -48,7 +48,7 @@ async fn a_request_in_flight_is_finished_and_a_new_connection_refused() {
 }
 
 #[tokio::test]
-async fn what_does_not_finish_is_cut() {
+async fn requests_that_do_not_finish_are_cut() {
     let limits = Limits {
         drain: Duration::from_millis(50),
         ..Limits::default()
@@ -63,14 +63,14 @@ async fn what_does_not_finish_is_cut() {
 }
 
 #[tokio::test]
-async fn while_draining_requests_are_answered_and_clients_sent_away() {
+async fn draining_answers_requests_and_asks_clients_to_reconnect() {
     let (site, _begun, _word) = slow_site(Limits::default()).await;
     let mut stream = site.connect().await;
     assert!(!get(&mut stream, "/").await.unwrap().contains("connection: close"));
     site.shutdown.drain();
     assert!(get(&mut stream, "/").await.unwrap().contains("connection: close"));
     closed(&mut stream).await;
-    // New connections are still welcome: not everybody has heard yet.
+    // New connections are still accepted: some clients have not yet noticed the drain.
     assert!(
         get(&mut site.connect().await, "/")
             .await

@@ -22,7 +22,7 @@ use super::{
     tls::identity,
 };
 
-/// A health service for those who show a certificate.
+/// A health service for clients that present a certificate.
 async fn start(
     certs: &Certs,
 ) -> (
@@ -31,7 +31,7 @@ async fn start(
     tokio::task::JoinHandle<Result<(), tonic::transport::Error>>,
 ) {
     let listener = bind(Limits::default()).await;
-    // tonic adds no TLS to http: the connector does.
+    // tonic adds no TLS to the http scheme: the connector does.
     let uri = format!("http://{}", listener.address());
     let shutdown = Shutdown::new();
     let tls = certs.server(&ClientAuth::Optional(certs.ca()), &["h2"]);
@@ -40,7 +40,7 @@ async fn start(
         let peer = request
             .extensions()
             .get::<Peer>()
-            .ok_or_else(|| Status::internal("nobody there"))?;
+            .ok_or_else(|| Status::internal("no peer"))?;
         match (&peer.certificates, peer.address.ip().is_loopback()) {
             (Some(_), true) => Ok(request),
             _ => Err(Status::unauthenticated("no certificate")),

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use headroom_kit::{metric::Catalogue, serve::Limits, tls::ClientAuth};
 use tokio::{io::AsyncWriteExt as _, sync::Notify, task::yield_now};
 
-use super::site::{Certs, PATIENCE, Site, answer, closed, get, send, within};
+use super::site::{Certs, Site, TEST_TIMEOUT, answer, closed, get, send, within};
 
-/// Long enough for an honest client on a busy machine.
+/// Short limit that a well-behaved client meets on a busy machine.
 const SHORT: Duration = Duration::from_millis(500);
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn a_slow_head_is_cut_while_an_idle_connection_may_wait() {
     .await;
     let mut idle = site.connect().await;
     get(&mut idle, "/first").await.unwrap();
-    // Each has its full time after the idle connection fell silent.
+    // Each has its full time after the last byte of the idle connection.
     let mut mute = site.connect().await;
     let mut slow = site.connect().await;
     slow.write_all(b"GET / HTTP/1.1\r\nx: ").await.unwrap();
@@ -58,7 +58,7 @@ async fn a_slow_head_is_cut_while_an_idle_connection_may_wait() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_not_the_clients_fault() {
+async fn a_slow_server_does_not_count_against_the_client() {
     let limits = Limits {
         header: SHORT,
         idle: SHORT,
@@ -76,24 +76,24 @@ async fn a_slow_answer_is_not_the_clients_fault() {
     .await;
     let mut patient = site.connect().await;
     send(&mut patient, "/").await.unwrap();
-    // A connection that came later is cut for being mute: more than the limits have passed for the first.
+    // A later connection is cut for sending nothing: the limits have passed for the first one as well.
     let mut mute = site.connect().await;
     closed(&mut mute).await;
     opened.notify_one();
     assert!(answer(&mut patient).await.unwrap().ends_with("late"));
-    // Now it is idle, and its time is short.
+    // The connection is idle now, so a short limit applies.
     closed(&mut patient).await;
 }
 
 #[tokio::test]
-async fn a_connection_beyond_the_cap_is_closed_while_all_are_young_and_its_place_comes_back() {
+async fn a_connection_beyond_the_cap_is_closed_while_all_are_young() {
     let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
     // The runtime of this test has one thread, and the server runs on it.
     let _recording = metrics::set_default_local_recorder(&recorder);
     let site = Site::echo(
         Limits {
             connections: 2,
-            settle: PATIENCE,
+            settle: TEST_TIMEOUT,
             ..Limits::default()
         },
         None,

@@ -58,7 +58,7 @@ impl Volume {
     }
 }
 
-/// Serves from a volume whose changes are noticed by events, or by a poll.
+/// Serves from a volume whose changes are noticed by events or by a poll.
 async fn site(volume: &Volume, poll: Duration) -> (Site, Arc<CertStore>) {
     let store = CertStore::load("test", volume.files(), SystemTime::now()).unwrap();
     let tls = server_config(
@@ -76,12 +76,12 @@ async fn site(volume: &Volume, poll: Duration) -> (Site, Arc<CertStore>) {
     (site, store)
 }
 
-/// Connects until the server shows the certificate of these files.
+/// Connects until the server presents the certificate of these files.
 async fn until_shown(site: &Site, certs: &Certs) {
     let wanted = certificate_in(&certs.files.cert);
     within(async {
         loop {
-            // A client of its own each time: a resumed session shows no certificate.
+            // A new client each time: a resumed session shows no certificate.
             let config = client::client_config(&certs.ca(), None, &["http/1.1"]).unwrap();
             if site
                 .connect_tls(config)
@@ -100,12 +100,12 @@ async fn every_swap_is_seen_by_the_next_connection_and_an_old_one_lives_on() {
     let place = tempfile::tempdir().unwrap();
     let first = Certs::new();
     let mut volume = Volume::new(place.path(), &first);
-    // Events alone: no poll within the life of this test.
+    // Events only: no poll within the life of this test.
     let (site, _store) = site(&volume, Duration::from_secs(3600)).await;
     let mut old = site.connect_tls(first.client(&["http/1.1"])).await.unwrap();
     assert!(get(&mut old, "/before").await.unwrap().ends_with("/before"));
 
-    // A watch of the file would end with the first swap, and its last events may still show the second.
+    // A watch of the file itself would end with the first swap; its last events could still show the second.
     for _ in 0..4 {
         let next = Certs::new();
         volume.swap(&next);
@@ -133,7 +133,7 @@ async fn a_poll_finds_a_directory_that_was_replaced_as_a_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_pair_is_refused_and_the_good_one_after_it_taken() {
+async fn a_bad_pair_is_refused_and_the_next_good_one_is_loaded() {
     let place = tempfile::tempdir().unwrap();
     let [first, second] = [Certs::new(), Certs::new()];
     let mut volume = Volume::new(place.path(), &first);

@@ -25,9 +25,9 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// Longer than anything here takes; a test that meets it has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// The name in every certificate.
+/// Longer than any step here takes; a test that reaches it has failed.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// The name in every test certificate.
 pub(crate) const NAME: &str = "site.test";
 
 /// A CA and a key pair in a directory.
@@ -124,9 +124,9 @@ pub(crate) async fn bind(limits: Limits) -> Listener {
         .unwrap()
 }
 
-/// Fails when something takes longer than all of this should.
+/// Fails the test if the future takes longer than [`TEST_TIMEOUT`].
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.unwrap()
+    timeout(TEST_TIMEOUT, future).await.unwrap()
 }
 
 /// Sends a request and reads its answer, on a connection that stays open.
@@ -168,17 +168,17 @@ pub(crate) async fn answer<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Res
     .await
 }
 
-/// Waits until the other end closes; what it sent before is dropped.
+/// Waits until the server closes the connection; data before that is discarded.
 pub(crate) async fn closed<S: AsyncRead + Unpin>(stream: &mut S) {
     let mut sink = [0; 1024];
     within(async {
-        // An error is a close too: a reset, or TLS without its last word.
+        // An error counts as a close too: a reset, or TLS without a close notification.
         while stream.read(&mut sink).await.is_ok_and(|count| count > 0) {}
     })
     .await;
 }
 
-/// The certificate that a server showed.
+/// The leaf certificate that the server presented.
 pub(crate) fn shown(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
     stream
         .get_ref()

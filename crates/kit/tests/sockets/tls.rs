@@ -33,7 +33,7 @@ pub(crate) fn identity(certs: &Certs) -> Files {
     files
 }
 
-/// A site that answers with the number of certificates its client showed.
+/// A server that answers with the number of certificates its client presented.
 async fn counting(certs: &Certs, clients: &ClientAuth) -> Site {
     Site::start(
         Limits::default(),
@@ -48,7 +48,7 @@ async fn counting(certs: &Certs, clients: &ClientAuth) -> Site {
     .await
 }
 
-/// What the site says to a client with this identity.
+/// Body that the server sends to a client with this identity.
 async fn response(site: &Site, certs: &Certs, identity: Option<&Files>) -> std::io::Result<String> {
     let config = client::client_config(&certs.ca(), identity, &["http/1.1"]).unwrap();
     let mut stream = site.connect_tls(config).await?;
@@ -188,7 +188,7 @@ async fn http2_is_spoken_only_where_it_is_offered() {
 }
 
 #[test]
-fn a_client_ca_that_is_none_is_refused() {
+fn an_invalid_client_ca_is_refused() {
     let certs = Certs::new();
     let clients = ClientAuth::Required(certs.files.key.clone());
     let error = server_config(certs.store(), MinVersion::Tls12, &clients, &[])
