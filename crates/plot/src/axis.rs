@@ -1,22 +1,23 @@
 //! An axis of a plot or bar chart: a range of round numbers around all values, its ticks, and each value's position.
 
-/// About as many ticks as an axis gets.
+/// Approximate number of ticks on an axis.
 const TICKS: f64 = 8.0;
 
-/// An axis: its range, and where its pixels begin and end.
+/// An axis: its range of values, and the pixels of both ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Axis {
     least: f64,
     most: f64,
     step: f64,
-    /// Where the least value stands.
+    /// Pixel position of the lowest value.
     pub(crate) from: f64,
-    /// Where the highest value stands.
+    /// Pixel position of the highest value.
     pub(crate) to: f64,
 }
 
 impl Axis {
-    /// An axis over all values, from and to multiples of `step`, or of a round number that gives about eight ticks.
+    /// Creates an axis over all values. Its ends are multiples of `step`, or of a round number that gives about eight
+    /// ticks.
     pub(crate) fn over(values: impl Iterator<Item = f64>, step: Option<f64>, from: f64, to: f64) -> Self {
         let (least, most) = values
             .filter(|value| value.is_finite())
@@ -40,19 +41,19 @@ impl Axis {
         }
     }
 
-    /// Where a value stands.
+    /// Returns the pixel position of a value.
     pub(crate) fn at(&self, value: f64) -> f64 {
         self.from + (value - self.least) / (self.most - self.least) * (self.to - self.from)
     }
 
-    /// The values that have a tick.
+    /// Values with a tick, in ascending order.
     pub(crate) fn ticks(&self) -> impl Iterator<Item = f64> + '_ {
         (0..=40_u32)
             .map(|number| self.least + f64::from(number) * self.step)
             .take_while(|tick| *tick <= self.most + self.step / 2.0)
     }
 
-    /// A tick's value, with as many decimals as tell it from its neighbours.
+    /// Label of a tick, with enough decimals to differ from its neighbours.
     pub(crate) fn label(&self, tick: f64) -> String {
         if self.step >= 1.0 {
             format!("{tick:.0}")
@@ -66,7 +67,7 @@ impl Axis {
     }
 }
 
-/// A round number of which about eight make up `width`.
+/// Returns a round number; about eight of them make up `width`.
 fn round(width: f64) -> f64 {
     let rough = width / TICKS;
     let power = 10_f64.powf(rough.log10().floor());
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_one_value_have_axes_too() {
+    fn axes_exist_for_no_values_and_for_one() {
         for values in [&[][..], &[7.0], &[f64::NAN]] {
             let axis = Axis::over(values.iter().copied(), None, 0.0, 100.0);
             assert!(axis.least < axis.most && axis.ticks().count() > 1);

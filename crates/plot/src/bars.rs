@@ -1,42 +1,42 @@
-//! A bar chart as SVG: a row for each item, and in each row a bar for each series with its number.
+//! A bar chart as SVG: one row per item, and in each row one bar per series with its number.
 
 use crate::{COLOURS, WIDTH, axis::Axis, escaped, line, shortened};
 
-/// Room for names and for the numbers behind bars.
+/// Width for row names on the left and for numbers behind the bars.
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 170.0;
-/// Room for the legend, if there is one, and without one.
+/// Height of the legend, and the top margin without one.
 const LEGEND: f64 = 30.0;
 const EDGE: f64 = 6.0;
 const BOTTOM: f64 = 40.0;
-/// Heights of a bar and of the gap between rows.
+/// Height of a bar, and gap between rows.
 const BAR: f64 = 13.0;
 const GAP: f64 = 9.0;
-/// Most characters of a row's name; all of them are in its title.
+/// Maximum number of characters of a row's name; the full name is in its title.
 const NAME: usize = 28;
 
-/// Rows of bars that begin at zero.
+/// Bar chart whose bars begin at zero.
 #[derive(Debug, Clone)]
 pub struct Bars {
-    /// What the bars count.
+    /// Label of the horizontal axis, with its unit.
     pub x: &'static str,
-    /// Names of the series; each row has a bar for each of them.
+    /// Names of the series; each row has one bar per series.
     pub series: Vec<&'static str>,
-    /// The rows, from the top.
+    /// The rows, from top to bottom.
     pub rows: Vec<Row>,
 }
 
-/// A row.
+/// Row of a bar chart: one item.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What it is about.
+    /// Name of the item, on the left.
     pub name: String,
-    /// A value for each series, none below zero, with the text behind its bar.
+    /// One value (not negative) per series, with the text behind its bar.
     pub bars: Vec<(f64, String)>,
 }
 
 impl Bars {
-    /// The bars as an `svg` element.
+    /// Renders the chart as an `svg` element.
     pub fn svg(&self) -> String {
         let row_height = BAR * real(self.series.len()) + GAP;
         let top = if self.series.len() > 1 { LEGEND } else { EDGE };
@@ -57,7 +57,7 @@ impl Bars {
         svg
     }
 
-    /// The axis below, and the legend above if there is more than one series.
+    /// Draws the axis below, and the legend above if there is more than one series.
     fn axis(&self, svg: &mut String, x: Axis, (top, bottom): (f64, f64)) {
         for tick in x.ticks() {
             let (at, label) = (x.at(tick), x.label(tick));
@@ -95,7 +95,7 @@ impl Bars {
                 svg,
                 format_args!("<text x=\"{:.1}\" y=\"16\">{}</text>", at + 18.0, escaped(name)),
             );
-            // Letters of this size are 7 wide at most, in the mean.
+            // Letters of this size are at most 7 pixels wide on average.
             at += 40.0 + 7.0 * real(name.chars().count());
         }
     }
@@ -139,7 +139,7 @@ impl Row {
     }
 }
 
-/// A number of things; there are few.
+/// Converts a small count; exact below 2^53.
 fn real(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_has_an_axis_too() {
+    fn an_empty_chart_has_an_axis() {
         let nothing = |rows| Bars {
             x: "share, %",
             series: vec!["one", "other"],

@@ -1,6 +1,6 @@
-//! SVG plots, a self-contained HTML page for them, and pictures as files: the same numbers give the same bytes.
+//! SVG plots, a self-contained HTML page for them, and pictures as files: equal numbers give equal bytes.
 //!
-//! The simulator and `kubectl headroom advise` draw their reports with it.
+//! The simulator and `kubectl headroom advise` draw their reports with this crate.
 //!
 //! ```
 //! use headroom_plot::{Page, Plot, Series, Shape};
@@ -28,15 +28,15 @@ pub use self::{
     plot::{Plot, Series, Shape},
 };
 
-/// Width of every picture, in its own units; a page scales it.
+/// Width of every picture, in SVG user units; a page scales it.
 const WIDTH: f64 = 860.0;
-/// Colours of series in turn, told apart by people who see few as well.
+/// Colours of the series, in order; readers with colour vision deficiency can distinguish them.
 const COLOURS: [&str; 12] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a3d9a", "#7f7f7f", "#b15928",
     "#1b7837", "#762a83", "#000000",
 ];
 
-/// Text with what means something to HTML replaced.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -44,7 +44,7 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// `text` if it has at most `most` characters, else as many of them with an ellipsis for the last one.
+/// Returns `text` if it has at most `most` characters, else its start with an ellipsis as the last character.
 fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -53,7 +53,7 @@ fn shortened(text: &str, most: usize) -> String {
     kept + "…"
 }
 
-/// Adds a line of text.
+/// Appends a line to a text.
 fn line(text: &mut String, line: Arguments<'_>) {
     // Writing to a string does not fail.
     writeln!(text, "{line}").ok();

@@ -1,20 +1,21 @@
-//! An HTML page of headings, texts, tables and pictures. It loads nothing and is dark where the reader prefers that.
+//! An HTML page of headings, texts, tables and pictures. It loads no other resources, and follows the reader's dark
+//! mode.
 
 use crate::{escaped, line};
 
-/// How a page looks.
+/// Style sheet of the page, for light and dark mode.
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:64em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
 table{border-collapse:collapse;font-size:13px}td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ccc}\
 td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:#222}\
 .grid{stroke:#ddd;fill:none}.series{fill:none;stroke-width:1.8}div{overflow-x:auto}\
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}svg{fill:#ddd}.grid{stroke:#444}}";
 
-/// A page that is being written. Texts are escaped; bodies of figures are HTML.
+/// A page under construction. Texts are escaped; bodies of figures are HTML.
 #[derive(Debug, Clone)]
 pub struct Page(String);
 
 impl Page {
-    /// A page with this title and nothing else.
+    /// Creates an empty page with this title.
     pub fn new(title: &str) -> Self {
         Self(format!(
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{}</title>\n<style>{STYLE}</style>\n",
@@ -22,27 +23,27 @@ impl Page {
         ))
     }
 
-    /// The heading of the page.
+    /// Adds the main heading of the page.
     pub fn heading(&mut self, text: &str) {
         self.element("h1", text);
     }
 
-    /// The heading of a part of it.
+    /// Adds the heading of a section.
     pub fn section(&mut self, text: &str) {
         self.element("h2", text);
     }
 
-    /// A paragraph.
+    /// Adds a paragraph of text.
     pub fn text(&mut self, text: &str) {
         self.element("p", text);
     }
 
-    /// A paragraph for machines.
+    /// Adds a paragraph in a monospace font, for commands and parameters.
     pub fn code(&mut self, text: &str) {
         line(&mut self.0, format_args!("<p><code>{}</code></p>", escaped(text)));
     }
 
-    /// A list of sentences.
+    /// Adds a list with one item per sentence.
     pub fn list<'t>(&mut self, items: impl IntoIterator<Item = &'t str>) {
         self.0.push_str("<ul>\n");
         for item in items {
@@ -51,7 +52,7 @@ impl Page {
         self.0.push_str("</ul>\n");
     }
 
-    /// A list of terms, each with what it means.
+    /// Adds a list of terms with their definitions.
     pub fn terms<'t>(&mut self, terms: impl IntoIterator<Item = (&'t str, &'t str)>) {
         self.0.push_str("<dl>\n");
         for (term, meaning) in terms {
@@ -61,13 +62,13 @@ impl Page {
         self.0.push_str("</dl>\n");
     }
 
-    /// A picture or a table with its heading. `body` is HTML: an `svg` element, or what [`table`] gives.
+    /// Adds a picture or a table with its heading. `body` is HTML: an `svg` element, or the result of [`table`].
     pub fn figure(&mut self, title: &str, body: &str) {
         self.element("h3", title);
         line(&mut self.0, format_args!("<div>{body}</div>"));
     }
 
-    /// The page's HTML.
+    /// Returns the complete HTML of the page.
     pub fn finish(mut self) -> String {
         self.0.push_str("</html>\n");
         self.0
@@ -78,7 +79,7 @@ impl Page {
     }
 }
 
-/// A table as HTML; the first column is for names, the others are for numbers.
+/// Renders a table as HTML; the first column is for names, the others are for numbers.
 pub fn table<'c>(
     columns: impl IntoIterator<Item = &'c str>,
     rows: impl IntoIterator<Item = Vec<String>>,

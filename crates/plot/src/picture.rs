@@ -1,18 +1,18 @@
-//! Pictures that are files of their own: a plot with its style, and the text of a terminal.
+//! Pictures as separate files: a plot with its style, and the text of a terminal.
 
 use crate::{escaped, line};
 
-/// How a plot looks outside a page; its background is its own, as whoever shows it may have any.
+/// Style of a plot outside a page. It has its own background, because a viewer may use any.
 const STYLE: &str = "svg{font:12px system-ui,sans-serif;fill:#222}.back{fill:#fff}.grid{stroke:#ddd;fill:none}\
 .series{fill:none;stroke-width:1.8}@media(prefers-color-scheme:dark){svg{fill:#ddd}.back{fill:#181818}.grid{stroke:#444}}";
-/// The name that tells readers of XML that it is SVG.
+/// Namespace declaration that marks the XML as SVG.
 const NAMESPACE: &str = "xmlns=\"http://www.w3.org/2000/svg\"";
-/// A character of the terminal, and what is around the text.
+/// Size of a terminal character, and margin around the text, in pixels.
 const CHARACTER: usize = 8;
 const LINE: usize = 18;
 const MARGIN: usize = 16;
 
-/// An `svg` element, as plots give it, as the content of a file.
+/// Converts an `svg` element of a plot into the content of a file.
 pub fn picture(svg: &str) -> String {
     let Some((head, rest)) = svg.split_once('>') else {
         return svg.to_owned();
@@ -21,7 +21,7 @@ pub fn picture(svg: &str) -> String {
     format!("{head}>\n<style>{STYLE}</style>\n<rect class=\"back\" width=\"100%\" height=\"100%\"/>{rest}")
 }
 
-/// The text of a terminal as the content of an SVG file. What is longer than 80 columns makes it wider.
+/// Renders the text of a terminal as the content of an SVG file. Lines over 80 columns make it wider.
 pub fn terminal(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let columns = lines
@@ -46,7 +46,7 @@ pub fn terminal(text: &str) -> String {
         if length > 0 {
             let y = MARGIN + number * LINE - 5;
             let text = escaped(text);
-            // Whatever font there is, columns stay columns.
+            // Columns stay aligned with any font.
             line(
                 &mut svg,
                 format_args!(

@@ -2,54 +2,54 @@
 
 use crate::{COLOURS, WIDTH, axis::Axis, escaped, line, shortened};
 
-/// Height of a plot, and the room for axes and legend around its field.
+/// Height of a plot, and margins for axes and legend.
 const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
-/// Most characters of a name in the legend; all of them are in its title.
+/// Maximum number of characters of a name in the legend; the full name is in its title.
 const NAME: usize = 25;
 
-/// How a series is drawn.
+/// Drawing style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// From point to point.
+    /// A line from point to point.
     Line,
-    /// Level from each point to the next.
+    /// A level line from each point to the next.
     Steps,
-    /// A dot for each point.
+    /// A dot at each point.
     Dots,
 }
 
-/// Points with a name.
+/// Named points of one line in a plot.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend, not shortened.
     pub name: String,
-    /// How it is drawn.
+    /// Drawing style of the points.
     pub shape: Shape,
-    /// The points.
+    /// Points as x and y, in drawing order.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A plot.
+/// Plot of several series over common axes.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// What the horizontal axis counts.
+    /// Label of the horizontal axis, with its unit.
     pub x: &'static str,
-    /// What the vertical axis counts.
+    /// Label of the vertical axis, with its unit.
     pub y: &'static str,
-    /// Distance of the ticks of the horizontal axis, where round numbers are not decimal ones, as with hours.
+    /// Distance between ticks of the horizontal axis, if decimal round numbers do not fit, such as for hours.
     pub step: Option<f64>,
-    /// A value that the vertical axis reaches in any case, as 0 where amounts are compared.
+    /// Value that the vertical axis must include, such as 0 if amounts are compared.
     pub with: Option<f64>,
-    /// The series.
+    /// The series, in the order of the legend.
     pub series: Vec<Series>,
 }
 
 impl Series {
-    /// A series.
+    /// Creates a series with this name, style and points.
     pub fn new(name: impl Into<String>, shape: Shape, points: Vec<(f64, f64)>) -> Self {
         Self {
             name: name.into(),
@@ -60,7 +60,7 @@ impl Series {
 }
 
 impl Plot {
-    /// The plot as an `svg` element.
+    /// Renders the plot as an `svg` element.
     pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let x = Axis::over(points().map(|point| point.0), self.step, LEFT, WIDTH - RIGHT);
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_reaches_what_it_is_told_to() {
+    fn an_axis_includes_the_given_value() {
         let svg = |with| {
             let series = vec![Series::new("a", Shape::Line, vec![(0.0, 40.0), (1.0, 50.0)])];
             Plot {
