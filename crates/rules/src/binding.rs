@@ -1,6 +1,7 @@
-//! Who may bind pods to nodes: only the users of a list, in the namespaces of another.
+//! Rule of the users that may bind pods to nodes: only users of a list, in the namespaces of another list.
 //!
-//! The rule is off until users are named, and lets in whatever it cannot judge, such as a pod that is not known yet.
+//! The rule is off until users are listed, and allows requests that it cannot judge, such as for a pod that is not
+//! yet known.
 
 mod settings;
 
@@ -9,84 +10,84 @@ use std::collections::BTreeMap;
 pub use self::settings::{Lists, Namespaces, Settings};
 use crate::switch::{Switch, Switches};
 
-/// Whether a listed user is that user alone.
+/// Switch: a listed user is compared exactly.
 pub static EXACT_USERS: Switch = Switch {
     name: "BindingExactUsers",
     default: true,
     row: "D-31, users",
     koordinator: "a user whose name contains a listed one may bind",
     about: "a listed user is the whole name, as in `system:serviceaccount:NAMESPACE:NAME`",
-    why: "whoever may create a service account could call it after a scheduler",
+    why: "a user who may create service accounts could name one after a scheduler",
 };
 
-/// Whether the other resource that binds pods is checked.
+/// Switch: `bindings` is checked like `pods/binding`.
 pub static BINDINGS: Switch = Switch {
     name: "BindingCoversBindings",
     default: true,
     row: "D-31, bindings",
     koordinator: "`pods/binding` is checked, `bindings` is not",
-    about: "`bindings` is checked as `pods/binding` is",
+    about: "`bindings` is checked like `pods/binding`",
     why: "both bind a pod",
 };
 
-/// A request to bind a pod, as far as it is judged. The object itself is not read.
+/// A request to bind a pod, reduced to the fields that the rule reads. The Binding object itself is not read.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The operation, such as `CREATE`.
+    /// Operation of the review, such as `CREATE`.
     pub operation: &'a str,
-    /// The resource, such as `pods`.
+    /// Resource in lower case, such as `pods`.
     pub resource: &'a str,
-    /// The subresource, such as `binding`; empty without one.
+    /// Subresource, such as `binding`; empty without one.
     pub subresource: &'a str,
-    /// The name of the user who asks.
+    /// Name of the requesting user.
     pub username: &'a str,
-    /// The namespace of the pod.
+    /// Namespace of the pod, which the rule's lists refer to.
     pub namespace: &'a str,
-    /// The pod; `None` if it is not known.
+    /// Metadata of the pod; `None` if this replica does not know the pod.
     pub pod: Option<PodMetadata<'a>>,
 }
 
-/// The metadata of a pod, as far as they are judged.
+/// Metadata of a pod that can bypass the rule.
 #[derive(Debug, Clone, Copy)]
 pub struct PodMetadata<'a> {
-    /// Its labels.
+    /// Labels of the pod, searched for bypass keys.
     pub labels: &'a BTreeMap<String, String>,
-    /// Its annotations.
+    /// Annotations of the pod, searched for bypass keys.
     pub annotations: &'a BTreeMap<String, String>,
 }
 
-/// What is to become of a request to bind a pod, and why.
+/// Decision about a request, with its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Allowed: no users are listed.
+    /// Allowed: the list of users is empty.
     NoUsers,
-    /// Allowed: the request binds nothing.
+    /// Allowed: the request does not bind a pod.
     NoBinding,
-    /// Allowed: the user is listed.
+    /// Allowed: the user is in the list.
     AllowedUser,
-    /// Allowed: the namespace is excluded.
+    /// Allowed: the namespace is in the exclude list.
     ExcludedNamespace,
-    /// Allowed: no namespaces are listed.
+    /// Allowed: the list of namespaces is empty.
     NoNamespaces,
-    /// Allowed: the namespace is not listed.
+    /// Allowed: the namespace is not in the list.
     OutOfScope,
-    /// Allowed: the pod is not known, so nobody can say whether it has a bypass.
+    /// Allowed: the pod is not known, so a bypass cannot be ruled out.
     UnknownPod,
     /// Allowed: a label of the pod bypasses the rule.
     BypassLabel,
     /// Allowed: an annotation of the pod bypasses the rule.
     BypassAnnotation,
-    /// Allowed, though it would be denied: denials are switched off.
+    /// Allowed, but denied without the dry run.
     DryRun,
-    /// Denied.
+    /// Denied: no reason to allow the request applies.
     Denied,
 }
 
 impl Decision {
-    /// What a client reads who is denied.
+    /// Message of a denial, in Koordinator's words.
     pub const DENIAL: &str = "binding denied: username is not in the allowed list";
 
-    /// All decisions, in the order in which they are tried.
+    /// All decisions, in evaluation order.
     pub const ALL: [Self; 11] = [
         Self::NoUsers,
         Self::NoBinding,
@@ -101,13 +102,13 @@ impl Decision {
         Self::Denied,
     ];
 
-    /// True unless the request is denied.
+    /// Returns true unless the request is denied.
     pub fn is_allowed(self) -> bool {
         self != Self::Denied
     }
 
-    /// The word under which it counts; `None` where the rule does not apply at all. Koordinator's words, but for
-    /// `unknown_pod`, which it does not count.
+    /// Label value of the metric; `None` if the rule does not apply. The values are Koordinator's, except
+    /// `unknown_pod`, which Koordinator does not count.
     pub const fn metric(self) -> Option<&'static str> {
         match self {
             Self::NoUsers | Self::NoBinding | Self::NoNamespaces => None,
@@ -123,7 +124,7 @@ impl Decision {
     }
 }
 
-/// Decides whether a pod may be bound. The first reason to allow it counts.
+/// Decides whether a pod may be bound. The first reason to allow it wins.
 pub fn decide(request: &Request<'_>, settings: &Settings, switches: &Switches) -> Decision {
     if settings.users.is_empty() {
         return Decision::NoUsers;

@@ -1,60 +1,60 @@
-//! What a rule changes in a Pod: single amounts of single containers, and annotations.
+//! Changes of a rule to a Pod: amounts of containers, and annotations.
 //!
-//! A change names only what differs. [`Changes::apply`] writes it into the list of containers as JSON, where everything
-//! else stays as it is.
+//! A change contains only differences. [`Changes::apply`] writes it into the JSON list of containers and leaves all
+//! other members unchanged.
 
 use headroom_domain::amounts::Amounts;
 use serde_json::{Map, Value};
 
 use crate::container::{ContainerList, Resources};
 
-/// What changes in one map of amounts.
+/// Changes in one map of resource amounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AmountsChange {
     /// Amounts that are new or differ.
     pub set: Amounts,
-    /// Resources that are no longer named, with what there was of each.
+    /// Resources that are no longer present, with their previous amounts.
     pub removed: Amounts,
 }
 
-/// What changes in one container.
+/// Changes in the requests and limits of one container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerChange {
-    /// The list that the container is in.
+    /// List that contains the container.
     pub list: ContainerList,
-    /// Its place in the list, counted from 0.
+    /// Index of the container in its list, from 0.
     pub index: usize,
-    /// What changes in its requests.
+    /// Changes of the container's requests.
     pub requests: AmountsChange,
-    /// What changes in its limits.
+    /// Changes of the container's limits.
     pub limits: AmountsChange,
 }
 
-/// What changes in the containers of a Pod; at most one change for each container.
+/// Changes in the containers of a Pod; at most one entry per container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes(Vec<ContainerChange>);
 
-/// What becomes of an annotation.
+/// Change of one annotation of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnnotationChange {
-    /// It stays as it is, or stays away.
+    /// The annotation stays present or absent, unchanged.
     Keep,
-    /// It becomes this text.
+    /// The annotation gets this value.
     Set(String),
-    /// It goes.
+    /// The annotation must be removed from the Pod.
     Remove,
 }
 
-/// The object has no place for a change.
+/// The object has a value of another type where a change must be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path} is not an object")]
 pub struct ChangeError {
-    /// The value, as in `spec.containers[0].resources`.
+    /// Path of that value, such as `spec.containers[0].resources`.
     path: String,
 }
 
 impl AmountsChange {
-    /// What makes `after` of `before`. An amount that is only spelt differently does not differ.
+    /// Computes the change from `before` to `after`. Two spellings of one amount are equal.
     pub fn between(before: &Amounts, after: &Amounts) -> Self {
         Self {
             set: after.filtered(|name, amount| before.get(name) != Some(amount)),
@@ -62,16 +62,16 @@ impl AmountsChange {
         }
     }
 
-    /// True if nothing changes.
+    /// Returns true if no amount changes.
     pub fn is_empty(&self) -> bool {
         let Self { set, removed } = self;
         set.is_empty() && removed.is_empty()
     }
 
-    /// Writes the change into amounts as JSON, which `path` names; they are created where they are absent or `null`.
+    /// Writes the change into JSON amounts at `path`, which errors name. Absent or `null` amounts are created.
     ///
     /// # Errors
-    /// They are not an object. The value is to be dropped then.
+    /// The value is not an object. It must be dropped then.
     pub fn write(&self, amounts: &mut Value, path: &str) -> Result<(), ChangeError> {
         if self.is_empty() {
             return Ok(());
@@ -97,7 +97,7 @@ impl AmountsChange {
 }
 
 impl ContainerChange {
-    /// What makes the resources `after` of `before`; `None` if that is nothing.
+    /// Computes the change from the resources `before` to `after`; `None` if they are equal.
     pub fn between(list: ContainerList, index: usize, before: &Resources, after: &Resources) -> Option<Self> {
         let change = Self {
             list,
@@ -110,7 +110,7 @@ impl ContainerChange {
 
     fn apply(&self, container: Option<&mut Value>) -> Result<(), ChangeError> {
         let mut nothing = Value::Null;
-        // The container is there if the view came from this list; it is never created.
+        // The container exists if the view was read from this list; it is never created.
         let container = container.unwrap_or(&mut nothing);
         let Value::Object(container) = container else {
             return Err(ChangeError { path: self.path() });
@@ -118,10 +118,10 @@ impl ContainerChange {
         self.apply_to_resources(container.entry("resources").or_insert(Value::Null))
     }
 
-    /// Writes the change into the member `resources` of the container, which is created where it is `null`.
+    /// Writes the change into the member `resources` of the container, which is created if it is `null`.
     ///
     /// # Errors
-    /// It, or something in it on the way to the amounts, is not an object. The value is to be dropped then.
+    /// The value, or a value on the path to the amounts, is not an object. It must be dropped then.
     pub fn apply_to_resources(&self, resources: &mut Value) -> Result<(), ChangeError> {
         let Self { requests, limits, .. } = self;
         let path = || format!("{}.resources", self.path());
@@ -140,7 +140,7 @@ impl ContainerChange {
     }
 }
 
-/// The object that a value is; it is created where it is `null`.
+/// Returns the object in a value, created if the value is `null`.
 fn object(value: &mut Value, path: impl FnOnce() -> String) -> Result<&mut Map<String, Value>, ChangeError> {
     if value.is_null() {
         *value = Value::Object(Map::new());
@@ -149,7 +149,7 @@ fn object(value: &mut Value, path: impl FnOnce() -> String) -> Result<&mut Map<S
 }
 
 impl Changes {
-    /// True if nothing changes.
+    /// Returns true if no container changes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -159,16 +159,17 @@ impl Changes {
         self.0.iter()
     }
 
-    /// The lists in which something changes, each once.
+    /// Lists with at least one change, each once.
     pub fn lists(&self) -> impl Iterator<Item = ContainerList> {
         let is_changed = |list: &ContainerList| self.iter().any(|change| change.list == *list);
         ContainerList::ALL.into_iter().filter(is_changed)
     }
 
-    /// Writes the changes of one list into that list, which is the value of the member [`ContainerList::name`] of `spec`.
+    /// Writes the changes of one list into that list, which is the value of the member [`ContainerList::name`] of
+    /// `spec`.
     ///
     /// # Errors
-    /// If a container that changes, or something on the way to its amounts, is not an object. The value is to be dropped then.
+    /// A changed container, or a value on the path to its amounts, is not an object. The list must be dropped then.
     pub fn apply(&self, list: ContainerList, value: &mut Value) -> Result<(), ChangeError> {
         for change in self.iter().filter(|change| change.list == list) {
             change.apply(value.get_mut(change.index))?;
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_in_amount_changes() {
+    fn only_amounts_that_differ_change() {
         let before = amounts(json!({"a": "1000m", "b": "1", "c": "1"}));
         let change = AmountsChange::between(&before, &amounts(json!({"a": "1", "b": "2", "d": "0"})));
         assert_eq!(change.set, amounts(json!({"b": "2", "d": "0"})));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_written_where_there_are_none_and_nowhere_else() {
+    fn amounts_are_created_and_other_values_stay() {
         let change = AmountsChange::between(&amounts(json!({"a": "1"})), &amounts(json!({"b": "2"})));
         let written = |mut value: Value| change.write(&mut value, "spec.overhead").map(|()| value);
         assert_eq!(written(json!({"a": "1", "c": 3})), Ok(json!({"b": "2", "c": 3})));
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_knows_stays_as_it_is() {
+    fn unknown_members_stay_unchanged() {
         let mut list = json!([
             {"name": "a", "resources": {"requests": {"old": "1"}}},
             {"name": "b", "newer": {"x": [1]}, "resources": {

@@ -1,4 +1,4 @@
-//! QoS classes and priority bands of a Pod: which go together, what they ask for, and that they stay.
+//! QoS classes and priority bands of a Pod: allowed combinations, required requests, and fields that must not change.
 
 use headroom_domain::{
     field::{Error, Errors, Path},
@@ -13,48 +13,48 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Whether a Pod without a band may be given one.
+/// Switch: a Pod without a band may be given one.
 pub static FIRST_BAND: Switch = Switch {
     name: "ColocationFirstBand",
     default: true,
     row: "D-26",
     koordinator: "the label `koordinator.sh/priority-class` cannot be added to a pod whose priority is in no band",
-    about: "a pod without a band may be given one by that label, once",
-    why: "the label is there to class pods that run already",
+    about: "the label may give a band to a pod that has none, once",
+    why: "the label exists to classify running pods",
 };
 
-/// Whether each QoS class has bands of its own.
+/// Switch: each QoS class has its own bands.
 pub static STRICT_MATRIX: Switch = Switch {
     name: "ColocationStrictMatrix",
     default: false,
     row: "D-27",
-    koordinator: "LSR goes with prod alone, BE with all but prod, and the other classes with any band and none",
-    about: "LSE and LSR go with prod alone, LS with prod or mid, BE with mid, batch or free, SYSTEM with none",
-    why: "what the other pairs mean is nowhere said; they are in use all the same",
+    koordinator: "LSR is allowed with prod only, BE with every band except prod, and the other classes with any band or none",
+    about: "LSE and LSR are allowed with prod only, LS with prod or mid, BE with mid, batch or free, SYSTEM with no band",
+    why: "the meaning of the other pairs is not documented, but clusters use them",
 };
 
-/// The most characters of a label's value in a text; Kubernetes takes 63.
+/// Maximum number of characters of a label value in a message; Kubernetes allows 63.
 const LONGEST_VALUE: usize = 64;
 
-/// The parts of a Pod that are judged.
+/// Parts of a Pod that the rule checks.
 #[derive(Debug, Clone, Copy)]
 pub struct ColocatedPod<'a> {
-    /// Its labels.
+    /// Labels of the Pod, including class and band.
     pub labels: &'a Labels,
-    /// Its desired state.
+    /// Desired state of the Pod.
     pub spec: &'a PodSpec,
 }
 
-/// Whether the label `koordinator.sh/priority` must stay as it is.
+/// Rule for changes of the label `koordinator.sh/priority`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubPriority {
-    /// It must.
+    /// The label must not change.
     Stays,
-    /// It may change.
+    /// The label may change in an update.
     MayChange,
 }
 
-/// What is wrong with a Pod, and with what an update of the stored one changes.
+/// Returns the faults of a Pod and, in an update, of its changes to the stored one.
 pub fn check(
     pod: ColocatedPod<'_>,
     stored: Option<ColocatedPod<'_>>,
@@ -93,7 +93,7 @@ impl ColocatedPod<'_> {
     }
 }
 
-/// What an update changes and may not.
+/// Returns the faults of forbidden changes in an update.
 fn changes(
     pod: ColocatedPod<'_>,
     stored: ColocatedPod<'_>,
@@ -118,7 +118,7 @@ fn changes(
     errors
 }
 
-/// What is wrong with a Pod, whether it is new or not.
+/// Returns the faults of a Pod, new or updated.
 fn faults(pod: ColocatedPod<'_>, matrix: Matrix) -> Errors {
     let mut errors = Errors::default();
     let (class, band) = (pod.class(), pod.band());
@@ -146,7 +146,7 @@ fn faults(pod: ColocatedPod<'_>, matrix: Matrix) -> Errors {
         let path = Path::new("pod.spec.containers[*].resources.requests");
         match amount(names::CPU) {
             None => errors.push(Error::required(&path, "LSR Pod must declare the requested CPUs")),
-            // Both round away from zero, so a fraction of a milli-core that fills a CPU counts as one.
+            // Both round away from zero, so a fraction of a millicore that fills a CPU counts as one.
             Some(cpu) if cpu.whole().saturating_mul(1000) != cpu.whole_milli() => {
                 let detail = "the requested CPUs of LSR Pod must be integer";
                 errors.push(Error::invalid(&path, cpu.to_string(), detail));

@@ -1,4 +1,4 @@
-//! Completes what a pod asks for: cpu and memory in the resources of its band, the annotation that the node's agent reads,
+//! Completes the requests of a pod: cpu and memory in the resources of its band, the annotation for the node's agent,
 //! and devices. The webhook runs these as steps of `/mutate-pod`; offline they run one after the other.
 
 use headroom_domain::{amounts::Amounts, names, pod::ResourceRequirements, qos::Band};
@@ -9,26 +9,26 @@ use crate::{
     explain::Writer,
     extended,
     pod_object::PodObject,
-    profile::{Newcomer, ProfileRules, ProfileStop},
+    profile::{BlockingProfile, CreatedObject, ProfileRules},
     switch::Switches,
     translate::{Translation, band, stated_band, translation},
 };
 
 const ANNOTATION: [&str; 3] = ["metadata", "annotations", names::EXTENDED_RESOURCE_SPEC];
 
-/// Why a pod is not completed.
+/// Reasons why a pod is not completed.
 #[derive(Debug, thiserror::Error)]
 pub enum CompletionError<E: std::error::Error + 'static> {
-    /// It cannot be read or written.
+    /// The pod cannot be read or written.
     #[error(transparent)]
     Object(E),
-    /// A profile ends its creation.
+    /// A profile cannot be applied and ends the creation of the pod.
     #[error("colocation profile {:?} cannot be applied: {}", .0.profile, .0.reason)]
-    Profile(ProfileStop),
+    Profile(BlockingProfile),
 }
 
-/// Turns cpu and memory of a batch or mid Pod into the resources of its band. Those of the Pod as a whole stay, with a
-/// warning: no resource of a band can stand there.
+/// Converts cpu and memory of a batch or mid Pod into the resources of its band. Pod-level resources stay, with a
+/// warning: Kubernetes does not allow resources of a band there.
 ///
 /// # Errors
 /// The pod cannot be read or written.
@@ -51,14 +51,14 @@ pub fn translate<O: PodObject>(object: &mut O) -> Result<(), O::Error> {
         .any(|amounts| amounts.contains(names::CPU) || amounts.contains(names::MEMORY));
     if has_native {
         object.warn(format!(
-            "spec.resources stays as it is: cpu and memory of a pod as a whole are not taken out of what {} pods have",
+            "spec.resources is unchanged: pod-level cpu and memory cannot be converted to {} resources",
             band.name()
         ));
     }
     Ok(())
 }
 
-/// The band of the Pod. All of it is read only where neither label nor priority tell.
+/// Returns the band of the Pod. The whole Pod is read only if neither label nor priority decide.
 fn band_of<O: PodObject>(object: &O) -> Result<Option<Band>, O::Error> {
     let labels = object.read(&["metadata", "labels"])?.unwrap_or_default();
     let priority = object.read(&["spec", "priority"])?.unwrap_or_default();
@@ -75,7 +75,7 @@ fn band_of<O: PodObject>(object: &O) -> Result<Option<Band>, O::Error> {
 pub fn annotate<O: PodObject>(object: &mut O, switches: &Switches) -> Result<(), O::Error> {
     object.explain(|explanation| explanation.begin(Writer::Rule("annotation of batch resources")));
     let containers = object.containers()?;
-    // The annotation is the webhook's own: what is no text there is replaced as well.
+    // The annotation is owned by the webhook: a value that is not a string is replaced as well.
     let current: Option<String> = object.read(&ANNOTATION).unwrap_or_default();
     match extended::annotation(&containers, current.as_deref(), switches) {
         AnnotationChange::Keep => {}
@@ -85,7 +85,7 @@ pub fn annotate<O: PodObject>(object: &mut O, switches: &Switches) -> Result<(),
     Ok(())
 }
 
-/// Completes what containers ask for of GPUs.
+/// Completes the GPU requests of containers.
 ///
 /// # Errors
 /// The pod cannot be read or written.
@@ -95,20 +95,20 @@ pub fn fill_devices<O: PodObject>(object: &mut O, switches: &Switches) -> Result
     object.change_containers(&changes)
 }
 
-/// Makes of a new pod what `/mutate-pod` makes of it with its gates at their defaults.
+/// Applies the same changes to a new pod as `/mutate-pod` with default gates.
 ///
 /// # Errors
 /// The pod cannot be read or written, or a profile ends its creation.
 pub fn complete<O: PodObject>(
     object: &mut O,
-    newcomer: &Newcomer<'_>,
+    created: &CreatedObject<'_>,
     rules: ProfileRules<'_>,
 ) -> Result<(), CompletionError<O::Error>>
 where
     O::Error: std::error::Error + 'static,
 {
-    let review = rules.review(newcomer, object).map_err(CompletionError::Profile)?;
-    if review.wish.is_granted() {
+    let review = rules.review(created, object).map_err(CompletionError::Profile)?;
+    if review.translation.applies() {
         translate(object).map_err(CompletionError::Object)?;
     }
     annotate(object, rules.switches).map_err(CompletionError::Object)?;

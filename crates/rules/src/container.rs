@@ -1,26 +1,26 @@
-//! The view of a Pod's containers: their names and what they ask for.
+//! View of a Pod's containers: names and resource requests.
 
 use headroom_domain::amounts::Amounts;
 use serde::{Deserialize, Deserializer};
 
-/// Most containers in one list. Pods have a dozen at most; a client can send a thousand times as many, and each costs more
-/// than its text.
+/// Maximum number of containers in one list. Pods have a dozen at most; a client can send a thousand times as many,
+/// and the memory per container exceeds its text.
 const MOST_CONTAINERS: usize = 256;
-/// Most amounts in requests and limits of all containers together.
+/// Maximum number of amounts in requests and limits of all containers together.
 const MOST_AMOUNTS: usize = 2_048;
 
-/// The containers of a Pod's `spec`; other members are not read. Reading fails beyond 256 containers in a list, or 2,048
-/// amounts in all.
+/// Containers of a Pod's `spec`; other members are not read. Reading fails beyond 256 containers per list or 2,048
+/// amounts in total.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenContainers")]
 pub struct Containers {
-    /// The containers that run beside each other.
+    /// Containers that run concurrently (`spec.containers`).
     pub containers: Vec<Container>,
-    /// The containers that run before those, sidecars among them.
+    /// Containers that run before those, including sidecars.
     pub init_containers: Vec<Container>,
 }
 
-/// The containers as they are written, however many.
+/// Containers as written, before the limits are checked.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenContainers {
@@ -30,53 +30,53 @@ struct WrittenContainers {
     init_containers: Vec<Container>,
 }
 
-/// A Pod that is larger than anybody's.
+/// A Pod exceeds a limit of [`Containers`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooManyError {
-    /// A list of that name is too long.
+    /// The list with this name is too long.
     #[error("more than {MOST_CONTAINERS} {0}")]
     Containers(&'static str),
-    /// Containers ask for too many resources.
+    /// The containers have too many requests and limits.
     #[error("more than {MOST_AMOUNTS} requests and limits")]
     Amounts,
 }
 
-/// A container of a Pod.
+/// Container of a Pod, reduced to the fields of rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Container {
-    /// Its name, which no other container of the Pod should have.
+    /// Name, which is unique in a valid Pod.
     #[serde(deserialize_with = "null_is_default")]
     pub name: String,
-    /// What it asks for.
+    /// Requests and limits of the container.
     #[serde(deserialize_with = "null_is_default")]
     pub resources: Resources,
 }
 
-/// What a container asks for.
+/// Requests and limits of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Resources {
-    /// What is set aside for it.
+    /// Amounts that the scheduler reserves.
     pub requests: Amounts,
-    /// What it may use at most.
+    /// Maximum amounts that the container may use.
     pub limits: Amounts,
 }
 
-/// A list of containers in a Pod's `spec`.
+/// List of containers in a Pod's `spec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContainerList {
-    /// `initContainers`.
+    /// `initContainers`, which run first, including sidecars.
     Init,
-    /// `containers`.
+    /// `containers`, which run concurrently after those.
     Main,
 }
 
 impl ContainerList {
-    /// Both lists, in the order in which they run.
+    /// Both lists, in execution order.
     pub const ALL: [Self; 2] = [Self::Init, Self::Main];
 
-    /// The member of `spec`.
+    /// Name of the member in `spec`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Init => "initContainers",
@@ -84,10 +84,10 @@ impl ContainerList {
         }
     }
 
-    /// Whether a list of that length is read.
+    /// Checks the length of a list before it is read.
     ///
     /// # Errors
-    /// It is longer than 256.
+    /// The list has more than 256 containers.
     pub const fn check_length(self, length: usize) -> Result<(), TooManyError> {
         if length > MOST_CONTAINERS {
             Err(TooManyError::Containers(self.name()))
@@ -110,10 +110,10 @@ impl TryFrom<WrittenContainers> for Containers {
 }
 
 impl Containers {
-    /// The containers of both lists.
+    /// Creates the view from both lists.
     ///
     /// # Errors
-    /// There are more than 256 containers in a list, or 2,048 amounts in all.
+    /// A list has more than 256 containers, or all together have more than 2,048 amounts.
     pub fn new(containers: Vec<Container>, init_containers: Vec<Container>) -> Result<Self, TooManyError> {
         let read = Self {
             containers,
@@ -133,7 +133,7 @@ impl Containers {
         Ok(read)
     }
 
-    /// The containers of one list.
+    /// Returns the containers of one list.
     pub fn list(&self, list: ContainerList) -> &[Container] {
         match list {
             ContainerList::Init => &self.init_containers,
@@ -142,7 +142,7 @@ impl Containers {
     }
 }
 
-/// The value, or the default for `null`.
+/// Deserializes a value; `null` becomes the default.
 pub(crate) fn null_is_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_larger_than_anybodys_is_not_read() {
+    fn a_pod_beyond_the_limits_is_not_read() {
         let container = json!({"resources": {"requests": {"a": 1, "b": 1, "c": 1, "d": 1}}});
         let read = |containers: usize, init_containers: usize| {
             let list = |count| vec![container.clone(); count];

@@ -1,7 +1,7 @@
-//! Device resources of a Pod: what its containers ask for of GPUs is completed, so that scheduler and node read one form.
+//! Device resources of a Pod: GPU requests of its containers are completed, so that scheduler and node read one form.
 //!
-//! The scheduler knows cores, memory and the number of cards, and no GPUs in percent. Devices are extended resources, of
-//! which a limit must equal its request, so each amount is set in both.
+//! The scheduler knows GPU cores, GPU memory and the number of cards, but not `koordinator.sh/gpu` in percent.
+//! Devices are extended resources, whose limit must equal the request, so each amount is set in both.
 
 pub mod check;
 mod fill;
@@ -14,30 +14,30 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Whether device resources of init containers are completed.
+/// Switch: device resources of init containers are completed.
 pub static INIT_CONTAINERS: Switch = Switch {
     name: "DeviceInitContainers",
     default: true,
     row: "D-20, init containers",
-    koordinator: "GPU resources of init containers, sidecars among them, stay as they are",
+    koordinator: "GPU resources of init containers and sidecars stay unchanged",
     about: "GPU resources of init containers and sidecars are completed as well",
     why: "the scheduler does not know `koordinator.sh/gpu`",
 };
 
-/// Whether the limit of a device counts as the request that is missing.
+/// Switch: the limit of a device replaces a missing request.
 pub static FROM_LIMITS: Switch = Switch {
     name: "DeviceFromLimits",
     default: true,
     row: "D-20, limits",
-    koordinator: "GPU resources in limits alone are not converted, and `koordinator.sh/gpu.shared` in limits alone is overwritten",
-    about: "a GPU resource that only limits name is requested as well",
-    why: "a limit without a request is a request of the same amount, as anywhere in Kubernetes",
+    koordinator: "GPU resources that appear only in limits are not converted, and `koordinator.sh/gpu.shared` that appears only in limits is overwritten",
+    about: "a GPU resource that appears only in limits is also requested",
+    why: "a limit without a request means a request of the same amount, as everywhere in Kubernetes",
 };
 
-/// A whole card, in percent.
+/// One whole card, in percent.
 const CARD: i128 = 100;
 
-/// The resources of GPUs. A container that names one of them is completed.
+/// GPU resources. A container with any of them is completed.
 const DEVICES: [&str; 5] = [
     names::GPU,
     names::GPU_CORE,
@@ -46,10 +46,10 @@ const DEVICES: [&str; 5] = [
     names::GPU_SHARED,
 ];
 
-/// What changes in a Pod so that its device resources are complete.
+/// Computes the changes that complete the device resources of a Pod.
 ///
-/// Percent of GPUs become cores and memory of the same percentage. Without a number of cards there is one card, or one for
-/// each 100 % where the percentage is a multiple of 100.
+/// A GPU percentage becomes cores and memory of the same percentage. Without a number of cards, the number is 1, or
+/// one per 100 % if the percentage is a multiple of 100.
 pub fn changes(containers: &Containers, switches: &Switches) -> Changes {
     let is_from_limits = switches.is_on(&FROM_LIMITS);
     let lists = ContainerList::ALL.into_iter().filter(|list| match list {

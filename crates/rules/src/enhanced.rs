@@ -1,6 +1,6 @@
-//! Labels that Pods must have, by the rules of a ConfigMap.
+//! Labels required on Pods by the rules of a ConfigMap.
 //!
-//! A version of the ConfigMap whose rules cannot be read leaves the last good ones in force.
+//! If a version of the ConfigMap has unreadable rules, the last valid rules stay in force.
 
 mod document;
 
@@ -18,78 +18,78 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Whether a refusal names its rule.
+/// Switch: a refusal names its rule.
 pub static NAMES_RULES: Switch = Switch {
     name: "EnhancedNamesRules",
     default: true,
     row: "D-23",
-    koordinator: "a pod is refused by the first rule that it breaks, which is not named",
-    about: "a pod is refused by all rules that it breaks, each by its name",
-    why: "whoever wrote the pod can ask who wrote the rule",
+    koordinator: "a refusal contains only the first rule that the pod breaks, without its name",
+    about: "a refusal lists every rule that the pod breaks, by name",
+    why: "the author of the pod can find the author of the rule",
 };
 
-/// Whether the rules can be switched off whatever else the ConfigMap says.
+/// Switch: `enable` counts even if the rules are unreadable.
 pub static ENABLE_ALONE: Switch = Switch {
     name: "EnhancedEnableAlone",
     default: true,
     row: "D-30, `enable`",
-    koordinator: "`enable` is not read from a version whose `rules` cannot be",
-    about: "`enable` counts as it stands; the last good `rules` go on where the newest cannot be read",
-    why: "a mistake in the rules must not keep anybody from switching them off",
+    koordinator: "`enable` is ignored in a version whose `rules` cannot be read",
+    about: "`enable` always counts; if the newest `rules` cannot be read, the last valid ones stay in force",
+    why: "a mistake in the rules must not prevent administrators from turning them off",
 };
 
-/// Key with the word that switches the rules on.
+/// Key of the word that enables the rules.
 const ENABLE: &str = "enable";
-/// Key with the rules.
+/// Key of the rules as JSON.
 const RULES: &str = "rules";
-/// The longest name of a rule in a text, in characters.
+/// Maximum length of a rule's name in a message, in characters.
 const LONGEST_NAME: usize = 80;
 
-/// Labels that Pods must have.
+/// Rule with the labels that Pods need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelRule {
-    /// What people call it.
+    /// Name of the rule, for messages.
     pub name: String,
-    /// The keys of the labels; their values do not matter.
+    /// Keys of the labels; any value is accepted.
     pub required: Vec<String>,
-    /// Namespaces whose Pods need not have them.
+    /// Namespaces whose Pods are exempt.
     pub exempt_namespaces: BTreeSet<String>,
 }
 
-/// What the versions of the ConfigMap came to. The default one has no rules and is off.
+/// State after all versions of the ConfigMap so far. The default has no rules and is disabled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelRules {
     /// The last rules that could be read.
     rules: Vec<LabelRule>,
-    /// Whether the newest version switches them on.
+    /// True if the newest version enables the rules.
     is_enabled: bool,
-    /// Whether the last version switched them on whose rules could be read.
+    /// True if the last version with readable rules enabled them.
     was_enabled: bool,
 }
 
-/// The Pod that is judged.
+/// Pod to check against the rules.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledPod<'a> {
-    /// Its namespace.
+    /// Namespace of the Pod, for exemptions.
     pub namespace: &'a str,
-    /// Its labels.
+    /// Labels of the Pod after the change.
     pub labels: &'a Labels,
-    /// The labels of the stored Pod in an update.
+    /// Labels of the stored Pod in an update.
     pub stored: Option<&'a Labels>,
 }
 
-/// What a Pod is refused with; nothing if it breaks no rule.
+/// Faults of a Pod; empty if it breaks no rule.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BrokenRules {
-    /// One text for each rule.
+    /// One message per broken rule.
     pub texts: Vec<String>,
-    /// The labels that are missing.
+    /// The missing labels as field errors.
     pub fields: Errors,
 }
 
 impl LabelRules {
-    /// What follows from a new version of the ConfigMap; `None` if there is none any more. The error says why its rules
-    /// do not count.
+    /// Returns the state after a new version of the ConfigMap; `None` stands for a deleted ConfigMap. The error is
+    /// the reason why the new rules are ignored.
     pub fn updated(
         &self,
         data: Option<&BTreeMap<String, String>>,
@@ -117,7 +117,7 @@ impl LabelRules {
         (rules, read)
     }
 
-    /// What is wrong with the labels of a Pod.
+    /// Returns the faults in the labels of a Pod.
     pub fn check(&self, pod: LabelledPod<'_>, switches: &Switches) -> BrokenRules {
         let is_enabled = if switches.is_on(&ENABLE_ALONE) {
             self.is_enabled
@@ -153,7 +153,7 @@ impl LabelRules {
 }
 
 impl LabelRule {
-    /// The required keys that the Pod lacks; in an update none if the stored Pod lacks the same.
+    /// Required keys that the Pod lacks; none if the stored Pod lacks the same keys.
     fn missing(&self, pod: LabelledPod<'_>, switches: &Switches) -> Vec<&str> {
         if self.exempt_namespaces.contains(pod.namespace) {
             return Vec::new();
@@ -170,14 +170,14 @@ impl LabelRule {
     }
 }
 
-/// True for Pods that say themselves that they need no labels.
+/// Returns true for Pods with the exemption label.
 fn is_exempt(labels: &Labels) -> bool {
     labels
         .get(names::SKIP_ENHANCED_VALIDATION)
         .is_some_and(|text| text == "true")
 }
 
-/// What is missing, in Koordinator's words.
+/// Message about missing labels, in Koordinator's words.
 fn missing_text(missing: &[&str]) -> String {
     if let [only] = missing {
         format!("required label '{only}' is missing")

@@ -1,4 +1,4 @@
-//! [`Explanation`]: what was made of one pod and why: which profiles were for it, and who wrote each field.
+//! [`Explanation`]: the record of one pod's review: the verdict on each profile, and the writer of each field.
 //!
 //! ```text
 //! profile -- plan --> verdict ----------.
@@ -6,8 +6,9 @@
 //!                                                           '-> kubectl headroom pod explain
 //! ```
 //!
-//! An explanation is bounded whatever the pod is: texts are cut, and what has no room is counted. Nothing of the pod is
-//! kept but what was written. One is made for each review and few are read, so texts stand in one buffer until somebody asks.
+//! An explanation is bounded for any pod: texts are cut, and entries beyond the limit are counted. It contains only
+//! written fields of the pod. One is created per review and few are read, so texts are kept in one buffer until they
+//! are requested.
 
 mod bounded;
 mod difference;
@@ -19,14 +20,14 @@ use serde_json::Value;
 
 use self::bounded::{Span, Texts, shortened};
 
-/// Most memory of one explanation, in bytes.
+/// Maximum memory of one explanation, in bytes.
 const MOST_BYTES: usize = 16 << 10;
-/// Longest path, reason or name, in bytes, before it is cut.
+/// Maximum length of a path, reason or name, in bytes; longer ones are cut.
 const LONGEST_TEXT: usize = 256;
-/// Memory of an entry besides its texts, in bytes.
+/// Memory of an entry without its texts, in bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// What was made of one pod and why.
+/// Record of one pod's review: verdicts on profiles, and written fields.
 #[derive(Debug, Clone, Default)]
 pub struct Explanation {
     profiles: Vec<NotedVerdict>,
@@ -34,11 +35,11 @@ pub struct Explanation {
     texts: Texts,
     left_out: usize,
     writer: Writer,
-    /// Where paths are made, kept for the next one.
+    /// Buffer for paths, reused between notes.
     path: String,
 }
 
-/// What came of a profile, with texts of the explanation.
+/// Verdict on a profile, with texts in the explanation's buffer.
 #[derive(Debug, Clone)]
 struct NotedVerdict {
     name: Span,
@@ -46,7 +47,7 @@ struct NotedVerdict {
     reason: Span,
 }
 
-/// A field that was written, with texts of the explanation.
+/// Written field, with texts in the explanation's buffer.
 #[derive(Debug, Clone)]
 struct NotedWrite {
     path: Span,
@@ -54,53 +55,53 @@ struct NotedWrite {
     writer: Writer,
 }
 
-/// What came of a profile.
+/// Verdict on one profile, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileVerdict {
-    /// Its name.
+    /// Name of the ClusterColocationProfile object.
     pub name: String,
-    /// What came of it.
+    /// Kind of the verdict, for programs.
     pub result: VerdictKind,
-    /// Why, where there is more to say.
+    /// Reason in words; empty if the kind is sufficient.
     pub reason: String,
 }
 
-/// What may come of a profile.
+/// Kinds of verdicts on a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerdictKind {
-    /// It was applied.
+    /// The profile was applied to the pod.
     Applied,
-    /// Its pod selector is for other pods.
+    /// The pod's labels do not match its selector.
     OtherLabels,
-    /// Its namespace selector is for other namespaces.
+    /// The namespace's labels do not match its namespace selector.
     OtherNamespace,
-    /// Its probability left this pod out.
+    /// The random draw skipped this pod, according to its probability.
     Chance,
-    /// It cannot be applied, or nobody knows whether it is for the pod.
+    /// The profile cannot be applied, or it is unknown whether it matches.
     Failed,
 }
 
-/// A field that was written.
+/// Field of the pod that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldWrite {
-    /// The path, as in `spec.containers[0].image`.
+    /// Path of the field, such as `spec.containers[0].image`.
     pub path: String,
-    /// The value as JSON, cut; `None` if the field was removed.
+    /// Value as JSON, possibly cut; `None` if the field was removed.
     pub value: Option<String>,
-    /// Who wrote it.
+    /// Profile or rule that wrote the field.
     pub writer: Writer,
 }
 
-/// Who writes fields.
+/// Writer of a field: a profile or a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Writer {
-    /// The profile of this name.
+    /// The profile with this name.
     Profile(Arc<str>),
-    /// A rule of ours.
+    /// The built-in rule with this name.
     Rule(&'static str),
 }
 
-/// Where an explanation ended, to go back to.
+/// Position in an explanation, to return to.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
     profiles: usize,
@@ -110,7 +111,7 @@ pub struct Mark {
 }
 
 impl VerdictKind {
-    /// All of them.
+    /// All kinds of verdicts, in evaluation order.
     pub const ALL: [Self; 5] = [
         Self::Applied,
         Self::OtherLabels,
@@ -119,7 +120,7 @@ impl VerdictKind {
         Self::Failed,
     ];
 
-    /// The word for machines.
+    /// Name in JSON output and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Applied => "applied",
@@ -132,7 +133,7 @@ impl VerdictKind {
 }
 
 impl PartialEq for Explanation {
-    /// What they say; how they were made does not matter.
+    /// Compares the contents; the layout of the buffer does not matter.
     fn eq(&self, other: &Self) -> bool {
         let said = |explanation: &Self| {
             let Self { left_out, .. } = explanation;
@@ -160,7 +161,7 @@ impl fmt::Display for Writer {
 }
 
 impl Explanation {
-    /// Writes that are noted from now on are those of `writer`.
+    /// Sets the writer of all fields noted from now on.
     pub fn begin(&mut self, writer: Writer) {
         self.writer = match writer {
             Writer::Profile(name) if name.len() > LONGEST_TEXT => {
@@ -171,7 +172,7 @@ impl Explanation {
         };
     }
 
-    /// Notes what came of a profile. `reason` writes why, only if there is room for it.
+    /// Notes the verdict on a profile. `reason` is called only if the entry fits, and writes the reason.
     pub fn note_profile(
         &mut self,
         name: &str,
@@ -187,12 +188,12 @@ impl Explanation {
         self.profiles.push(NotedVerdict { name, result, reason });
     }
 
-    /// Notes that the value at `path` has become another: each field in it that differs. Absent and `null` are one.
+    /// Notes each field that differs between two values at `path`. Absent and `null` are equal.
     pub fn note_change(&mut self, path: &[impl AsRef<str>], before: &Value, after: &Value) {
         difference::note(self, path, None, before, after);
     }
 
-    /// Notes the same of a member of the element at `at` of the list at `list`.
+    /// Notes each field that differs in `member` of the element at index `at` of the list `list`.
     pub fn note_element(
         &mut self,
         (list, at): (&[&str], usize),
@@ -203,12 +204,12 @@ impl Explanation {
         difference::note(self, list, Some((at, member)), before, after);
     }
 
-    /// Notes a field that was written. The path is complete.
+    /// Notes a written field by its complete path.
     fn note_written(&mut self, path: &str, value: &(impl Serialize + ?Sized)) {
         self.note_write(path, |texts| Some(texts.push_json(value)));
     }
 
-    /// Notes a field that was removed.
+    /// Notes a removed field by its complete path.
     fn note_removed(&mut self, path: &str) {
         self.note_write(path, |_| None);
     }
@@ -224,7 +225,7 @@ impl Explanation {
         self.writes.push(NotedWrite { path, value, writer });
     }
 
-    /// Each profile, in the order of their names.
+    /// Verdicts on profiles, by name.
     pub fn profiles(&self) -> Vec<ProfileVerdict> {
         let profiles = self.profiles.iter().map(|profile| ProfileVerdict {
             name: self.texts.text(profile.name),
@@ -234,7 +235,7 @@ impl Explanation {
         profiles.collect()
     }
 
-    /// Each field that was written, in the order of the writes. A later write of a field wins.
+    /// Written fields, in order. A later write of a field wins.
     pub fn writes(&self) -> Vec<FieldWrite> {
         let writes = self.writes.iter().map(|write| FieldWrite {
             path: self.texts.text(write.path),
@@ -244,12 +245,12 @@ impl Explanation {
         writes.collect()
     }
 
-    /// Verdicts and writes that had no room.
+    /// Number of verdicts and writes beyond the memory limit.
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// What is noted so far.
+    /// Returns the current position, for [`Self::drop_since`].
     pub const fn mark(&self) -> Mark {
         Mark {
             profiles: self.profiles.len(),
@@ -259,7 +260,7 @@ impl Explanation {
         }
     }
 
-    /// Drops what was noted since a mark.
+    /// Drops everything noted since a mark.
     pub fn drop_since(&mut self, mark: Mark) {
         let Mark {
             profiles,
@@ -273,7 +274,7 @@ impl Explanation {
         self.left_out = left_out;
     }
 
-    /// Gives back memory that only further notes would need.
+    /// Releases memory that only further notes would need.
     pub fn shrink(&mut self) {
         self.path = String::new();
         self.texts.shrink();
@@ -281,7 +282,7 @@ impl Explanation {
         self.writes.shrink_to_fit();
     }
 
-    /// Its memory, in bytes.
+    /// Approximate memory of the explanation, in bytes.
     pub const fn bytes(&self) -> usize {
         let entries = self.profiles.len() + self.writes.len();
         self.texts.len() + entries * ENTRY_BYTES

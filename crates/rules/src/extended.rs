@@ -1,7 +1,7 @@
-//! The annotation that tells the agent on the node what a Pod's containers ask for of batch resources.
+//! The annotation that lists the batch resources of a Pod's containers for the agent on the node.
 //!
 //! The container runtime does not know these resources, so the node's agent reads them from the annotation
-//! [`names::EXTENDED_RESOURCE_SPEC`] and sets the cgroups. Whatever a client wrote there is replaced.
+//! [`names::EXTENDED_RESOURCE_SPEC`] and sets the cgroups. A value written by a client is replaced.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Whether init containers are in the annotation.
+/// Switch: the annotation includes init containers.
 pub static INIT_CONTAINERS: Switch = Switch {
     name: "ExtendedResourceInitContainers",
     default: true,
     row: "D-15",
-    koordinator: "the extended-resource-spec annotation has no init containers, sidecars among them",
-    about: "the extended-resource-spec annotation has init containers and sidecars under their names",
+    koordinator: "the extended-resource-spec annotation omits init containers and sidecars",
+    about: "the extended-resource-spec annotation lists init containers and sidecars by name",
     why: "without them the node's agent sets no limits on them",
 };
 
-/// Whether an annotation that says something goes when there is nothing to say.
+/// Switch: a stale annotation is removed if the pod has no batch resources.
 pub static REMOVES_STALE: Switch = Switch {
     name: "ExtendedResourceRemovesStale",
     default: true,
@@ -35,25 +35,25 @@ pub static REMOVES_STALE: Switch = Switch {
     why: "a pod without batch resources needs no annotation",
 };
 
-/// The resources that the annotation has.
+/// Resources listed in the annotation.
 const RESOURCES: [&str; 2] = [names::BATCH_CPU, names::BATCH_MEMORY];
 
-/// The longest text that is read, in bytes: Kubernetes refuses objects whose annotations are longer. What is read can take
-/// many times the memory of its text.
+/// Maximum length of the annotation that is parsed, in bytes: Kubernetes refuses objects with longer annotations.
+/// Parsing can need many times the memory of the text.
 const LONGEST: usize = 256 << 10;
 
-/// The longest name of a container, in bytes: Kubernetes refuses pods with longer ones once we have seen them. In an
-/// annotation in a patch, a name can take many times the memory of its text.
+/// Maximum length of a container name, in bytes: Kubernetes refuses pods with longer names, but only after this
+/// webhook has seen them. In an annotation inside a patch, a name can need many times the memory of its text.
 const LONGEST_NAME: usize = 63;
 
-/// The annotation's content. The order of the members is that of its text.
+/// Content of the annotation. The order of the members is their order in the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 struct Spec {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     containers: BTreeMap<String, ContainerSpec>,
 }
 
-/// What one container asks for.
+/// Batch resources of one container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 struct ContainerSpec {
     #[serde(skip_serializing_if = "Amounts::is_empty")]
@@ -62,9 +62,9 @@ struct ContainerSpec {
     requests: Amounts,
 }
 
-/// What becomes of the annotation of a Pod with these containers, where it has the text `current`.
+/// Computes the change of the annotation for a Pod with these containers; `current` is its value.
 ///
-/// A text that cannot be read is replaced. One that says the same as ours would, spelt in whatever way, stays.
+/// An unreadable value is replaced. A value with the same meaning as the new one stays, in any spelling.
 pub fn annotation(containers: &Containers, current: Option<&str>, switches: &Switches) -> AnnotationChange {
     let spec = Spec::of_containers(containers, switches.is_on(&INIT_CONTAINERS));
     let has_nothing = spec.containers.is_empty();
@@ -77,7 +77,7 @@ pub fn annotation(containers: &Containers, current: Option<&str>, switches: &Swi
     } else if has_nothing && switches.is_on(&REMOVES_STALE) {
         AnnotationChange::Remove
     } else {
-        // Maps of texts to texts are always JSON.
+        // Maps of strings are always valid JSON.
         serde_json::to_string(&spec).map_or(AnnotationChange::Keep, AnnotationChange::Set)
     }
 }
@@ -97,7 +97,7 @@ impl Spec {
         }
     }
 
-    /// What a text says; `None` if it cannot be read or is too long. Unknown members do not count.
+    /// Parses a value; `None` if it cannot be read or is too long. Unknown members are ignored.
     fn parse(text: &str) -> Option<Self> {
         if text.len() > LONGEST {
             return None;
@@ -114,7 +114,7 @@ impl Spec {
 }
 
 impl ContainerSpec {
-    /// The batch resources of a container; `None` without any.
+    /// Batch resources of a container; `None` if it has none.
     fn of_container(container: &Container) -> Option<Self> {
         let Resources { requests, limits } = &container.resources;
         let spec = Self {
@@ -134,7 +134,7 @@ impl ContainerSpec {
     }
 }
 
-/// The members of an object, or of `null`, which has none.
+/// Members of an object; `null` has none.
 fn object(value: Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(members) => Some(members),

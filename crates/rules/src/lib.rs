@@ -1,4 +1,4 @@
-//! The pure rules of all endpoints but those of nodes: no runtime, no clock, no I/O, no patches.
+//! The pure rules of all endpoints except those of nodes: no runtime, no clock, no I/O, no patches.
 //!
 //! ```text
 //!                      settings, switches
@@ -8,12 +8,12 @@
 //!                                        '------ kubectl headroom --> text
 //! ```
 //!
-//! A view has the parts of an object that a rule reads, and nothing else. An outcome says what is to change or why not,
-//! and only what differs; members that no rule knows stay as they are. The webhook and the CLI run the same rules; the
-//! agent runs none of them.
+//! A view contains only the parts of an object that a rule reads. An outcome states the changes or the reason for none,
+//! and contains only differences; members that no rule knows stay unchanged. The webhook and the CLI run the same rules;
+//! the agent runs none of them.
 //!
-//! Where a rule differs from Koordinator's in what somebody may depend on, a [`switch::Switch`] brings the old behaviour
-//! back. Each is declared beside its rule, and [`SWITCHES`] lists them.
+//! Where a rule differs from Koordinator in a way that users may depend on, a [`switch::Switch`] restores the old
+//! behaviour. Each switch is declared next to its rule, and [`SWITCHES`] lists them.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -40,7 +40,7 @@ pub mod translate;
 
 use crate::switch::Switch;
 
-/// Every switch of these rules, in the order of the endpoints that they belong to.
+/// Every switch of these rules, in the order of the endpoints.
 pub static SWITCHES: [&Switch; 46] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_switch_has_a_name_of_its_own_and_says_what_it_does() {
+    fn switch_names_are_unique_and_every_switch_is_described() {
         let names: BTreeSet<_> = SWITCHES.iter().map(|switch| switch.name).collect();
         assert_eq!(names.len(), SWITCHES.len());
         for switch in SWITCHES {

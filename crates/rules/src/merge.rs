@@ -1,14 +1,14 @@
-//! Strategic merge of a patch into a Pod, or into an object with a pod template, as Kubernetes does it.
+//! Strategic merge of a patch into a Pod, or into an object with a pod template, like Kubernetes.
 //!
 //! ```text
 //! text --> Patch: checked once --.
 //!                                v
-//! object as JSON ------------> merged --> object: members that no table knows are merged as well, and stay
+//! object as JSON ------------> merged --> object; unknown members are merged as well, and stay
 //! ```
 //!
-//! Objects merge member by member, `null` removes a member, and lists that have a key in [`Schema`] merge element by element;
-//! all other lists are replaced. Where Kubernetes leaves directives and `null` members of a patch in what it adds, for its
-//! readers to pass over, nothing of them stays here.
+//! Objects merge member by member, `null` removes a member, and lists with a key in [`Schema`] merge element by
+//! element; all other lists are replaced. Kubernetes may leave directives and `null` members of a patch in values
+//! that it adds, to be ignored by readers; this merge removes them.
 
 mod directive;
 mod list;
@@ -24,43 +24,43 @@ use self::{
     schema::{Field, ListRule},
 };
 
-/// Deepest nesting of a patch, in levels.
+/// Maximum nesting of a patch, in levels.
 pub const MOST_LEVELS: usize = 64;
 
-/// Most values in a patch, those inside others counted as well. A profile is at most 64 KiB long.
+/// Maximum number of values in a patch, nested values included. A profile is at most 64 KiB long.
 pub const MOST_VALUES: usize = 16_384;
 
-/// Longest name of a member that an error shows, in characters.
+/// Maximum length of a member name in an error, in characters.
 const LONGEST_NAME: usize = 63;
 
-/// A patch whose size is bounded.
+/// Patch of bounded size, checked once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch(Map<String, Value>);
 
-/// Why a patch is none.
+/// Reasons why a patch is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// It is a text, a list or the like.
+    /// The patch is not a JSON object.
     #[error("invalid JSON document")]
     NoObject,
-    /// It is nested too deep.
+    /// The patch has more than [`MOST_LEVELS`] levels.
     #[error("the patch is nested deeper than {MOST_LEVELS} levels")]
     TooDeep,
-    /// It is too wide.
-    #[error("the patch holds more than {MOST_VALUES} values")]
+    /// The patch has more than [`MOST_VALUES`] values.
+    #[error("the patch contains more than {MOST_VALUES} values")]
     TooWide,
 }
 
-/// A patch does not fit an object.
+/// Reason why a patch does not apply to an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct MergeError {
-    /// Where, as in `spec.containers.env`; `patch` for the whole.
+    /// Path of the offending value, such as `spec.containers.env`; `patch` for the whole patch.
     path: String,
     problem: MergeProblem,
 }
 
-/// What is wrong where a patch does not fit.
+/// Kinds of errors at one path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum MergeProblem {
     #[error("is not an object")]
@@ -86,10 +86,10 @@ enum MergeProblem {
 }
 
 impl Patch {
-    /// A patch of this content.
+    /// Checks the size of a patch.
     ///
     /// # Errors
-    /// It is no object, or deeper or wider than anything that people write.
+    /// The content is not an object, or it exceeds [`MOST_LEVELS`] or [`MOST_VALUES`].
     pub fn new(content: Value) -> Result<Self, PatchError> {
         let Value::Object(members) = content else {
             return Err(PatchError::NoObject);
@@ -101,7 +101,7 @@ impl Patch {
         Ok(Self(members))
     }
 
-    /// The names of the members that it has in the object at `path`, without directives.
+    /// Names of the patch's members inside the object at `path`, without directives.
     pub fn names(&self, path: &[&str]) -> impl Iterator<Item = &str> {
         let mut inside = Some(&self.0);
         for name in path {
@@ -113,7 +113,8 @@ impl Patch {
         names.filter(|name| !directive::is_directive(name))
     }
 
-    /// The places that it may write, each as names from the outside in, one or two of them. The empty path is the whole object.
+    /// Paths that the patch may write, as one or two member names from the outside in. An empty path is the whole
+    /// object.
     pub fn places(&self) -> Vec<Vec<&str>> {
         let Self(members) = self;
         if members.keys().any(|name| directive::is_directive(name)) {
@@ -131,7 +132,7 @@ impl Patch {
     }
 }
 
-/// Counts the values in a value, up to what is allowed.
+/// Counts the values in a value, up to the allowed maximum.
 fn measure(value: &Value, level: usize, values: &mut usize) -> Result<(), PatchError> {
     *values += 1;
     if *values > MOST_VALUES {
@@ -154,7 +155,7 @@ fn measure(value: &Value, level: usize, values: &mut usize) -> Result<(), PatchE
 }
 
 impl MergeError {
-    /// The same error, seen from outside of a member.
+    /// Prepends a member name to the path of the error.
     fn inside(self, name: &str) -> Self {
         let Self { path, problem } = self;
         let name: String = name.chars().take(LONGEST_NAME).collect();
@@ -167,7 +168,7 @@ impl MergeError {
     }
 }
 
-/// The path of an error before anybody said where it is.
+/// Path of an error whose position is not known.
 const WHOLE: &str = "patch";
 
 impl From<MergeProblem> for MergeError {
@@ -179,13 +180,14 @@ impl From<MergeProblem> for MergeError {
     }
 }
 
-/// The object with the patch merged into it.
+/// Merges the patch into the object and returns the result.
 ///
-/// Where both delete an element of a list of texts and add it, it stays. Time and memory grow with the sum of both sizes, but
-/// for the logarithm of the lists' lengths.
+/// If the patch both deletes and adds an element of a list of strings, the element stays. Time and memory are linear
+/// in the sum of both sizes, except for the logarithm of list lengths.
 ///
 /// # Errors
-/// The object is none; elements of a merged list lack their key or are of several types; a directive is malformed.
+/// The object is not a JSON object; elements of a merged list lack their key or have several types; or a directive is
+/// malformed.
 pub fn merged(object: Value, patch: &Patch, schema: &Schema) -> Result<Value, MergeError> {
     let Value::Object(members) = object else {
         return Err(MergeProblem::NoObject.into());
@@ -222,7 +224,7 @@ fn merged_members(
     Ok(members)
 }
 
-/// What becomes of a member; `None` if it goes.
+/// Merges one member; `None` if it is removed.
 fn merged_member(
     before: Option<Value>,
     patch: &Value,
@@ -245,7 +247,7 @@ fn merged_member(
     }
 }
 
-/// Merges the lists whose order the patch gives; their names.
+/// Merges the lists with a `$setElementOrder` directive; returns their names.
 fn order_lists<'p>(
     members: &mut Map<String, Value>,
     patch: &'p Map<String, Value>,
@@ -267,7 +269,7 @@ fn order_lists<'p>(
     Ok(ordered)
 }
 
-/// A list in the order that a patch gives; `None` if there is none.
+/// Returns a list in the order of the patch; `None` if neither the object nor the patch has the list.
 fn ordered_list(
     before: Option<&Value>,
     patch: Option<&Value>,
@@ -303,7 +305,7 @@ fn ordered_list(
     list::arranged(merged, &list::ranks(order, key)?, &stored, key).map(Some)
 }
 
-/// Takes elements out of a list of texts or numbers.
+/// Removes elements from a list of strings or numbers.
 fn delete_elements(members: &mut Map<String, Value>, list: &str, deleted: &Value) -> Result<(), MergeError> {
     match (members.get_mut(list), deleted) {
         (_, Value::Null) => {

@@ -1,40 +1,40 @@
-//! What the checks of a Pod share: which requests they are for, and which faults count in an update.
+//! Shared parts of the Pod checks: the requests that are checked, and the faults that count in an update.
 
 use headroom_domain::field::Errors;
 
 use crate::switch::{Switch, Switches};
 
-/// Whether one answer has the faults of all steps.
+/// Switch: a refusal contains the faults of all steps.
 pub static ALL_STEPS: Switch = Switch {
     name: "PodTellsAllSteps",
     default: true,
     row: "several faults",
-    koordinator: "a refusal has the faults that the first step with any finds",
-    about: "a refusal has the faults that all steps find",
-    why: "one try is enough to learn all that is wrong with a pod",
+    koordinator: "a refusal contains only the faults of the first step that finds any",
+    about: "a refusal contains the faults of all steps",
+    why: "one attempt shows every fault of a pod",
 };
 
-/// Whether resizes of running pods are checked.
+/// Switch: resizes of running pods are checked.
 pub static RESIZES: Switch = Switch {
     name: "PodChecksResizes",
     default: true,
     row: "D-24",
     koordinator: "`pods/resize` is not checked",
-    about: "`pods/resize` is checked as an update is",
-    why: "else a resize makes of a running pod what no new pod may be",
+    about: "`pods/resize` is checked like an update",
+    why: "otherwise a resize could give a running pod a state that new pods may not have",
 };
 
-/// Whether an update may keep the faults of the stored Pod.
+/// Switch: an update may keep the faults of the stored Pod.
 pub static RATCHETS: Switch = Switch {
     name: "PodKeepsOldFaults",
     default: true,
     row: "D-25",
-    koordinator: "an update is refused for whatever is wrong with the pod",
-    about: "an update is refused for what it makes wrong; what was wrong with the stored pod may stay",
-    why: "a pod that was there before a rule could not be changed any more, and its finalizers could not be removed",
+    koordinator: "an update is refused for any fault of the pod",
+    about: "an update is refused only for new faults; faults of the stored pod may stay",
+    why: "otherwise a pod older than a rule could not be changed, and its finalizers could not be removed",
 };
 
-/// The faults that count: in an update those that the stored Pod does not have as well, if updates may keep those.
+/// Returns the faults that count: in an update, if the switch is on, only those that the stored Pod does not have.
 pub fn new_faults(faults: Errors, stored: Option<impl FnOnce() -> Errors>, switches: &Switches) -> Errors {
     let Some(stored) = stored.filter(|_| !faults.is_empty() && switches.is_on(&RATCHETS)) else {
         return faults;
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_may_keep_what_was_wrong() {
+    fn an_update_may_keep_existing_faults() {
         let ours = Switches::preset(SWITCHES, Compat::Headroom);
         let stored = || errors(&["b", "c"]);
         for (faults, fresh) in [
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_pod_may_not_and_neither_may_any_with_koordinator() {
+    fn new_pods_and_koordinator_keep_no_faults() {
         let faults = || errors(&["a", "b"]);
         for compat in [Compat::Headroom, Compat::Upstream] {
             let switches = Switches::preset(SWITCHES, compat);

@@ -1,4 +1,4 @@
-//! [`PodObject`]: a pod that rules change, wherever it is: the draft of a review, or a value in memory.
+//! [`PodObject`]: a pod that rules read and change, stored in the draft of a review or as a value in memory.
 
 mod plain;
 
@@ -10,42 +10,57 @@ use crate::{
     change::{ChangeError, Changes},
     container::Containers,
     explain::Explanation,
-    profile::PlannedProfile,
 };
 
-/// A pod, or what stands for one, with the writes so far. Paths are member names from the outside in.
+/// Edit of a whole object, such as a profile.
+pub trait ObjectEdit {
+    /// Applies the edit. After an error the object may be partly changed and must be dropped.
+    ///
+    /// # Errors
+    /// The reason, if the edit does not apply.
+    fn apply(&self, object: &mut Value) -> Result<(), String>;
+
+    /// Paths that [`Self::apply`] reads and may write, as member names from the outside in. The list is sorted: a path
+    /// follows the paths that enclose it.
+    fn places(&self) -> &[Vec<String>];
+
+    /// Notes the difference between the object before and after the edit.
+    fn note(&self, explanation: &mut Explanation, before: &Value, after: &Value);
+}
+
+/// A pod, or a Reservation in its place, with the writes so far. Paths are member names from the outside in.
 pub trait PodObject {
-    /// Why it cannot be read or written.
+    /// Error of a failed read or write.
     type Error;
 
-    /// The value at `path`; `None` if it is absent or `null`.
+    /// Reads the value at `path`; `None` if it is absent or `null`.
     ///
     /// # Errors
-    /// It has another shape than `T`.
+    /// The value does not have the type `T`.
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, Self::Error>;
 
-    /// Has `change` work on the value at `path`, all or nothing. An absent value is `null`.
+    /// Applies `change` to the value at `path`, completely or not at all. An absent value is passed as `null`.
     ///
     /// # Errors
-    /// What `change` returns, or there is no place for the new value.
+    /// The error of `change`, or the new value cannot be stored at `path`.
     fn rewrite(
         &mut self,
         path: &[&str],
         change: impl FnOnce(&mut Value) -> Result<(), ChangeError>,
     ) -> Result<(), Self::Error>;
 
-    /// What its containers ask for, with the writes so far.
+    /// Returns the view of its containers, with the writes so far.
     ///
     /// # Errors
-    /// They have another shape, or are more than anybody has.
+    /// The containers have another type, or there are too many of them.
     fn containers(&self) -> Result<Containers, Self::Error> {
         Ok(self.read(&["spec"])?.unwrap_or_default())
     }
 
-    /// Writes what changes in its containers, which came from [`Self::containers`].
+    /// Writes changes of containers that came from [`Self::containers`].
     ///
     /// # Errors
-    /// There is no place for a change. The object may be half changed then, and must be dropped.
+    /// A change cannot be stored. The object may be partly changed then, and must be dropped.
     fn change_containers(&mut self, changes: &Changes) -> Result<(), Self::Error> {
         for list in changes.lists() {
             self.rewrite(&["spec", list.name()], |value| changes.apply(list, value))?;
@@ -53,22 +68,22 @@ pub trait PodObject {
         Ok(())
     }
 
-    /// Applies profiles to the whole object, each all or nothing and on what those before it have left. What came of each, in
-    /// their order; the text says why it left nothing.
-    fn apply_each(&mut self, planned: &[PlannedProfile<'_>]) -> Vec<Result<(), String>>;
+    /// Applies edits to the whole object in order. Each applies completely or not at all, on top of the edits before it.
+    /// Returns one result per edit; an error is the reason why that edit changed nothing.
+    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), String>>;
 
-    /// Writes a text at `path`.
+    /// Writes a string at `path`.
     ///
     /// # Errors
-    /// There is no place for it.
+    /// The string cannot be stored at `path`.
     fn set(&mut self, path: &[&str], text: String) -> Result<(), Self::Error>;
 
-    /// Removes the member at `path`, if it is there.
+    /// Removes the member at `path`, if it exists.
     fn remove(&mut self, path: &[&str]);
 
-    /// Adds a warning for the client.
+    /// Adds an admission warning for the client.
     fn warn(&mut self, text: String);
 
-    /// Notes something in the explanation, if there is one.
+    /// Passes the explanation to `note`, if there is one.
     fn explain(&mut self, note: impl FnOnce(&mut Explanation));
 }

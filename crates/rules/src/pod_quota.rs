@@ -1,13 +1,13 @@
-//! What Koordinator's ElasticQuotas mean for a Pod: to which one it belongs, what it costs there, whether there is room, and
-//! on which nodes the tree lets it run.
+//! Koordinator's ElasticQuotas applied to a Pod: its quota, its cost there, the available quota, and the nodes that
+//! the tree allows.
 //!
 //! ```text
 //! labels, namespace --membership--> name of a quota --QuotaTree--> Quota --------+
-//! spec, status ------requested----> amounts --------------------------------+--room--> room, or who is over what
+//! spec, status ------requested----> amounts --------------------------------+-check--> fits, or the exceeded resources
 //! sum over the other pods of the quota -----------------------------------+
 //! ```
 //!
-//! Nothing here keeps a sum or knows when a Pod is stored: that is the caller's.
+//! Nothing here stores a sum or knows when a Pod is stored: the caller does.
 
 mod affinity;
 mod cost;
@@ -16,21 +16,21 @@ mod levels;
 mod limits;
 mod membership;
 mod parent;
+mod quota_check;
+mod quota_check_error;
 mod replacement;
-mod room;
-mod room_error;
 
 pub use self::{
     affinity::{AffinityError, TREE_NODES, require},
     cost::{CHECKS_GROWTH, Transformation, cost, growth, has_ended, requested},
     evaluated::{EvaluatedQuotaError, evaluated, is_limited},
-    levels::{Counted, LIMITS_ANCESTORS, Level, levels, room_on_all},
+    levels::{CountedPod, LIMITS_ANCESTORS, Level, check_levels, levels},
     limits::{ADMISSION_ABOVE_MAX, ALL_RESOURCES, Excess, LimitSource, Limits},
     membership::{Membership, MembershipRule, TREE_BY_LABEL, namespaces_of, tree_quota},
     parent::{PARENT_ON_CHANGE, ParentPods, check},
+    quota_check::{USED_BY_SUM, Usage, check_quota, used},
+    quota_check_error::QuotaCheckError,
     replacement::REPLACE_RESOURCES,
-    room::{USED_BY_SUM, Usage, room, used},
-    room_error::RoomError,
 };
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Koordinator's ClusterColocationProfile: compiled once, matched by selectors and chance, and applied whole or not at all.
+//! Koordinator's ClusterColocationProfile: compiled once, matched by selectors and probability, and applied
+//! completely or not at all.
 //!
-//! A profile that cannot be compiled is an error, and never one that matches everything. What is applied to is a copy: after
-//! an error nothing of it counts. Cpu and memory of a pod that a profile was applied to become those of its band
-//! ([`crate::translate`]); those of a Reservation stay, as with Koordinator.
+//! A profile that does not compile is an error and never matches all pods. Profiles are applied to a copy, which is
+//! dropped after an error. Cpu and memory of a pod with an applied profile are converted to the resources of its band
+//! ([`crate::translate`]); those of a Reservation stay, like in Koordinator.
 
 mod apply;
 mod compiled;
@@ -25,107 +26,108 @@ pub use self::{
     compiled::{Profile, ProfileError},
     error::ApplyError,
     known::{KnownProfile, LONGEST_SPEC},
-    planned::PlannedProfile,
-    review::{Newcomer, ProfileList, ProfileResult, ProfileReview, ProfileRules, ProfileStop},
+    review::{BlockingProfile, CreatedObject, ProfileList, ProfileResult, ProfileReview, ProfileRules},
     target::ProfileTarget,
 };
 use crate::switch::{Switch, Switches};
 
-/// Whether a profile is applied with exactly its probability.
+/// Switch: a profile is applied with exactly its probability.
 pub static EXACT_PROBABILITY: Switch = Switch {
     name: "ProfileExactProbability",
     default: true,
     row: "D-03",
-    koordinator: "a profile of probability 1 % to 98 % is applied to one pod in a hundred more, and one of 99 % to all",
-    about: "a profile is applied to as many pods in a hundred as its probability says",
-    why: "it is what the field says",
+    koordinator: "a profile of probability 1 % to 98 % is applied to one more pod in a hundred, and one of 99 % to all pods",
+    about: "a profile is applied to exactly the percentage of pods in its probability",
+    why: "this is the meaning of the field",
 };
 
-/// Whether a key mapping without its source writes nothing.
+/// Switch: a key mapping without its source writes nothing.
 pub static SKIPS_MISSING_SOURCES: Switch = Switch {
     name: "ProfileSkipsMissingSources",
     default: true,
     row: "D-06",
-    koordinator: "a key mapping whose source is missing writes an empty value over whatever is there",
+    koordinator: "a key mapping whose source is missing overwrites the target with an empty value",
     about: "a key mapping whose source is missing writes nothing",
-    why: "a value that somebody wrote is worth more than none",
+    why: "an existing value is more useful than an empty one",
 };
 
-/// Whether a suffix is added once.
+/// Switch: a suffix is added only once.
 pub static SUFFIXES_ONCE: Switch = Switch {
     name: "ProfileSuffixesOnce",
     default: true,
     row: "D-08",
-    koordinator: "a suffix is added each time, whatever the label ends with",
-    about: "a suffix is added to labels that do not end with it yet",
-    why: "a profile that is applied twice does then what it does once",
+    koordinator: "a suffix is added every time, even if the label already ends with it",
+    about: "a suffix is added only to labels that do not yet end with it",
+    why: "applying a profile twice then has the same result as applying it once",
 };
 
-/// Whether a profile that cannot be applied to a pod is skipped.
+/// Switch: a profile that cannot be applied is skipped.
 pub static FAILURES_SKIP: Switch = Switch {
     name: "ProfileFailuresSkip",
     default: true,
     row: "D-11",
-    koordinator: "a profile that cannot be applied ends the creation of every pod and Reservation that it is for",
+    koordinator: "a profile that cannot be applied blocks the creation of every pod and Reservation that it matches",
     about: "a profile that cannot be applied is skipped as a whole, with a warning that names it",
-    why: "one profile with a mistake does not stop a cluster",
+    why: "one faulty profile must not stop a cluster",
 };
 
-/// Whether profiles that select by namespace alone leave Reservations out.
+/// Switch: profiles that select only by namespace do not match Reservations.
 pub static RESERVATION_NAMESPACES: Switch = Switch {
     name: "ReservationSkipsNamespaceProfiles",
     default: true,
     row: "S6",
-    koordinator: "a profile that selects by namespace alone is applied to every Reservation",
-    about: "a profile that selects by namespace alone is for no Reservation",
-    why: "a Reservation is in no namespace, and the profile was written for the pods of some",
+    koordinator: "a profile that selects only by namespace is applied to every Reservation",
+    about: "a profile that selects only by namespace matches no Reservation",
+    why: "a Reservation has no namespace, and such a profile is meant for the pods of certain namespaces",
 };
 
-/// Whether the patch of a profile writes only some parts of a Reservation.
+/// Switch: the patch of a profile writes only some parts of a Reservation.
 pub static RESERVATION_PATCH_PARTS: Switch = Switch {
     name: "ReservationPatchesParts",
     default: true,
     row: "S9",
-    koordinator: "the patch of a profile writes any field of a Reservation, its name among them",
-    about: "the patch of a profile writes labels, annotations and `spec` of a Reservation, with a warning where it has more",
-    why: "what a Reservation is called, and who owns it, is up to who creates it",
+    koordinator: "the patch of a profile may write every field of a Reservation, including its name",
+    about: "the patch of a profile writes only labels, annotations and `spec` of a Reservation; a warning lists other fields",
+    why: "the creator of a Reservation decides its name and owners",
 };
 
-/// Whether resources are translated only where a profile was applied.
+/// Switch: resources are converted only if a profile was applied.
 pub static TRANSLATES_APPLIED: Switch = Switch {
     name: "ProfileTranslatesApplied",
     default: true,
     row: "D-04",
-    koordinator: "cpu and memory become those of the band if a profile matches, even one that chance skips",
-    about: "cpu and memory become those of the band if a profile is applied",
-    why: "a pod that no profile was applied to is left alone",
+    koordinator: "cpu and memory are converted to the band's resources if a profile matches, even if its probability skips the pod",
+    about: "cpu and memory are converted to the band's resources only if a profile is applied",
+    why: "a pod without an applied profile stays unchanged",
 };
 
-/// Whether `skip-update-resources` is a yes or a no.
+/// Switch: the value of `skip-update-resources` is a boolean.
 pub static SKIP_IS_BOOLEAN: Switch = Switch {
     name: "ProfileSkipIsBoolean",
     default: true,
     row: "D-05",
-    koordinator: "`skip-update-resources` on a profile counts whatever its value, and on one that chance skips",
-    about: "`skip-update-resources: \"false\"` is a no, and only profiles that are applied count",
-    why: "it is what the value says",
+    koordinator: "`skip-update-resources` on a profile counts with any value, even if the probability skips the profile",
+    about: "`skip-update-resources: \"false\"` means no, and only applied profiles count",
+    why: "this is the meaning of the value",
 };
 
-/// Whether a profile is for an object.
+/// Result of matching a profile with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileMatch {
-    /// It is.
+    /// The profile matches the object.
     Matches,
-    /// Its selector is for objects with other labels.
+    /// The object's labels do not match the selector.
     OtherLabels,
-    /// Its namespace selector is for other namespaces, or it is for pods of a namespace and the object is a Reservation.
+    /// The namespace does not match the namespace selector, or the profile selects by namespace and the object is a
+    /// Reservation.
     OtherNamespace,
-    /// It selects by namespace, and the pod's namespace is not known.
+    /// The profile selects by namespace, and the pod's namespace is not known.
     UnknownNamespace,
 }
 
 impl Profile {
-    /// Whether the profile is for a pod with these labels in a namespace with those; `None` if the namespace is not known.
+    /// Matches the profile with a pod with these labels; `namespace` has its namespace's labels, or `None` if it is
+    /// not known.
     pub fn matches(&self, labels: &Labels, namespace: Option<&Labels>) -> ProfileMatch {
         if !self.selector.matches(labels) {
             return ProfileMatch::OtherLabels;
@@ -140,7 +142,8 @@ impl Profile {
         }
     }
 
-    /// Whether the profile is for a Reservation with these labels. It is in no namespace, so no namespace selector is asked.
+    /// Matches the profile with a Reservation with these labels. A Reservation has no namespace, so the namespace
+    /// selector is not evaluated.
     pub fn matches_reservation(&self, labels: &Labels, switches: &Switches) -> ProfileMatch {
         let selects_by_namespace_alone =
             self.selector.is_everything() && !self.namespace_selector.is_everything();
@@ -153,7 +156,7 @@ impl Profile {
         }
     }
 
-    /// Writes why it is not for such an object: the selector, and the label that keeps it from matching.
+    /// Writes the reason why the profile does not match: the selector, and the label that fails it.
     fn write_mismatch(
         &self,
         found: ProfileMatch,
@@ -177,7 +180,7 @@ impl Profile {
         }
     }
 
-    /// True if the profile is applied at this draw, which is a number from 0 to 99, each as likely as the others.
+    /// Returns true if the profile is applied at this draw, a uniform number from 0 to 99.
     pub fn is_drawn(&self, draw: u8, switches: &Switches) -> bool {
         let draw = i32::from(draw);
         if switches.is_on(&EXACT_PROBABILITY) {
@@ -188,23 +191,23 @@ impl Profile {
     }
 }
 
-/// The draw of a profile for a pod that is created: a number from 0 to 99, each as likely as the others. It follows from the
-/// UID of the review, which the API server makes anew for each, so a review that is answered again is answered alike.
+/// Draw of a profile for a new pod: a uniform number from 0 to 99. It is derived from the UID of the review, which is
+/// unique per review, so repeating a review gives the same draw.
 pub fn draw(review: &str, profile: &str) -> u8 {
     let mut hasher = DefaultHasher::new();
     (review, profile).hash(&mut hasher);
     u8::try_from(hasher.finish() % 100).unwrap_or_default()
 }
 
-/// What the profiles that are for a pod mean for its cpu and memory.
+/// Combined decision of the matching profiles about a pod's cpu and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TranslationWish {
+pub struct TranslationDecision {
     is_wanted: bool,
     is_skipped: bool,
 }
 
-impl TranslationWish {
-    /// Counts a profile that is for the pod, with what its `skip-update-resources` annotation says.
+impl TranslationDecision {
+    /// Adds a matching profile with the value of its `skip-update-resources` annotation.
     pub fn count(&mut self, is_applied: bool, skip: Option<&str>, switches: &Switches) {
         self.is_wanted |= is_applied || !switches.is_on(&TRANSLATES_APPLIED);
         self.is_skipped |= if switches.is_on(&SKIP_IS_BOOLEAN) {
@@ -214,8 +217,8 @@ impl TranslationWish {
         };
     }
 
-    /// True if cpu and memory are to become those of the band.
-    pub const fn is_granted(self) -> bool {
+    /// Returns true if cpu and memory must be converted to the band's resources.
+    pub const fn applies(self) -> bool {
         self.is_wanted && !self.is_skipped
     }
 }

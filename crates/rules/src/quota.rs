@@ -1,4 +1,4 @@
-//! What ElasticQuotas must be, each by itself and in its tree.
+//! Rules for ElasticQuotas, each by itself and in its tree.
 //!
 //! ```text
 //! object --> Quota --.
@@ -6,8 +6,8 @@
 //! QuotaTree (as stored) --'
 //! ```
 //!
-//! A rule compares a quota with what it was before: what was wrong already and has not become worse is no violation. The
-//! tree is whatever is stored: with cycles, with parents that are not there, with one name in several namespaces.
+//! A rule compares a quota with its stored version: a fault that existed before and has not become worse is no
+//! violation. The tree is read as stored: it may have cycles, missing parents, or one name in several namespaces.
 
 pub mod annotation;
 pub mod bound;
@@ -32,21 +32,21 @@ pub use self::{
     violation::Violations,
 };
 
-/// Which of Koordinator's rules are in force.
+/// Koordinator's rules that are in force.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a gate or a switch of its own"
 )]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QuotaRules {
-    /// `max` of a part may name fewer resources than its parent's, instead of the same ones.
+    /// True if a child's `max` may have fewer resources than its parent's; else both must have the same.
     pub allows_fewer_keys: bool,
-    /// What is guaranteed above a quota must cover its `min`.
+    /// True if the guarantees above a quota must cover its `min`.
     pub checks_guarantee: bool,
-    /// What was wrong before and is not worse now is let through.
+    /// True if faults that existed before and have not become worse are accepted.
     pub ratchets: bool,
-    /// Annotations are checked, and the quota is, when they change.
+    /// True if annotations are checked, and the quota is checked when they change.
     pub checks_annotations: bool,
-    /// Trees have at most [`tree::MOST_LEVELS`] levels.
+    /// True if trees are limited to [`tree::MOST_LEVELS`] levels.
     pub bounds_depth: bool,
 }

@@ -1,8 +1,8 @@
-//! What a Reservation must be so that the scheduler can read it: types of its own fields, its time, amounts in its template.
+//! Rules that make a Reservation readable for the scheduler: types of its own fields, its time, amounts in its
+//! template.
 //!
-//! The API server checks the fields by the schema of the kind, but after webhooks have written, and without a word on who
-//! wrote; the template it does not check at all. One Reservation that cannot be read keeps the scheduler from reading the
-//! others.
+//! The API server checks the fields by the schema of the kind, but only after all webhooks, and without naming the
+//! writer; it does not check the template. One unreadable Reservation prevents the scheduler from reading the others.
 
 use headroom_domain::{
     field::{Error, Errors, Path},
@@ -12,24 +12,24 @@ use serde_json::Value;
 
 use crate::switch::Switch;
 
-/// Whether a Reservation must have what the scheduler asks of it.
+/// Switch: a Reservation must have the fields that the scheduler requires.
 pub static NEEDS_SPEC: Switch = Switch {
     name: "ReservationNeedsSpec",
     default: false,
     row: "S11",
-    koordinator: "a Reservation without template, owners or an end is let in, and the scheduler leaves it alone",
-    about: "a Reservation without template, owners or an end is refused",
-    why: "who creates it learns it at once",
+    koordinator: "a Reservation without template, owners or an expiration is admitted, and the scheduler ignores it",
+    about: "a Reservation without template, owners or an expiration is refused",
+    why: "the creator learns about the fault immediately",
 };
 
-/// What Kubernetes says of a text that is no amount.
+/// Kubernetes' message for an invalid quantity.
 const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// What is said of a text that is no time.
+/// Message for an invalid duration.
 const NO_DURATION: &str = "must be a duration, such as 1h30m";
 
-/// The units of a duration, in nanoseconds. `ms` stands before `m`, which it begins with.
+/// Units of a duration, in nanoseconds. `ms` precedes `m`, which is its prefix.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -41,13 +41,13 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Longest part of a value that an error shows, in characters.
+/// Maximum length of a value in an error, in characters.
 const LONGEST_SHOWN: usize = 40;
 
-/// Most amounts that an error names.
+/// Maximum number of amounts in one error.
 const MOST_ERRORS: usize = 8;
 
-/// A field of a Reservation has another type than the kind gives it. The text is that of Go's JSON.
+/// A field of a Reservation has the wrong type. The text is that of Go's JSON decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "json: cannot unmarshal {found} into Go struct field ReservationSpec.spec.{field} of type {expected}"
@@ -58,7 +58,7 @@ pub struct ReservationTypeError {
     expected: &'static str,
 }
 
-/// What JSON a field is, and its type in Go.
+/// JSON type of a field, with its type in Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldType {
     Text(&'static str),
@@ -67,7 +67,7 @@ enum FieldType {
     Object(&'static str),
 }
 
-/// The fields of a Reservation's `spec`.
+/// Fields of a Reservation's `spec`.
 static FIELDS: [(&str, FieldType); 10] = [
     ("template", FieldType::Object("v1.PodTemplateSpec")),
     ("owners", FieldType::List("[]v1alpha1.ReservationOwner")),
@@ -88,7 +88,7 @@ static FIELDS: [(&str, FieldType); 10] = [
 ];
 
 impl FieldType {
-    /// True if a value is of the type; `null` is as good as absent.
+    /// Returns true if a value has the type; `null` counts as absent.
     const fn fits(self, value: &Value) -> bool {
         matches!(
             (self, value),
@@ -108,10 +108,10 @@ impl FieldType {
     }
 }
 
-/// Checks the fields of a `spec` for their types.
+/// Checks the types of the fields of a `spec`.
 ///
 /// # Errors
-/// The first that has another one.
+/// The first field with another type.
 pub fn check_types(spec: &Value) -> Result<(), ReservationTypeError> {
     let wrong = FIELDS.iter().find_map(|(field, kind)| {
         let value = spec.get(field).filter(|value| !kind.fits(value))?;
@@ -124,7 +124,7 @@ pub fn check_types(spec: &Value) -> Result<(), ReservationTypeError> {
     wrong.map_or(Ok(()), Err)
 }
 
-/// The values in a `spec` that are none of their kind: its time, and eight amounts of its template at most.
+/// Returns the invalid times and amounts of a `spec`; at most eight amounts of its template.
 pub fn check_values(spec: &Value) -> Errors {
     let mut errors = Errors::default();
     if let Some(text) = spec
@@ -159,7 +159,7 @@ pub fn check_values(spec: &Value) -> Errors {
     errors
 }
 
-/// What the scheduler would say that a `spec` lacks.
+/// Returns the fields that a `spec` lacks, in the words of the scheduler.
 pub fn check_needs(spec: &Value) -> Errors {
     let mut errors = Errors::default();
     let path = Path::new("spec");
@@ -189,7 +189,7 @@ fn check_list(amounts: Option<&Value>, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// True if Go reads the text as a duration: `0`, or numbers with units, of less than 292 years.
+/// Returns true if Go parses the text as a duration: `0`, or numbers with units, below 292 years.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -209,7 +209,7 @@ fn is_duration(text: &str) -> bool {
     has_some
 }
 
-/// A number and its unit at the start of a text, in nanoseconds without the fraction, and what follows.
+/// Parses a number and its unit at the start of a text; returns nanoseconds without the fraction, and the rest.
 fn read_part(text: &str) -> Option<(u64, &str)> {
     let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (whole, after) = text.split_at(digits(text));
@@ -226,7 +226,7 @@ fn read_part(text: &str) -> Option<(u64, &str)> {
     Some((whole.checked_mul(*nanos)?, after))
 }
 
-/// `null` is an amount of nothing.
+/// Returns true for a valid amount; `null` is a zero amount.
 fn is_amount(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_that_are_none_are_named_with_their_place() {
+    fn invalid_amounts_are_named_with_their_path() {
         let resources = json!({"requests": {"cpu": "x", "memory": 5}, "limits": {"cpu": true, "a": null}});
         let pod = json!({"containers": [{"name": "c"}, {"resources": resources}], "overhead": {"cpu": "1 "}});
         let errors = check_values(&json!({"template": {"spec": pod}}));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_few_and_short_however_many_amounts_are_none() {
+    fn errors_about_amounts_are_bounded() {
         let amounts: serde_json::Map<String, Value> = (0..1_000)
             .map(|at| ("x".repeat(1_000 + at), "y".repeat(1_000).into()))
             .collect();
@@ -337,7 +337,7 @@ mod tests {
     #[case(json!({"template": null, "owners": [], "ttl": null}), 3)]
     #[case(json!({"template": {}, "owners": [{}], "expires": "t"}), 0)]
     #[case(json!({"template": {}, "owners": [{}], "ttl": "0"}), 0)]
-    fn what_the_scheduler_misses_is_told(#[case] spec: Value, #[case] count: usize) {
+    fn missing_fields_are_reported(#[case] spec: Value, #[case] count: usize) {
         assert_eq!(check_needs(&spec).len(), count);
     }
 }

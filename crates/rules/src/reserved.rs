@@ -1,6 +1,6 @@
-//! Annotations that no Pod may have: the one by which the scheduler knows the pods that stand for Reservations.
+//! Annotations that Pods must not have: the scheduler uses one for its in-memory pods that stand for Reservations.
 //!
-//! Such pods are in the memory of the scheduler alone. One that is stored would be taken for a Reservation.
+//! A stored Pod with the annotation would be mistaken for a Reservation.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use headroom_domain::{
     names,
 };
 
-/// What is wrong with the annotations of a Pod; their values do not matter.
+/// Returns the faults in the annotations of a Pod; any value is a fault.
 pub fn check<V>(annotations: &BTreeMap<String, V>) -> Errors {
     if !annotations.contains_key(names::RESERVE_POD) {
         return Errors::default();

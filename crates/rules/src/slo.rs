@@ -1,12 +1,12 @@
-//! Koordinator's configuration of all nodes, the ConfigMap `slo-controller-config`: its members, how it is read, and
-//! what is wrong with a version of it.
+//! Koordinator's configuration of all nodes, the ConfigMap `slo-controller-config`: its members, its parser, and the
+//! checks of a version.
 //!
 //! ```text
 //! text under a key --json--> tree --decode, by the rows of the table--> Document --+--> check: errors, warnings
-//!                                                                                 '--> whoever uses the configuration
+//!                                                                                 '--> users of the configuration
 //! ```
 //!
-//! Whoever uses a key reads it with the function that also decides whether the key may be stored.
+//! Users of a key read it with the same function that decides whether the key may be stored.
 
 mod advice;
 pub mod amplification;
@@ -41,7 +41,7 @@ pub use self::{
     report::{CheckSettings as Settings, Nodes, Report, Target},
 };
 
-/// What is under `data` of a ConfigMap: text by key.
+/// `data` of a ConfigMap: text by key.
 pub type Data = std::collections::BTreeMap<String, String>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Switches: where a rule differs from Koordinator's, whoever depends on the old behaviour can have it back.
+//! Switches: each restores Koordinator's behaviour for one rule of ours that differs from it.
 //!
 //! ```
 //! use headroom_rules::switch::{Compat, Switch, Switches};
@@ -7,9 +7,9 @@
 //!     name: "Exact",
 //!     default: true,
 //!     row: "D-0",
-//!     koordinator: "a part of a name is enough",
-//!     about: "the whole name counts",
-//!     why: "a part of a name is anybody's",
+//!     koordinator: "a part of a name matches",
+//!     about: "only the whole name matches",
+//!     why: "parts of names are ambiguous",
 //! };
 //! let switches = Switches::parse([&EXACT], Compat::Upstream, "")?;
 //! assert!(!switches.is_on(&EXACT));
@@ -18,67 +18,67 @@
 
 use std::{collections::BTreeMap, iter::once, str::FromStr};
 
-/// One difference from Koordinator. On means our behaviour, off means Koordinator's.
+/// One difference from Koordinator. On means Headroom's behaviour, off means Koordinator's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switch {
-    /// The name on the command line, in CamelCase.
+    /// Name on the command line, in CamelCase.
     pub name: &'static str,
-    /// Whether it is on when nobody says anything.
+    /// State if it is not named on the command line.
     pub default: bool,
-    /// The row of docs/compatibility.md.
+    /// Row of the difference in docs/compatibility.md.
     pub row: &'static str,
-    /// What Koordinator does.
+    /// Koordinator's behaviour, for the table in docs/compatibility.md.
     pub koordinator: &'static str,
-    /// What happens while the switch is on.
+    /// Behaviour while the switch is on.
     pub about: &'static str,
-    /// Why anybody would want that.
+    /// Reason for the difference, for docs/compatibility.md.
     pub why: &'static str,
 }
 
-/// Whose behaviour counts where no switch is named.
+/// Behaviour for switches that are not named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compat {
-    /// The default of each switch.
+    /// Each switch has its own default.
     #[default]
     Headroom,
     /// Koordinator's behaviour: every switch is off.
     Upstream,
 }
 
-/// The state of every switch. The default one has each switch at its own default.
+/// State of every switch. Default: each switch has its own default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Switches(BTreeMap<&'static str, bool>);
 
-/// Why a list of switches is refused.
+/// Reasons why a list of switches is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchError {
     /// An entry is not `Name=bool`.
     #[error("switch entry {entry:?} is not of the form Name=true or Name=false")]
     Syntax {
-        /// The entry, shortened.
+        /// Entry as given, shortened for the message.
         entry: String,
     },
     /// No switch has this name.
-    #[error("unknown switch {name:?}; known are {known}")]
+    #[error("unknown switch {name:?}; known switches: {known}")]
     Unknown {
-        /// The name, shortened.
+        /// Name as given, shortened for the message.
         name: String,
-        /// All names that would be accepted.
+        /// All accepted names, joined by commas.
         known: String,
     },
-    /// A switch is named twice.
+    /// The list names a switch twice.
     #[error("switch {name} is set more than once")]
     Repeated {
-        /// The repeated name.
+        /// Name of the switch that occurs twice.
         name: &'static str,
     },
 }
 
-/// The text names nobody's behaviour.
+/// The text is not a known compatibility mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is neither headroom nor upstream")]
 pub struct CompatError {
-    /// The text, shortened.
+    /// Text as given, shortened for the message.
     text: String,
 }
 
@@ -97,10 +97,11 @@ impl FromStr for Compat {
 }
 
 impl Switches {
-    /// Reads a list such as `A=true,B=false`; what it does not name is as `compat` says. An empty text names nothing.
+    /// Parses a list such as `A=true,B=false`; `compat` sets the switches without an entry. An empty text has no
+    /// entries.
     ///
     /// # Errors
-    /// An entry that is not `Name=true|false`, an unknown name, a name that is there twice.
+    /// An entry is not `Name=true|false`, a name is unknown, or a name occurs twice.
     pub fn parse(
         known: impl IntoIterator<Item = &'static Switch>,
         compat: Compat,
@@ -109,7 +110,7 @@ impl Switches {
         Self::preset(known, compat).with(text)
     }
 
-    /// Every switch as `compat` says.
+    /// Sets every switch according to `compat`.
     pub fn preset(known: impl IntoIterator<Item = &'static Switch>, compat: Compat) -> Self {
         let state = |switch: &Switch| match compat {
             Compat::Headroom => switch.default,
@@ -119,10 +120,10 @@ impl Switches {
         Self(states.collect())
     }
 
-    /// The same switches with another list on top.
+    /// Applies another list on top.
     ///
     /// # Errors
-    /// As [`Self::parse`].
+    /// Same as [`Self::parse`].
     pub fn with(&self, text: &str) -> Result<Self, SwitchError> {
         let mut states = self.0.clone();
         let mut named = BTreeMap::new();
@@ -145,12 +146,12 @@ impl Switches {
         Ok(Self(states))
     }
 
-    /// Whether a switch is on. One that was not among the known ones has its default.
+    /// Returns true if a switch is on. An unknown switch has its default.
     pub fn is_on(&self, switch: &Switch) -> bool {
         self.0.get(switch.name).copied().unwrap_or(switch.default)
     }
 
-    /// The known switches with their states, by name.
+    /// Known switches with their states, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, bool)> {
         self.0.iter().map(|(name, is_on)| (*name, *is_on))
     }
@@ -170,18 +171,18 @@ fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// Help for the flag that takes such a list: one line for each switch.
+/// Help text of the flag with such a list: one line per switch.
 pub fn help<'a>(known: impl IntoIterator<Item = &'a Switch>) -> String {
     let rows = known.into_iter().map(
         |Switch {
              name, default, about, ..
          }| { format!("  {name}=true|false (default {default}): {about}") },
     );
-    let first = "Differences from Koordinator, as in A=true,B=false. What is false behaves as Koordinator.";
+    let first = "Differences from Koordinator, for example A=true,B=false. A switch set to false restores Koordinator's behaviour.";
     once(first.to_owned()).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// The switches as the table of docs/compatibility.md.
+/// Rows of the table in docs/compatibility.md.
 pub fn markdown<'a>(known: impl IntoIterator<Item = &'a Switch>) -> String {
     let rows = known.into_iter().map(|switch| {
         let Switch {
@@ -195,7 +196,7 @@ pub fn markdown<'a>(known: impl IntoIterator<Item = &'a Switch>) -> String {
         let old = if *default {
             format!("`{name}=false`")
         } else {
-            format!("the default; `{name}=true` for ours")
+            format!("default; `{name}=true` for Headroom's")
         };
         format!("| {row} | {koordinator} | {about} | {why} | {old} |\n")
     });
@@ -257,7 +258,7 @@ mod tests {
         r#"switch entry "" is not of the form Name=true or Name=false"#
     )]
     #[case("=true", r#"switch entry "=true" is not of the form Name=true or Name=false"#)]
-    #[case("Fixt=true", r#"unknown switch "Fixt"; known are Fixed, Optional"#)]
+    #[case("Fixt=true", r#"unknown switch "Fixt"; known switches: Fixed, Optional"#)]
     #[case("Fixed=true,Fixed=true", "switch Fixed is set more than once")]
     fn a_wrong_list_is_refused_with_its_reason(#[case] text: &str, #[case] reason: &str) {
         let error = Switches::parse(ALL, Compat::Headroom, text).unwrap_err();
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_knows_no_switch_has_the_defaults() {
+    fn unknown_switches_have_their_defaults() {
         let switches = Switches::default();
         assert!(switches.is_on(&FIXED) && !switches.is_on(&OPTIONAL));
     }
@@ -292,7 +293,7 @@ mod tests {
         assert!(help(ALL).contains("\n  Fixed=true|false (default true): new"));
         let table = markdown(ALL);
         assert!(table.contains("| D1 | old | new | reason | `Fixed=false` |\n"));
-        assert!(table.contains("| D2 | old | new | reason | the default; `Optional=true` for ours |\n"));
+        assert!(table.contains("| D2 | old | new | reason | default; `Optional=true` for Headroom's |\n"));
         assert_eq!((help(ALL).lines().count(), table.lines().count()), (3, 4));
     }
 }

@@ -1,8 +1,8 @@
-//! Translates cpu and memory of a batch or mid Pod into the resources of its band, which the scheduler gives out of what
-//! nobody uses.
+//! Converts cpu and memory of a batch or mid Pod into the resources of its band, which the scheduler assigns from
+//! unused capacity.
 //!
-//! Amounts of cpu become whole milli-cores, of memory they stay. A limit in resources of the band is a request as well where
-//! there is none. Resources of the Pod as a whole, and its ephemeral containers, stay as they are.
+//! Cpu amounts become whole millicores; memory amounts stay. A limit in resources of the band also becomes the
+//! request if there is none. Pod-level resources and ephemeral containers stay unchanged.
 
 use headroom_domain::{
     amounts::Amounts,
@@ -18,22 +18,22 @@ use crate::{
     container::{ContainerList, Containers, Resources},
 };
 
-/// What changes in a Pod that is translated.
+/// Changes of a converted Pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Translation {
-    /// What changes in its containers.
+    /// Changes in the Pod's containers.
     pub containers: Changes,
-    /// What changes in its overhead.
+    /// Changes in the Pod's overhead.
     pub overhead: AmountsChange,
 }
 
-/// The resources of a band, in place of cpu and memory.
+/// Resources of a band that replace cpu and memory.
 struct BandResources {
     cpu: &'static str,
     memory: &'static str,
 }
 
-/// The band by which a Pod is translated: the one that label or priority name, or else the one of its QoS class.
+/// Returns the band of a Pod: from its label or priority, or else from its QoS class.
 pub fn band(pod: &Pod) -> Option<Band> {
     let Pod { metadata, spec, .. } = pod;
     stated_band(&metadata.labels, spec.priority).or_else(|| {
@@ -42,14 +42,15 @@ pub fn band(pod: &Pod) -> Option<Band> {
     })
 }
 
-/// The same as far as labels and priority tell it: `None` where it depends on what the containers ask for.
+/// Returns the band from labels and priority only; `None` if it depends on the containers' requests.
 pub fn stated_band(labels: &Labels, priority: Option<i32>) -> Option<Band> {
     let label = |name: &str| labels.get(name).map(String::as_str);
     let raw = Band::raw(label(names::PRIORITY_CLASS), priority);
     Band::with_default(raw, Class::raw(label(names::QOS_CLASS)))
 }
 
-/// What changes in a Pod of this band with these containers and this overhead; nothing in bands other than batch and mid.
+/// Computes the changes of a Pod in this band with these containers and this overhead; none in bands other than batch
+/// and mid.
 pub fn translation(band: Option<Band>, containers: &Containers, overhead: &Amounts) -> Translation {
     let Some(resources) = band.and_then(BandResources::of_band) else {
         return Translation::default();
@@ -114,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// The requests and limits of the first container after its translation, and the overhead.
+    /// Requests and limits of the first container after the conversion, and the overhead.
     fn translated(band: Band, spec: &Value) -> (Value, Value) {
         let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
         let overhead: Amounts = serde_json::from_value(spec["overhead"].clone()).unwrap_or_default();
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_translated_pod_is_translated_no_further_and_other_bands_are_not() {
+    fn translation_is_idempotent_and_skips_other_bands() {
         let spec = json!({"containers": [{"resources": {"limits": {"cpu": 1}}}]});
         for band in [None, Some(Band::Prod), Some(Band::Free)] {
             let containers: Containers = serde_json::from_value(spec.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Runs the rules of `/mutate-pod` on pods out of files.
+//! Applies the rules of `/mutate-pod` to pods from files.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use headroom_rules::{
     completion::complete,
     explain::Explanation,
     pod_object::PlainPod,
-    profile::{Newcomer, PriorityClass, ProfileMatch, ProfileRules, ProfileTarget},
+    profile::{CreatedObject, PriorityClass, ProfileMatch, ProfileRules, ProfileTarget},
     switch::Switches,
 };
 use serde_json::Value;
@@ -20,10 +20,10 @@ use super::{
 };
 use crate::documents;
 
-/// The namespace of pods that name none.
+/// Namespace of pods without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What the rules make of a new pod, with their gates at their defaults.
+/// Applies the rules to a new pod, with default feature gates.
 pub fn decide(pod: &Value, objects: &FileObjects, switches: &Switches) -> DecidedPod {
     let metadata = |member: &str| documents::at(pod, &["metadata", member]);
     let text = |member: &str| metadata(member).as_str().unwrap_or_default();
@@ -31,11 +31,11 @@ pub fn decide(pod: &Value, objects: &FileObjects, switches: &Switches) -> Decide
         "" => DEFAULT_NAMESPACE,
         namespace => namespace,
     };
-    let newcomer = Newcomer {
+    let created = CreatedObject {
         target: ProfileTarget::Pod,
         review: None,
         namespace,
-        // What are no labels has been refused.
+        // Invalid labels were refused when the file was read.
         labels: serde_json::from_value::<Option<Labels>>(metadata("labels").clone())
             .unwrap_or_default()
             .unwrap_or_default(),
@@ -48,7 +48,7 @@ pub fn decide(pod: &Value, objects: &FileObjects, switches: &Switches) -> Decide
         switches,
     };
     let mut completed = PlainPod::new(pod.clone());
-    let reasons = match complete(&mut completed, &newcomer, rules) {
+    let reasons = match complete(&mut completed, &created, rules) {
         Ok(()) => Vec::new(),
         Err(error) => vec![headroom_kit::log::chain(&error).to_string()],
     };
@@ -72,7 +72,7 @@ pub fn decide(pod: &Value, objects: &FileObjects, switches: &Switches) -> Decide
             name: name.clone(),
         },
         origin: DecisionOrigin::Files {
-            missing: missing(&newcomer, objects, switches),
+            missing: missing(&created, objects, switches),
             warnings: completed.warnings,
         },
         decisions: vec![ReplicaDecision {
@@ -83,8 +83,8 @@ pub fn decide(pod: &Value, objects: &FileObjects, switches: &Switches) -> Decide
     }
 }
 
-/// The objects that profiles need and no file has.
-fn missing(newcomer: &Newcomer<'_>, objects: &FileObjects, switches: &Switches) -> Vec<String> {
+/// Objects that profiles reference and no file contains.
+fn missing(created: &CreatedObject<'_>, objects: &FileObjects, switches: &Switches) -> Vec<String> {
     let mut missing = Vec::new();
     let mut add = |object: String| {
         if !missing.contains(&object) {
@@ -95,9 +95,9 @@ fn missing(newcomer: &Newcomer<'_>, objects: &FileObjects, switches: &Switches) 
         let Ok(profile) = &known.compiled else {
             continue;
         };
-        match newcomer.matches(profile, switches) {
+        match created.matches(profile, switches) {
             ProfileMatch::OtherLabels | ProfileMatch::OtherNamespace => {}
-            ProfileMatch::UnknownNamespace => add(format!("Namespace {}", newcomer.namespace)),
+            ProfileMatch::UnknownNamespace => add(format!("Namespace {}", created.namespace)),
             ProfileMatch::Matches => {
                 let class = profile.priority_class_name();
                 if let Some(name) = class.filter(|name| !objects.classes.contains_key(*name)) {
@@ -109,7 +109,7 @@ fn missing(newcomer: &Newcomer<'_>, objects: &FileObjects, switches: &Switches) 
     missing
 }
 
-/// The decision as the webhook would send it.
+/// Converts an explanation to the message that the webhook sends.
 fn shown(explanation: &Explanation) -> PodDecision {
     let profiles = explanation.profiles().into_iter().map(|profile| ProfileVerdict {
         name: profile.name,

@@ -1,52 +1,52 @@
-//! Settings of the rule who may bind pods, as flags have them.
+//! Settings of the binding rule, read from flags.
 
 use std::collections::BTreeSet;
 
 use headroom_domain::names;
 
-/// The lists of the flags, each with commas between its entries. Blanks around an entry do not count, nor does an empty one.
+/// Values of the flags: comma-separated lists. Blanks around an entry and empty entries are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lists<'a> {
-    /// `--binding-admission-user-name`: who may bind.
+    /// `--binding-admission-user-name`: users that may bind pods.
     pub users: &'a str,
-    /// `--binding-admission-namespaces`: where the rule applies; `*` and nothing else is everywhere.
+    /// `--binding-admission-namespaces`: namespaces in which the rule applies; only a single `*` means all.
     pub namespaces: &'a str,
-    /// `--binding-admission-exclude-namespaces`: where it does not, wherever else it applies.
+    /// `--binding-admission-exclude-namespaces`: namespaces in which the rule never applies.
     pub excluded_namespaces: &'a str,
-    /// `--binding-admission-bypass-labels`: labels of pods that anybody may bind.
+    /// `--binding-admission-bypass-labels`: label keys of pods that any user may bind.
     pub bypass_labels: &'a str,
-    /// `--binding-admission-bypass-annotations`: annotations of such pods.
+    /// `--binding-admission-bypass-annotations`: annotation keys of pods that any user may bind.
     pub bypass_annotations: &'a str,
 }
 
-/// The settings in force.
+/// Parsed settings of the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Who may bind. Nobody listed means that the rule is off.
+    /// Users that may bind pods. An empty set turns the rule off.
     pub users: BTreeSet<String>,
-    /// Where the rule applies.
+    /// Namespaces in which the rule applies.
     pub namespaces: Namespaces,
-    /// Where it does not, wherever else it applies.
+    /// Namespaces in which the rule never applies.
     pub excluded_namespaces: BTreeSet<String>,
-    /// Labels of pods that anybody may bind, with whatever value.
+    /// Label keys, with any value, of pods that any user may bind.
     pub bypass_labels: BTreeSet<String>,
-    /// Annotations of pods that anybody may bind, with whatever value.
+    /// Annotation keys, with any value, of pods that any user may bind.
     pub bypass_annotations: BTreeSet<String>,
-    /// Whether what would be denied is only counted.
+    /// True if a denial is only counted and the request is allowed.
     pub is_dry_run: bool,
 }
 
-/// Where the rule applies.
+/// Namespaces in which the rule applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Namespaces {
-    /// In every namespace.
+    /// The rule applies in every namespace.
     All,
-    /// In these; in none if there are none.
+    /// The rule applies in these namespaces; in none if the set is empty.
     Named(BTreeSet<String>),
 }
 
 impl Default for Lists<'_> {
-    /// Nobody, nowhere; never in `kube-system`, and not for pods with Koordinator's label.
+    /// No users and no namespaces; `kube-system` and pods with Koordinator's bypass label are excluded.
     fn default() -> Self {
         Self {
             users: "",
@@ -65,7 +65,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the lists. `*` among others, or with blanks around it, is the name of a namespace that does not exist.
+    /// Parses the lists. A `*` among other entries or with blanks around it is the name of a namespace that does not
+    /// exist.
     pub fn parse(lists: &Lists<'_>, is_dry_run: bool) -> Self {
         let Lists {
             users,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{SWITCHES, switch::Compat};
 
-/// The lists of the cases: `koord-scheduler` may bind, the rule applies everywhere.
+/// Lists of the test cases: `koord-scheduler` may bind, and the rule applies in all namespaces.
 const EVERYWHERE: Lists<'static> = Lists {
     users: "koord-scheduler",
     namespaces: "*",
@@ -11,10 +11,10 @@ const EVERYWHERE: Lists<'static> = Lists {
     bypass_labels: "koordinator.sh/binding-admission-bypass",
     bypass_annotations: "",
 };
-const NOBODY: BTreeMap<String, String> = BTreeMap::new();
+const NO_MARKS: BTreeMap<String, String> = BTreeMap::new();
 const UNMARKED: PodMetadata<'static> = PodMetadata {
-    labels: &NOBODY,
-    annotations: &NOBODY,
+    labels: &NO_MARKS,
+    annotations: &NO_MARKS,
 };
 /// `kube-scheduler`, which is not listed, binds a pod without a bypass in `ns`.
 const REQUEST: Request<'static> = Request {
@@ -32,7 +32,7 @@ fn decided(request: &Request<'_>, lists: &Lists<'_>, compat: Compat) -> Decision
     decide(request, &Settings::parse(lists, false), &switches)
 }
 
-/// The decision, which has to be the same with and without the switches.
+/// Returns the decision, which must be the same with and without the switches.
 fn decided_by_both(request: &Request<'_>, lists: &Lists<'_>) -> Decision {
     let [ours, koordinators] = BOTH.map(|compat| decided(request, lists, compat));
     assert_eq!(ours, koordinators, "{request:?}");
@@ -44,7 +44,7 @@ fn marks(key: &str, value: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn case_139_nobody_listed_means_that_the_rule_is_off() {
+fn case_139_an_empty_user_list_turns_the_rule_off() {
     for users in ["", " , "] {
         let lists = Lists { users, ..EVERYWHERE };
         assert_eq!(decided_by_both(&REQUEST, &lists), Decision::NoUsers);
@@ -52,7 +52,7 @@ fn case_139_nobody_listed_means_that_the_rule_is_off() {
 }
 
 #[test]
-fn case_140_a_part_of_a_name_is_listed_in_koordinator_alone() {
+fn case_140_a_part_of_a_name_matches_only_in_koordinator() {
     let username = "system:serviceaccount:x:koord-scheduler";
     let request = Request { username, ..REQUEST };
     assert_eq!(
@@ -68,7 +68,7 @@ fn case_140_a_part_of_a_name_is_listed_in_koordinator_alone() {
 }
 
 #[test]
-fn case_141_whoever_is_not_listed_is_denied() {
+fn case_141_a_user_who_is_not_listed_is_denied() {
     let decision = decided_by_both(&REQUEST, &EVERYWHERE);
     assert_eq!(decision, Decision::Denied);
     assert!(!decision.is_allowed());
@@ -94,7 +94,7 @@ fn case_142_an_excluded_namespace_beats_all_others() {
 }
 
 #[test]
-fn case_143_the_rule_applies_only_where_namespaces_say_so() {
+fn case_143_the_rule_applies_only_in_listed_namespaces() {
     for (namespaces, decision) in [
         ("", Decision::NoNamespaces),
         ("other", Decision::OutOfScope),
@@ -112,12 +112,12 @@ fn case_143_the_rule_applies_only_where_namespaces_say_so() {
 }
 
 #[test]
-fn case_144_a_bypass_label_of_any_value_lets_anybody_bind() {
+fn case_144_a_bypass_label_of_any_value_lets_any_user_bind() {
     for value in ["", "false", "true"] {
         let labels = marks("koordinator.sh/binding-admission-bypass", value);
         let pod = Some(PodMetadata {
             labels: &labels,
-            annotations: &NOBODY,
+            annotations: &NO_MARKS,
         });
         let request = Request { pod, ..REQUEST };
         assert_eq!(decided_by_both(&request, &EVERYWHERE), Decision::BypassLabel);
@@ -125,15 +125,15 @@ fn case_144_a_bypass_label_of_any_value_lets_anybody_bind() {
 }
 
 #[test]
-fn a_bypass_annotation_lets_anybody_bind_and_a_label_of_that_name_does_not() {
+fn a_bypass_annotation_lets_any_user_bind_but_a_label_of_that_name_does_not() {
     let lists = Lists {
         bypass_annotations: "a, b",
         ..EVERYWHERE
     };
     let marked = marks("b", "");
     for (labels, annotations, decision) in [
-        (&NOBODY, &marked, Decision::BypassAnnotation),
-        (&marked, &NOBODY, Decision::Denied),
+        (&NO_MARKS, &marked, Decision::BypassAnnotation),
+        (&marked, &NO_MARKS, Decision::Denied),
     ] {
         let request = Request {
             pod: Some(PodMetadata { labels, annotations }),
@@ -175,7 +175,7 @@ fn case_147_a_name_that_contains_a_listed_one_is_denied_except_by_koordinator() 
 }
 
 #[test]
-fn case_148_what_binds_nothing_is_allowed() {
+fn case_148_requests_that_bind_no_pod_are_allowed() {
     for (operation, resource, subresource) in [
         ("UPDATE", "pods", "binding"),
         ("CREATE", "pods", ""),
@@ -196,7 +196,7 @@ fn case_148_what_binds_nothing_is_allowed() {
 }
 
 #[test]
-fn the_other_resource_that_binds_is_checked_unless_it_is_as_in_koordinator() {
+fn bindings_are_checked_except_in_koordinator() {
     let request = Request {
         resource: "bindings",
         subresource: "",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{SWITCHES, switch::Compat};
 
-/// A Pod of this class, priority and band, whose container asks for these.
+/// A Pod with this class, priority and band, whose container requests these amounts.
 fn pod(class: &str, priority: i32, band: &str, requests: &Value) -> Value {
     let labels = [(names::QOS_CLASS, class), (names::PRIORITY_CLASS, band)];
     let labels: Labels = labels
@@ -124,7 +124,7 @@ fn exclusive_cpus_are_whole(#[case] amount: &str, #[case] expected: &str) {
 #[case::half_a_sidecar(json!({"initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}}]}), Some("1500m"))]
 #[case::case_155_of_the_pod(json!({"containers": [{}], "resources": {"requests": {"cpu": 2}}}), None)]
 #[case::half_of_the_pod(json!({"resources": {"requests": {"cpu": "2500m"}}}), Some("2500m"))]
-fn cpus_count_wherever_they_are_asked_for(#[case] spec: Value, #[case] told_value: Option<&str>) {
+fn cpu_requests_count_in_every_field(#[case] spec: Value, #[case] told_value: Option<&str>) {
     let mut pod = pod("LSR", 9500, "", &cpu("1"));
     for (name, value) in spec.as_object().unwrap() {
         pod["spec"][name] = value.clone();
@@ -149,7 +149,7 @@ fn class_and_band_stay(#[case] stored: Value, #[case] pod: Value, #[case] expect
 }
 
 #[test]
-fn a_pod_without_a_band_gets_one_once_unless_koordinator_counts() {
+fn a_pod_without_a_band_gets_one_once_except_in_koordinator() {
     let (stored, given) = (pod("", 0, "", &json!({})), pod("", 0, "koord-mid", &json!({})));
     assert_eq!(message(&given, Some(&stored), &ours()), "");
     assert_eq!(
@@ -174,7 +174,7 @@ fn the_sub_priority_stays_unless_a_gate_lets_it_change() {
 }
 
 #[test]
-fn a_legacy_pod_may_stay_as_it_is_and_not_get_worse() {
+fn a_legacy_pod_may_keep_its_faults_but_get_no_new_ones() {
     let legacy = pod("LSR", 0, "", &cpu("500m"));
     assert_eq!(message(&legacy, Some(&legacy), &ours()), "");
     assert!(message(&legacy, Some(&legacy), &upstream()).contains("\"500m\""));
@@ -187,7 +187,7 @@ fn a_legacy_pod_may_stay_as_it_is_and_not_get_worse() {
 }
 
 #[test]
-fn the_strict_matrix_is_for_those_who_ask() {
+fn the_strict_matrix_needs_its_switch() {
     let strict = Switches::parse(SWITCHES, Compat::Headroom, "ColocationStrictMatrix=true").unwrap();
     let lse = pod("LSE", 5500, "", &cpu("1"));
     assert_eq!(message(&lse, None, &ours()), "");
@@ -211,7 +211,7 @@ proptest! {
     ) {
         let pod = pod(class, priority, band, &json!(amounts));
         prop_assert_eq!(message(&pod, Some(&pod), &ours()), "");
-        // Koordinator refuses it for whatever it refuses a new one.
+        // Koordinator refuses an update for the same reasons as a creation.
         prop_assert_eq!(message(&pod, Some(&pod), &upstream()), message(&pod, None, &upstream()));
     }
 }

@@ -1,6 +1,6 @@
-//! Checks what the containers of a Pod ask for of GPUs: in percent or in cards, never both, and in amounts that cards have.
+//! Checks GPU requests of a Pod's containers: percent or cards but not both, in amounts that cards can provide.
 //!
-//! Requests alone are looked at: devices are extended resources, of which a limit must equal its request.
+//! Only requests are checked: devices are extended resources, whose limit must equal the request.
 
 use headroom_domain::{
     amounts::Amounts,
@@ -17,37 +17,37 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Whether init containers are checked.
+/// Switch: init containers are checked.
 pub static CHECKS_INIT_CONTAINERS: Switch = Switch {
     name: "DeviceChecksInitContainers",
     default: true,
     row: "D-21, init containers",
-    koordinator: "what init containers, sidecars among them, ask for of GPUs is not checked",
-    about: "init containers and sidecars are checked as well",
+    koordinator: "GPU requests of init containers and sidecars are not checked",
+    about: "GPU requests of init containers and sidecars are checked as well",
     why: "they get the same devices",
 };
 
-/// Whether more than all of each card is refused.
+/// Switch: at most 100 % of each card may be requested.
 pub static CHECKS_CARDS: Switch = Switch {
     name: "DeviceChecksCards",
     default: true,
     row: "D-21, cards",
     koordinator: "`gpu-core` and `gpu-memory-ratio` may be more than 100 for each card of `gpu.shared`",
     about: "`gpu-core` and `gpu-memory-ratio` are at most 100 for each card of `gpu.shared`",
-    why: "no card has more, so the pod could never run",
+    why: "a card has at most 100, so the pod could never run",
 };
 
-/// Whether a fault names the container's place.
+/// Switch: a fault names the container's index.
 pub static INDICES: Switch = Switch {
     name: "DeviceNamesContainers",
     default: false,
     row: "D-22",
-    koordinator: "a fault stands at `pod.spec.containers[*]`, and equal ones of several containers are one",
-    about: "a fault stands at the container's own place, as in `pod.spec.containers[0]`",
-    why: "which container is meant is not told; clients may know the text",
+    koordinator: "a fault has the path `pod.spec.containers[*]`, and equal faults of several containers are merged",
+    about: "a fault has the path of its container, such as `pod.spec.containers[0]`",
+    why: "Koordinator does not name the container, but clients may match its text",
 };
 
-/// What is wrong with the devices of a Pod, and in an update of the stored one with what it changes.
+/// Returns the faults of a Pod's devices and, in an update, of its changes to the stored one.
 pub fn check(spec: &PodSpec, stored: Option<&PodSpec>, switches: &Switches) -> Errors {
     let stored_faults = stored.map(|stored| move || faults(stored, switches));
     new_faults(faults(spec, switches), stored_faults, switches)
@@ -82,7 +82,7 @@ fn path(list: ContainerList, index: usize, switches: &Switches) -> Path {
     container.child("resources.requests")
 }
 
-/// What is wrong with a container that asks for GPUs in percent, in cards, or both.
+/// Returns the faults of one container with GPU requests.
 fn of_container(
     devices: (Option<&Quantity>, Option<&Quantity>),
     requests: &Amounts,
@@ -135,7 +135,7 @@ fn of_cards(cards: &Quantity, requests: &Amounts, path: &Path, switches: &Switch
     let shares = [("gpuCore", amount(names::GPU_CORE)), ("gpuMemoryRatio", ratio)];
     for (word, share) in shares {
         let detail = match share.whole().checked_rem(number) {
-            // Without cards nothing is shared.
+            // Without cards, no card is shared.
             None => continue,
             Some(0)
                 if share.whole() <= number.max(0).saturating_mul(CARD) || !switches.is_on(&CHECKS_CARDS) =>

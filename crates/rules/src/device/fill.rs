@@ -5,8 +5,8 @@ use headroom_domain::{amounts::Amounts, names, quantity::Quantity};
 use super::{CARD, DEVICES};
 use crate::container::Resources;
 
-/// The resources with complete devices; `None` for a container that names no device. `is_from_limits` says whether a limit
-/// counts as the request that is missing.
+/// Returns the resources with complete devices; `None` for a container without devices. `is_from_limits` lets a limit
+/// replace a missing request.
 pub(super) fn filled(resources: &Resources, is_from_limits: bool) -> Option<Resources> {
     let names_device = |amounts: &Amounts| DEVICES.iter().any(|device| amounts.contains(device));
     if !names_device(&resources.requests) && !names_device(&resources.limits) {
@@ -36,7 +36,7 @@ pub(super) fn filled(resources: &Resources, is_from_limits: bool) -> Option<Reso
     Some(filled)
 }
 
-/// The number of cards that the requested percentage fills: of memory, or else of cores.
+/// Number of cards that the requested percentage fills: of memory, or otherwise of cores.
 fn cards(requests: &Amounts) -> i128 {
     let percent = [names::GPU_MEMORY_RATIO, names::GPU_CORE]
         .into_iter()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{SWITCHES, switch::Compat};
 
-/// The `spec` after the changes. A second run on it must change nothing.
+/// Returns the `spec` after the changes. A second run must change nothing.
 fn completed(mut spec: Value, compat: Compat) -> Value {
     let switches = Switches::parse(SWITCHES, compat, "").unwrap();
     let changes_of = |spec: &Value| {
@@ -28,7 +28,7 @@ fn one(requests: &Value, limits: &Value) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": long(requests), "limits": long(limits)}}]})
 }
 
-/// `core` stands for `koordinator.sh/gpu-core`, and so on; an amount of 0 in JSON stays a number.
+/// Expands short names: `core` means `koordinator.sh/gpu-core`, and so on. A 0 in JSON stays a number.
 fn long(amounts: &Value) -> Value {
     let Some(amounts) = amounts.as_object() else {
         return amounts.clone();
@@ -116,7 +116,7 @@ fn case_82_limits_that_are_missing_are_created(#[values(json!(null), json!({}))]
 }
 
 #[test]
-fn case_83_an_init_container_is_completed_unless_it_is_as_in_koordinator() {
+fn case_83_an_init_container_is_completed_except_in_koordinator() {
     let resources = |amounts: &Value| both(amounts)["containers"][0]["resources"].clone();
     let spec = |amounts: &Value| json!({"initContainers": [{"name": "i"}, {"name": "side", "restartPolicy": "Always", "resources": resources(amounts)}]});
     let before = spec(&json!({"gpu": "100"}));
@@ -126,7 +126,7 @@ fn case_83_an_init_container_is_completed_unless_it_is_as_in_koordinator() {
 }
 
 #[test]
-fn case_153_cards_in_limits_alone_count_unless_it_is_as_in_koordinator() {
+fn case_153_cards_only_in_limits_count_except_in_koordinator() {
     let before = one(&json!({"core": "50"}), &json!({"core": "50", "shared": "4"}));
     assert_eq!(
         completed(before.clone(), Compat::Upstream),
@@ -139,7 +139,7 @@ fn case_153_cards_in_limits_alone_count_unless_it_is_as_in_koordinator() {
 }
 
 #[rstest]
-fn percent_in_limits_alone_are_converted_unless_it_is_as_in_koordinator(
+fn percent_only_in_limits_is_converted_except_in_koordinator(
     #[values(json!(null), json!({}))] requests: Value,
 ) {
     let before = one(&requests, &json!({"gpu": "200"}));
@@ -196,7 +196,7 @@ fn specs() -> impl Strategy<Value = Value> {
         .prop_map(|(main, init)| json!({"containers": main, "initContainers": init, "newer": {"a": [null]}}))
 }
 
-/// All that no rule of devices may touch.
+/// The object without anything that a device rule may change.
 fn without_devices(mut spec: Value) -> Value {
     for list in ContainerList::ALL {
         for container in spec[list.name()].as_array_mut().unwrap() {
@@ -214,7 +214,7 @@ fn without_devices(mut spec: Value) -> Value {
 
 proptest! {
     #[test]
-    fn completed_devices_leave_the_rest_alone_and_ask_for_cards(spec in specs()) {
+    fn completed_devices_request_cards_and_leave_the_rest_unchanged(spec in specs()) {
         for compat in [Compat::Upstream, Compat::Headroom] {
             let after = completed(spec.clone(), compat);
             prop_assert_eq!(without_devices(after.clone()), without_devices(spec.clone()));

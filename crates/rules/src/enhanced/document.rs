@@ -1,4 +1,4 @@
-//! Reads the rules of the ConfigMap as Koordinator reads them: names of members in any case, `null` for nothing.
+//! Reads the rules of the ConfigMap like Koordinator: member names in any case, `null` like absent.
 
 use std::collections::BTreeSet;
 
@@ -6,44 +6,44 @@ use serde_json::{Map, Value};
 
 use super::LabelRule;
 
-/// The longest text of rules that is read, in bytes.
+/// Maximum length of the rules, in bytes.
 const LONGEST: usize = 64 << 10;
-/// So many unknown members are told.
+/// Maximum number of unknown members that are reported.
 const MOST_UNKNOWN: usize = 8;
 
-/// The rules of one version.
+/// Rules of one version of the ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RulesDocument {
-    /// The rules, in order.
+    /// The rules, in document order.
     pub rules: Vec<LabelRule>,
-    /// Paths of members that mean nothing, such as `[0].requiredLable`; at most eight.
+    /// Paths of unknown members, such as `[0].requiredLable`; at most eight.
     pub unknown: Vec<String>,
 }
 
-/// Why the rules cannot be read.
+/// Reasons why the rules cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// They are too long.
+    /// The text exceeds 64 KiB.
     #[error("rules is longer than {LONGEST} bytes")]
     TooLong,
-    /// They are not JSON.
+    /// The text is not valid JSON.
     #[error("rules is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A part of them is of another type.
+    /// A member has the wrong type.
     #[error("rules{path} must be {expected}")]
     Type {
-        /// The part, such as `[0].name`.
+        /// Path of the member, such as `[0].name`.
         path: String,
-        /// What it must be.
+        /// Expected type, with its article.
         expected: &'static str,
     },
 }
 
 impl RulesDocument {
-    /// Reads a text.
+    /// Parses the text of the key `rules`.
     ///
     /// # Errors
-    /// It is too long or no JSON, or a known part of it has another type. It is then to be dropped as a whole.
+    /// The text is too long or not JSON, or a known member has another type. The whole text must be ignored then.
     pub fn read(text: &str) -> Result<Self, RulesError> {
         if text.len() > LONGEST {
             return Err(RulesError::TooLong);
@@ -68,13 +68,13 @@ impl RulesDocument {
         for (member, value) in members {
             let path = format!("{path}.{member}");
             match member.to_ascii_lowercase().as_str() {
-                // `null` leaves what is there.
+                // `null` leaves the default.
                 _ if value.is_null() => {}
                 "name" => rule.name = text(value, &path)?,
                 "requiredlabels" => rule.required = texts(value, &path)?,
                 "namespacewhitelist" => {
                     let names = texts(value, &path)?.into_iter();
-                    // The empty name is no namespace.
+                    // An empty name is not a namespace.
                     rule.exempt_namespaces = names.filter(|name| !name.is_empty()).collect::<BTreeSet<_>>();
                 }
                 _ if self.unknown.len() < MOST_UNKNOWN => self.unknown.push(path),
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_read_in_any_case_and_null_is_nothing() {
+    fn members_are_read_in_any_case_and_null_is_absent() {
         let text = r#"[null, {"NAME": "a", "requiredLabels": ["x", null], "NamespaceWhitelist": ["", "ns"]},
             {"name": null, "requiredLabels": null, "namespaceWhitelist": null}]"#;
         let document = RulesDocument::read(text).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_are_told_and_not_without_end() {
+    fn unknown_members_are_reported_up_to_a_limit() {
         let document = RulesDocument::read(r#"[{"requiredLables": ["x"]}, {"b": 1}]"#).unwrap();
         assert_eq!(document.unknown, ["[0].requiredLables", "[1].b"]);
         let many: Map<String, Value> = (0..100).map(|at| (at.to_string(), Value::Null)).collect();
@@ -175,7 +175,7 @@ mod tests {
         r#"[{"requiredLabels": ["a", []]}]"#,
         "rules[0].requiredLabels[1] must be a string"
     )]
-    fn what_cannot_be_read_is_named(#[case] text: &str, #[case] told: &str) {
+    fn unreadable_parts_are_named(#[case] text: &str, #[case] told: &str) {
         assert_eq!(RulesDocument::read(text).unwrap_err().to_string(), told);
     }
 

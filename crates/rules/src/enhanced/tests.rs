@@ -102,7 +102,7 @@ fn only_the_word_true_switches_the_rules_on() {
 }
 
 #[test]
-fn a_pod_exempts_itself_by_one_word() {
+fn only_one_label_value_exempts_a_pod() {
     for (value, is_exempt) in [("true", true), ("True", false), ("", false)] {
         let labels = Labels::from([(
             "pod.koordinator.sh/skip-enhanced-validation".to_owned(),
@@ -114,7 +114,7 @@ fn a_pod_exempts_itself_by_one_word() {
 }
 
 #[test]
-fn rules_that_cannot_be_read_leave_the_last_ones_and_may_be_switched_off() {
+fn unreadable_rules_keep_the_last_ones_and_can_be_disabled() {
     let good = rules("true", APP);
     let (worse, result) = good.updated(Some(&data("true", "[")));
     assert!(result.is_err() && worse == good);
@@ -136,7 +136,7 @@ fn rules_that_cannot_be_read_leave_the_last_ones_and_may_be_switched_off() {
 }
 
 #[test]
-fn an_update_is_refused_for_what_it_takes_away() {
+fn an_update_is_refused_for_labels_that_it_removes() {
     let rules = rules("true", TWO);
     for (before, after, is_refused) in [
         (&["team"][..], &["team"][..], false),
@@ -149,7 +149,7 @@ fn an_update_is_refused_for_what_it_takes_away() {
         let texts = check(&rules, &after, Some(&before), Compat::Headroom);
         assert_eq!(!texts.is_empty(), is_refused, "{before:?} {after:?}");
     }
-    // What was exempt is not any more.
+    // The stored Pod was exempt, the new one is not.
     let before = Labels::from([(names::SKIP_ENHANCED_VALIDATION.to_owned(), "true".to_owned())]);
     assert_eq!(
         check(&rules, &labels(&[]), Some(&before), Compat::Headroom).len(),

@@ -1,40 +1,38 @@
-//! [`Texts`]: texts of bounded length in one buffer, made without more work than they have bytes.
+//! [`Texts`]: texts of bounded length in one buffer; the cost of adding a text is bounded by the length that is kept.
 
 use std::{fmt, io};
 
 use serde::Serialize;
 
-/// Longest text of a value, in bytes, before it is cut.
+/// Maximum length of a value, in bytes; longer ones are cut.
 const LONGEST_VALUE: usize = 128;
-/// Room for the texts of a usual explanation, in bytes; made with the first of them.
+/// Initial capacity of the buffer, in bytes; allocated with the first text.
 const USUAL_TEXTS: usize = 1_024;
-/// What a text ends in that was cut.
+/// Suffix of a text that was cut.
 const CUT: &str = "...";
 
-/// Texts, one behind the other.
 #[derive(Clone, Default)]
 pub(super) struct Texts(Vec<u8>);
 
-/// Where a text is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     start: u32,
     end: u32,
 }
 
-/// Takes as many bytes as there is room for, and fails then.
+/// Accepts bytes up to a limit, and fails beyond it.
 struct BoundedWriter<'t> {
     texts: &'t mut Vec<u8>,
-    room: usize,
+    free: usize,
 }
 
 impl BoundedWriter<'_> {
-    /// Takes a part of a text; false if it is cut.
+    /// Adds a part of a text; false if it is cut.
     fn push(&mut self, bytes: &[u8]) -> bool {
-        let fits = bytes.len() <= self.room;
-        let taken = bytes.get(..self.room).unwrap_or(bytes);
+        let fits = bytes.len() <= self.free;
+        let taken = bytes.get(..self.free).unwrap_or(bytes);
         self.texts.extend_from_slice(taken);
-        self.room -= taken.len();
+        self.free -= taken.len();
         fits
     }
 }
@@ -71,12 +69,12 @@ impl fmt::Debug for Texts {
 }
 
 impl Texts {
-    /// Adds a text, cut.
+    /// Adds a text, cut to `most` bytes.
     pub(super) fn push(&mut self, text: &str, most: usize) -> Span {
         self.write(most, |writer| writer.write_str(text))
     }
 
-    /// Adds what is written, cut.
+    /// Adds the output of a function, cut to `most` bytes.
     pub(super) fn write(
         &mut self,
         most: usize,
@@ -85,7 +83,7 @@ impl Texts {
         self.add(most, |writer| write(writer).is_ok())
     }
 
-    /// Adds a value as compact JSON, cut.
+    /// Adds a value as compact JSON, cut to [`LONGEST_VALUE`] bytes.
     pub(super) fn push_json(&mut self, value: &(impl Serialize + ?Sized)) -> Span {
         self.add(LONGEST_VALUE, |writer| {
             serde_json::to_writer(writer, value).is_ok()
@@ -98,9 +96,9 @@ impl Texts {
             texts.reserve(USUAL_TEXTS);
         }
         let start = texts.len();
-        let is_whole = write(&mut BoundedWriter { texts, room: most });
+        let is_whole = write(&mut BoundedWriter { texts, free: most });
         if !is_whole {
-            // A character may be cut in its middle.
+            // The cut may be inside a character.
             let text = texts.get(start..).unwrap_or_default();
             let whole = text.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
             texts.truncate(start + whole);
@@ -113,30 +111,29 @@ impl Texts {
         }
     }
 
-    /// The text that is there.
+    /// Returns the text at a position.
     pub(super) fn text(&self, Span { start, end }: Span) -> String {
         let Self(texts) = self;
         let text = texts.get(start as usize..end as usize).unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
     }
 
-    /// Bytes of all of them.
     pub(super) const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Drops all texts behind that many bytes.
+    /// Drops all texts after this length.
     pub(super) fn truncate(&mut self, length: usize) {
         self.0.truncate(length);
     }
 
-    /// Gives back memory that only further texts would need.
+    /// Releases memory that only further texts would need.
     pub(super) fn shrink(&mut self) {
         self.0.shrink_to_fit();
     }
 }
 
-/// The start of a text.
+/// Returns the text, cut to `most` bytes.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let start = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
     let dots = if start.len() < text.len() { CUT } else { "" };

@@ -1,4 +1,4 @@
-//! Walks through two versions of a value side by side and notes each field that differs.
+//! Walks through two versions of a value in parallel and notes each field that differs.
 
 use std::{cmp::Ordering, collections::BTreeMap, fmt::Write as _};
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use super::Explanation;
 
-/// Longest name of a member in a path, in bytes; keys of labels and annotations are no longer.
+/// Maximum length of a member name in a path, in bytes; keys of labels and annotations are shorter.
 const LONGEST_NAME: usize = 320;
 
-/// The walk, with the path to where it is.
+/// The walk with its current path.
 struct Walk<'e> {
     explanation: &'e mut Explanation,
     path: String,
 }
 
-/// Notes what differs at `path`, or at that member of that element there.
+/// Notes the differences at `path`, or at a member of one of its elements.
 pub(super) fn note(
     explanation: &mut Explanation,
     path: &[impl AsRef<str>],
@@ -23,7 +23,7 @@ pub(super) fn note(
     before: &Value,
     after: &Value,
 ) {
-    // The buffer is the same for all.
+    // All walks use the same buffer.
     let mut buffer = std::mem::take(&mut explanation.path);
     buffer.clear();
     let mut walk = Walk {
@@ -54,7 +54,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Both maps are in the order of their names.
+    /// Both maps are sorted by name.
     fn members(&mut self, before: &Map<String, Value>, after: &Map<String, Value>) {
         let (mut old, mut new) = (before.iter().peekable(), after.iter().peekable());
         loop {
@@ -78,7 +78,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Elements are compared by their place, or by their names where some came or went.
+    /// Compares elements by index, or by name if elements were added or removed.
     fn elements(&mut self, before: &[Value], after: &[Value]) {
         if before.len() == after.len() {
             for (index, (before, after)) in before.iter().zip(after).enumerate() {
@@ -108,7 +108,7 @@ impl Walk<'_> {
         self.path.truncate(length);
     }
 
-    /// A name that could be read as more than one is in brackets.
+    /// A name that could be read as several names is put in brackets.
     fn push_name(&mut self, name: &str) {
         let name = name
             .get(..name.floor_char_boundary(LONGEST_NAME))
@@ -125,12 +125,12 @@ impl Walk<'_> {
     }
 
     fn push_index(&mut self, index: usize) {
-        // A text takes everything.
+        // Writing to a string does not fail.
         let _is_written = write!(self.path, "[{index}]").is_ok();
     }
 }
 
-/// The elements with their places by their names; `None` unless each has one of its own.
+/// Elements with their indexes, by name; `None` unless every element has a unique name.
 fn by_name(elements: &[Value]) -> Option<BTreeMap<&str, (usize, &Value)>> {
     let mut named = BTreeMap::new();
     for (index, element) in elements.iter().enumerate() {

@@ -26,7 +26,7 @@ fn noted(before: &Value, after: &Value) -> Vec<(String, Option<String>)> {
     &[("c[0]", Some(r#"{"name":"a"}"#))])]
 #[case::gone(json!({"c": [{"name": "x"}, {"name": "y"}]}), json!({"c": [{"name": "y"}]}), &[("c.x", None)])]
 #[case::plain_list(json!({"c": [1]}), json!({"c": [1, 2]}), &[("c", Some("[1,2]"))])]
-fn what_differs_is_noted_by_field(
+fn differences_are_noted_by_field(
     #[case] before: Value,
     #[case] after: Value,
     #[case] expected: &[(&str, Option<&str>)],
@@ -74,7 +74,7 @@ fn an_explanation_is_bounded_and_counts_what_it_leaves_out() {
 }
 
 #[test]
-fn what_was_dropped_leaves_no_trace() {
+fn dropped_notes_leave_no_trace() {
     let mut explanation = Explanation::default();
     explanation.note_change(&["a"], &Value::Null, &json!(1));
     let (before, mark) = (explanation.clone(), explanation.mark());

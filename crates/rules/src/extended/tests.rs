@@ -16,7 +16,7 @@ fn set(text: &str) -> AnnotationChange {
     AnnotationChange::Set(text.to_owned())
 }
 
-/// Decides twice, the second time on the annotation as the first time has left it: that must keep it.
+/// Computes the change twice, the second time on the result of the first: that must keep it.
 fn decide(spec: &Value, current: Option<&str>, compat: Compat) -> AnnotationChange {
     let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
     let switches = Switches::parse(SWITCHES, compat, "").unwrap();
@@ -109,7 +109,7 @@ fn the_annotation_is_the_same_with_and_without_the_switches(
 }
 
 #[test]
-fn case_62_an_init_container_is_in_the_annotation_unless_it_is_as_in_koordinator() {
+fn case_62_an_init_container_is_in_the_annotation_except_in_koordinator() {
     let spec = json!({
         "containers": [{"name": "c"}],
         "initContainers": [
@@ -187,7 +187,7 @@ fn a_long_annotation_is_replaced_unread() {
 }
 
 #[test]
-fn a_container_that_kubernetes_will_refuse_for_its_name_is_left_out() {
+fn containers_with_too_long_names_are_omitted() {
     for (length, is_in) in [(63, true), (64, false)] {
         let mut spec = one(&batch("1k", "4Gi"), &json!({}));
         spec["containers"][0]["name"] = "c".repeat(length).into();

@@ -1,4 +1,4 @@
-//! Directives in a patch: members that say how to merge, and are none of the object.
+//! Directives in a patch: members that control the merge and are not part of the object.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use serde_json::{Map, Value};
 
 use super::MergeProblem;
 
-/// Says what becomes of an object, or of an element of a list.
+/// Directive for an object or for an element of a list: replace or delete.
 const MARKER: &str = "$patch";
-/// Lists the members that an object keeps.
+/// Directive with the members that an object keeps.
 const RETAIN: &str = "$retainKeys";
-/// Begins the name of a member that has the order of a list.
+/// Prefix of the member with the order of a list.
 pub(super) const ORDER: &str = "$setElementOrder";
-/// Begins the name of a member that has elements to take out of a list.
+/// Prefix of the member with the elements to remove from a list.
 pub(super) const DELETE: &str = "$deleteFromPrimitiveList";
 
-/// What a marker says.
+/// Values of the `$patch` directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marker {
-    /// The patch takes the place of what is there.
+    /// The patch replaces the existing value.
     Replace,
-    /// What is there goes.
+    /// The existing value is removed.
     Delete,
 }
 
-/// The marker of an object.
+/// Returns the `$patch` directive of an object, if it has one.
 pub(super) fn marker(patch: &Map<String, Value>) -> Result<Option<Marker>, MergeProblem> {
     let Some(marker) = patch.get(MARKER) else {
         return Ok(None);
@@ -36,17 +36,17 @@ pub(super) fn marker(patch: &Map<String, Value>) -> Result<Option<Marker>, Merge
     }
 }
 
-/// The marker of an element as it is written, whatever it says.
+/// Returns the `$patch` value of an element as written, valid or not.
 pub(super) fn written_marker(element: &Value) -> Option<&Value> {
     element.as_object()?.get(MARKER)
 }
 
-/// True if a member is no part of the object.
+/// Returns true if a member is a directive.
 pub(super) fn is_directive(name: &str) -> bool {
     name == MARKER || name == RETAIN || name.starts_with(ORDER) || name.starts_with(DELETE)
 }
 
-/// The list that a directive is for; `None` if the member is another.
+/// Returns the list that a directive applies to; `None` if the member is not this directive.
 pub(super) fn list_name<'n>(name: &'n str, prefix: &'static str) -> Result<Option<&'n str>, MergeProblem> {
     let Some(rest) = name.strip_prefix(prefix) else {
         return Ok(None);
@@ -55,7 +55,7 @@ pub(super) fn list_name<'n>(name: &'n str, prefix: &'static str) -> Result<Optio
     list.map(Some).ok_or(MergeProblem::NoListName(prefix))
 }
 
-/// Drops the members that the patch does not list, if it lists any.
+/// Removes the members that `$retainKeys` does not list, if the patch has it.
 pub(super) fn retain(
     members: &mut Map<String, Value>,
     patch: &Map<String, Value>,
@@ -78,7 +78,8 @@ pub(super) fn retain(
     Ok(())
 }
 
-/// What a patch adds where nothing is; `None` if that is nothing: an object with a marker.
+/// Returns the value that a patch adds where none exists, without directives; `None` for an object with a `$patch`
+/// directive.
 pub(super) fn cleaned(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(members) if members.contains_key(MARKER) => None,
@@ -88,12 +89,12 @@ pub(super) fn cleaned(patch: &Value) -> Option<Value> {
     }
 }
 
-/// The elements of a list that a patch adds.
+/// Elements of a list that a patch adds, without directives.
 pub(super) fn cleaned_elements(patch: &[Value]) -> Vec<Value> {
     patch.iter().filter_map(cleaned).collect()
 }
 
-/// The members of an object that a patch adds, whatever its marker.
+/// Members of an object that a patch adds, without directives.
 pub(super) fn cleaned_members(patch: &Map<String, Value>) -> Map<String, Value> {
     let members = patch
         .iter()

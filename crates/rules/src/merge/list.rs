@@ -1,7 +1,7 @@
-//! Merges lists element by element, and puts them in order.
+//! Merges lists element by element, and orders them.
 //!
-//! Elements are told apart by one key, or by themselves where they are texts or numbers. Among those with the same key the
-//! first is merged.
+//! Elements are identified by one key, or by their value if they are strings or numbers. Of several elements with the
+//! same key, the first is merged.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,17 @@ use super::{
 /// The JSON type of all elements of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementType {
-    /// Objects.
     Object,
-    /// Texts.
     Text,
-    /// Whole numbers.
     Integer,
-    /// Other numbers.
     Float,
-    /// True and false.
     Bool,
 }
 
-/// Places of elements in a list, by what tells them apart.
+/// Indexes of elements in a list, by their identity.
 pub(super) type Ranks = BTreeMap<String, usize>;
 
-/// The type of the elements of two lists; `None` if they have none.
+/// Returns the type of the elements of two lists; `None` if both are empty.
 pub(super) fn common_type(one: &[Value], other: &[Value]) -> Result<Option<ElementType>, MergeProblem> {
     let mut common = None;
     for element in one.iter().chain(other) {
@@ -51,7 +46,7 @@ pub(super) fn common_type(one: &[Value], other: &[Value]) -> Result<Option<Eleme
     Ok(common)
 }
 
-/// What tells an element apart, as JSON.
+/// Returns the identity of an element, as JSON.
 fn identity(element: &Value, key: Option<&'static str>) -> Result<String, MergeProblem> {
     match (element, key) {
         (Value::Object(members), Some(key)) => {
@@ -64,7 +59,7 @@ fn identity(element: &Value, key: Option<&'static str>) -> Result<String, MergeP
     }
 }
 
-/// The first place of each element.
+/// Index of the first occurrence of each element.
 pub(super) fn ranks(list: &[Value], key: Option<&'static str>) -> Result<Ranks, MergeProblem> {
     let mut ranks = Ranks::new();
     for (at, element) in list.iter().enumerate() {
@@ -73,7 +68,7 @@ pub(super) fn ranks(list: &[Value], key: Option<&'static str>) -> Result<Ranks, 
     Ok(ranks)
 }
 
-/// The list with the patch merged into it, in the order that Kubernetes gives it.
+/// Merges the patch into the list, in the order that Kubernetes produces.
 pub(super) fn merged(before: Vec<Value>, patch: &[Value], rule: &ListRule) -> Result<Vec<Value>, MergeError> {
     match common_type(&before, patch)? {
         None => Ok(before),
@@ -132,8 +127,8 @@ fn merged_objects(before: Vec<Value>, patch: &[Value], rule: &ListRule) -> Resul
     arranged(all, &order, &stored, rule.key)
 }
 
-/// The places of a list's elements where the patch gives the order. As in Kubernetes, the first elements that are added come
-/// in the places of those that are deleted, at the end.
+/// Indexes of a list's elements if the patch defines the order. As in Kubernetes, the first added elements take the
+/// indexes of deleted elements, at the end.
 pub(super) fn stored_order(
     mut before: Vec<Value>,
     patch: &[Value],
@@ -165,7 +160,7 @@ pub(super) fn stored_order(
     Ok(stored)
 }
 
-/// Drops the elements that a patch deletes.
+/// Removes the elements that a patch deletes.
 fn drop_deleted(list: &mut Vec<Value>, patch: &[Value], key: &'static str) -> Result<(), MergeProblem> {
     let mut deleted = Ranks::new();
     for element in patch {
@@ -180,8 +175,8 @@ fn drop_deleted(list: &mut Vec<Value>, patch: &[Value], key: &'static str) -> Re
     Ok(())
 }
 
-/// The list in order: elements that `order` has as they stand there, the others as they are stored. Where both orders have
-/// something to come next, that of `order` does, unless the other was stored before it.
+/// Returns the list in order: elements in `order` as ordered there, the others as stored. If both orders offer a next
+/// element, the one of `order` comes first unless the other was stored before it.
 pub(super) fn arranged(
     list: Vec<Value>,
     order: &Ranks,
@@ -215,7 +210,7 @@ pub(super) fn arranged(
     Ok(arranged)
 }
 
-/// Checks that the elements of a patch stand in the order that it gives.
+/// Checks that the elements of a patch are in the order of its `$setElementOrder`.
 pub(super) fn check_order(
     patch: &[Value],
     order: &[Value],
@@ -227,7 +222,7 @@ pub(super) fn check_order(
     let mut order = order.iter().peekable();
     for element in patch {
         if let Some(marker) = directive::written_marker(element) {
-            // Kubernetes passes over other markers as long as the order goes on.
+            // Kubernetes ignores other markers while the order continues.
             if marker != "delete" && order.peek().is_none() {
                 return Err(MergeProblem::OtherOrder);
             }

@@ -1,31 +1,31 @@
-//! [`Schema`]: which lists of an object are merged, and by which key; and those of Pods and pod templates.
+//! [`Schema`]: the lists of an object that are merged, and their keys, for Pods and pod templates.
 //!
-//! A member that is not here is merged member by member if it is an object, and replaced if it is a list.
+//! A member without an entry is merged member by member if it is an object, and replaced if it is a list.
 
-/// What is known about the members of an object.
+/// Known members of an object.
 #[derive(Debug)]
 pub struct Schema(&'static [(&'static str, Field)]);
 
-/// A member that is, or has inside, a list that is merged.
+/// Member that is or contains a merged list.
 #[derive(Debug)]
 pub(super) enum Field {
-    /// An object.
+    /// An object with known members.
     Object(&'static Schema),
-    /// A list.
+    /// A list that is merged.
     List(&'static ListRule),
 }
 
-/// How a list is merged.
+/// Rule for merging a list.
 #[derive(Debug)]
 pub(super) struct ListRule {
-    /// The member by which elements are told apart; none for texts and numbers.
+    /// Member that identifies an element; `None` for strings and numbers.
     pub(super) key: Option<&'static str>,
-    /// What is known about elements.
+    /// Known members of an element.
     pub(super) elements: Schema,
 }
 
 impl Schema {
-    /// An object of which nothing is known.
+    /// Schema of an object without known members.
     pub(super) const OPEN: Self = Self(&[]);
 
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
@@ -35,7 +35,7 @@ impl Schema {
 }
 
 impl Field {
-    /// What is known about an object.
+    /// Known members, if the field is an object.
     pub(super) fn schema(&self) -> Option<&'static Schema> {
         match self {
             Self::Object(schema) => Some(schema),
@@ -43,7 +43,7 @@ impl Field {
         }
     }
 
-    /// How a list is merged.
+    /// Merge rule, if the field is a list.
     pub(super) fn list(&self) -> Option<&'static ListRule> {
         match self {
             Self::List(rule) => Some(rule),
@@ -52,14 +52,14 @@ impl Field {
     }
 }
 
-/// A Pod.
+/// Merged lists of a Pod, with their keys.
 pub static POD: Schema = Schema(&[
     ("metadata", Field::Object(&METADATA)),
     ("spec", Field::Object(&POD_SPEC)),
     ("status", Field::Object(&POD_STATUS)),
 ]);
 
-/// Koordinator's Reservation: its pod template as in Kubernetes, the lists of its own replaced.
+/// Schema of Koordinator's Reservation: its pod template like in Kubernetes; its own lists are replaced.
 pub static RESERVATION: Schema = Schema(&[
     ("metadata", Field::Object(&METADATA)),
     ("spec", Field::Object(&RESERVATION_SPEC)),
@@ -177,7 +177,7 @@ static CONTAINERS: ListRule = ListRule {
     ]),
 };
 
-/// The claim template of an ephemeral volume has metadata of its own.
+/// The claim template of an ephemeral volume has its own metadata.
 const VOLUME: Schema = Schema(&[("ephemeral", Field::Object(&EPHEMERAL_VOLUME))]);
 
 static EPHEMERAL_VOLUME: Schema = Schema(&[("volumeClaimTemplate", Field::Object(&CLAIM_TEMPLATE))]);

@@ -1,4 +1,4 @@
-//! Tests of strategic merges: lists and their order, directives, `null`, and members that nobody knows.
+//! Tests of strategic merges: lists and their order, directives, `null`, and unknown members.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -122,7 +122,7 @@ fn a_value_that_is_both_deleted_and_added_stays() {
 }
 
 #[test]
-fn null_removes_what_is_there_and_adds_nothing() {
+fn null_removes_existing_values_and_adds_none() {
     let before = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {"x": null}});
     let patch = json!({
         "metadata": {"labels": {"a": null, "z": null}, "annotations": {"n": null, "m": "1"}},
@@ -136,7 +136,7 @@ fn null_removes_what_is_there_and_adds_nothing() {
 }
 
 #[test]
-fn a_value_of_another_type_takes_the_place_of_what_is_there() {
+fn a_value_of_another_type_replaces_the_existing_one() {
     let before = json!({"spec": {"containers": named(&["a"]), "priority": 1, "nodeSelector": {"a": "b"}}});
     let patch = json!({"spec": {"containers": {"a": 1}, "priority": [1], "nodeSelector": "text"}});
     assert_eq!(merge(before, patch.clone()), Ok(patch));
@@ -154,7 +154,7 @@ fn an_object_is_emptied_or_replaced_by_its_marker() {
 }
 
 #[test]
-fn members_that_nobody_knows_are_merged_and_kept() {
+fn unknown_members_are_merged_and_kept() {
     let before = json!({"x-a": {"b": [1.50], "c": 1}, "containers": [{"name": "c", "x-d": [null]}]});
     let patch = json!({"x-a": {"c": 2, "d": [{"e": 1}]}, "containers": [{"name": "c", "x-f": {"g": 1}}]});
     let after = json!({
@@ -195,7 +195,7 @@ fn lists_of_a_reservation_are_replaced_and_those_of_its_template_are_merged() {
 #[case(json!({"$deleteFromPrimitiveList/containers": named(&["a"])}), "spec.containers: $deleteFromPrimitiveList needs lists")]
 #[case(json!({"$retainKeys": {}}), "spec: $retainKeys needs lists")]
 #[case(json!({"$retainKeys": ["a"], "b": 1}), r#"spec: $retainKeys does not name "b", which the patch has"#)]
-fn a_patch_that_does_not_fit_says_where_and_why(#[case] patch: Value, #[case] reason: &str) {
+fn a_patch_that_does_not_apply_names_path_and_reason(#[case] patch: Value, #[case] reason: &str) {
     let before = json!({"containers": named(&["a", "b"]), "nodeSelector": {"a": "b"}});
     let merged = merge_spec(&before, &patch);
     assert_eq!(merged.err().unwrap_or_default(), reason);
@@ -230,7 +230,7 @@ fn a_list_of_thousands_is_merged_without_comparing_each_with_each() {
     assert_eq!(merged["containers"].as_array().unwrap().len(), 10_500);
 }
 
-/// Anything, with members that mean something to a merge.
+/// Arbitrary values, including members with a meaning for the merge.
 fn anything() -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec![
         "spec",
@@ -266,7 +266,7 @@ fn plain() -> impl Strategy<Value = Value> {
     anything().prop_map(|value| directive::cleaned(&value).unwrap_or_default())
 }
 
-/// An object with nothing but what is at some places.
+/// An object reduced to the values at these paths.
 fn at_places(object: &Value, places: &[Vec<&str>]) -> Value {
     let members = |of: &Value, names: &[&str]| -> Value {
         let members = of.as_object().into_iter().flatten();
@@ -290,7 +290,7 @@ fn at_places(object: &Value, places: &[Vec<&str>]) -> Value {
     shown
 }
 
-/// An object in which other members than those that a patch writes are as before, and those as they are after it.
+/// The object before the patch, except for the paths that the patch writes, which are as after it.
 fn with_places(mut before: Value, after: &Value, places: &[Vec<&str>]) -> Value {
     for place in places {
         let (Some((last, around)), Some(mut members)) = (place.split_last(), before.as_object_mut()) else {
@@ -313,7 +313,7 @@ fn with_places(mut before: Value, after: &Value, places: &[Vec<&str>]) -> Value 
 
 proptest! {
     #[test]
-    fn a_patch_reads_and_writes_what_is_at_its_places_alone(object in plain(), patch in anything()) {
+    fn a_patch_reads_and_writes_only_its_places(object in plain(), patch in anything()) {
         if let (true, Ok(patch)) = (object.is_object(), Patch::new(patch)) {
             let places = patch.places();
             let after = merged(object.clone(), &patch, &POD);
@@ -324,7 +324,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_merged_ends_without_directives(object in plain(), patch in anything()) {
+    fn merged_objects_have_no_directives(object in plain(), patch in anything()) {
         if let Ok(patch) = Patch::new(patch) && let Ok(after) = merged(object, &patch, &POD) {
             prop_assert_eq!(directive::cleaned(&after).map(|value| value.to_string().contains('$')), Some(false));
         }

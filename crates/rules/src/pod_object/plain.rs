@@ -1,46 +1,46 @@
-//! [`PlainPod`]: a pod as a value in memory, with the explanation of what rules make of it.
+//! [`PlainPod`]: a pod as a value in memory, with the explanation of the rules' changes.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::PodObject;
-use crate::{change::ChangeError, explain::Explanation, profile::PlannedProfile};
+use super::{ObjectEdit, PodObject};
+use crate::{change::ChangeError, explain::Explanation};
 
-/// A pod as a value in memory.
+/// Pod as a JSON value in memory.
 #[derive(Debug, Clone, Default)]
 pub struct PlainPod {
     /// The pod with the writes so far.
     pub object: Value,
-    /// What was written, and why.
+    /// Record of the written fields, with their writers.
     pub explanation: Explanation,
-    /// What a client would be told.
+    /// Warnings that the webhook would return to the client.
     pub warnings: Vec<String>,
 }
 
-/// A pod cannot be read or written.
+/// Reasons why a pod cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum PlainError {
-    /// A part does not have the shape that the API gives it.
+    /// A value does not have the type of the Kubernetes API.
     #[error("{field} cannot be read")]
     Read {
-        /// The part.
+        /// Path of the value, such as `spec.containers`.
         field: String,
-        /// What the parser found.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
-    /// Something on the way to a part is no object.
+    /// A value on the path is not an object.
     #[error("{field} lies inside a value that is not an object")]
     NoObject {
-        /// The part.
+        /// Path of the value that cannot be stored.
         field: String,
     },
-    /// A change of a part that is not there.
+    /// A change of a container that is not an object.
     #[error(transparent)]
     Change(#[from] ChangeError),
 }
 
 impl PlainPod {
-    /// A pod as it came.
+    /// Creates a pod without writes and warnings.
     pub fn new(object: Value) -> Self {
         Self {
             object,
@@ -52,7 +52,7 @@ impl PlainPod {
         path.iter().try_fold(&self.object, |value, name| value.get(name))
     }
 
-    /// Puts a value at `path`; objects on the way are created. `null` removes.
+    /// Stores a value at `path` and creates objects on the way. `null` removes the value.
     fn put(&mut self, path: &[&str], value: Value) -> Result<(), PlainError> {
         let no_object = || PlainError::NoObject {
             field: path.join("."),
@@ -111,11 +111,11 @@ impl PodObject for PlainPod {
         Ok(())
     }
 
-    fn apply_each(&mut self, planned: &[PlannedProfile<'_>]) -> Vec<Result<(), String>> {
-        let results = planned.iter().map(|planned| {
+    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), String>> {
+        let results = edits.iter().map(|edit| {
             let mut changed = self.object.clone();
-            planned.apply(&mut changed)?;
-            planned.note(&mut self.explanation, &self.object, &changed);
+            edit.apply(&mut changed)?;
+            edit.note(&mut self.explanation, &self.object, &changed);
             self.object = changed;
             Ok(())
         });
@@ -131,7 +131,7 @@ impl PodObject for PlainPod {
 
     fn remove(&mut self, path: &[&str]) {
         if let Some(before) = self.find(path).cloned() {
-            // What was found has a place.
+            // An existing value can always be removed.
             let _is_removed = self.put(path, Value::Null).is_ok();
             self.explanation.note_change(path, &before, &Value::Null);
         }

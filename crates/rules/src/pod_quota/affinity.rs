@@ -1,42 +1,43 @@
-//! A Pod of a quota tree runs on the nodes of the tree: what these must be is added to what it asks of its node.
+//! A Pod of a quota tree runs on the nodes of the tree: the tree's node conditions are added to the Pod's node
+//! affinity.
 
 use headroom_domain::selector::{LabelSelector, LabelSelectorRequirement};
 use serde_json::{Map, Value, json};
 
 use crate::switch::{Switch, Switches};
 
-/// Whether terms that match no node stay as they are, and a tree for all nodes asks for nothing.
+/// Switch: terms that match no node stay unchanged, and a tree for all nodes adds no condition.
 pub static TREE_NODES: Switch = Switch {
     name: "QuotaTreeNodes",
     default: true,
     row: "D-19, terms",
-    koordinator: "a tree without conditions on its nodes adds a term that no node matches, an empty term is given the conditions of the tree, and conditions that a term has are added again",
-    about: "a tree without conditions on its nodes changes nothing, an empty term stays empty, and no condition is in a term twice",
-    why: "a pod that any node may run would never run, and one that no node may run would run",
+    koordinator: "a tree without node conditions adds a term that matches no node, an empty term gets the conditions of the tree, and conditions that a term already has are added again",
+    about: "a tree without node conditions changes nothing, an empty term stays empty, and no term has a condition twice",
+    why: "otherwise a pod that may run on every node would never run, and a pod that may run on no node would run",
 };
 
-/// Most conditions that are added to a Pod, those of all terms together. People write a handful.
+/// Maximum number of conditions added to a Pod, over all terms. Pods written by users have a handful.
 const MOST_CONDITIONS: usize = 4_096;
 
-/// What a Pod asks of its node cannot be read.
+/// Reasons why the affinity of a Pod cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AffinityError {
-    /// Something is no object.
+    /// The value at this path is not an object.
     #[error("{0} is not an object")]
     NoObject(&'static str),
-    /// Something is no list.
+    /// The value at this path is not a list.
     #[error("{0} is not a list")]
     NoList(&'static str),
-    /// There are too many terms.
+    /// The terms would get more than 4,096 conditions in total.
     #[error("more than {MOST_CONDITIONS} conditions would be added to spec.affinity")]
     TooMany,
 }
 
-/// Adds the conditions of `nodes` to each term that a Pod requires of its node; where there is none, to a new one. `affinity` is
-/// the member of the specification, which may be `null`.
+/// Adds the conditions of `nodes` to each required node affinity term of a Pod; without terms, adds one. `affinity`
+/// is the member of the specification and may be `null`.
 ///
 /// # Errors
-/// The member is none that Kubernetes takes, or has too many terms.
+/// The member is not a valid affinity, or it has too many terms.
 pub fn require(
     affinity: &mut Value,
     nodes: &LabelSelector,
@@ -72,7 +73,7 @@ pub fn require(
         .try_for_each(|term| add(term, &conditions, is_ours))
 }
 
-/// The conditions of a selector: those of its labels by name, then its own in their order.
+/// Conditions of a selector: its labels by name, then its expressions in order.
 fn conditions(nodes: &LabelSelector) -> Vec<Value> {
     let LabelSelector {
         match_labels,
@@ -113,7 +114,7 @@ fn add(term: &mut Value, conditions: &[Value], is_once: bool) -> Result<(), Affi
     Ok(())
 }
 
-/// True for a term without conditions, which no node matches.
+/// Returns true for a term without conditions, which matches no node.
 fn is_empty(term: &Value) -> bool {
     let is_none =
         |conditions: &Value| conditions.is_null() || conditions.as_array().is_some_and(Vec::is_empty);

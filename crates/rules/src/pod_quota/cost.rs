@@ -1,4 +1,4 @@
-//! What a Pod costs its quota.
+//! Cost of a Pod in its quota.
 
 use headroom_domain::{
     amounts::Amounts,
@@ -9,30 +9,30 @@ use headroom_domain::{
 use super::replacement;
 use crate::{quota::Quota, switch::Switch};
 
-/// Whether a Pod is compared with its quota when what it asks for grows.
+/// Switch: a Pod whose requests grow is compared with its quota.
 pub static CHECKS_GROWTH: Switch = Switch {
     name: "QuotaChecksGrowth",
     default: true,
     row: "D-29, growth",
-    koordinator: "a pod that asks for more than before is not compared with its quota again",
-    about: "what a pod asks for beyond what it had is compared with its quota, in updates and resizes",
-    why: "a small pod that is resized would get around every quota",
+    koordinator: "a stored pod whose requests grow is not compared with its quota again",
+    about: "the growth of a pod's requests in updates and resizes is compared with its quota",
+    why: "otherwise a small pod could exceed its quota by a resize",
 };
 
-/// Whether resources are renamed by annotation before they are counted.
+/// Handling of the annotation that renames resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Transformation {
-    /// They are counted as they are.
+    /// Resources are counted under their own names.
     #[default]
     None,
-    /// The annotation counts, where a Pod has it.
+    /// The annotation is applied to Pods that have it.
     ByAnnotation,
 }
 
-/// What a Pod asks for, by resource; amounts of zero are left out. It is nothing once the Pod has ended.
+/// Amounts that a Pod requests, by resource; zero amounts are omitted. An ended Pod requests nothing.
 ///
-/// It is what the specification asks for. Limits do not count, and the runtime's overhead does. A negative amount counts as
-/// nothing: Kubernetes stores none.
+/// Requests of the specification and the runtime's overhead count; limits do not. A negative amount counts as zero:
+/// Kubernetes stores none.
 pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
     if has_ended(pod.status.phase.as_deref()) {
         return Amounts::default();
@@ -47,7 +47,8 @@ pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
     requests.filtered(|_, amount| !amount.is_zero())
 }
 
-/// Drops what would lower the sum of what others ask for: the Pod may be one that the API server has not checked.
+/// Drops negative amounts, which would lower the sum of others' requests: the API server may not have checked the Pod
+/// yet.
 fn drop_negative(spec: &mut PodSpec) {
     let containers = spec.containers.iter_mut().chain(&mut spec.init_containers);
     let lists = containers.map(|container| &mut container.resources.requests);
@@ -59,23 +60,23 @@ fn drop_negative(spec: &mut PodSpec) {
     }
 }
 
-/// What of it a quota limits, by any version of it that may be stored.
+/// Amounts of `requested` that the quota limits in any version that may be stored.
 pub fn cost(requested: &Amounts, quota: &Quota) -> Amounts {
     requested.filtered(|name, _| quota.versions().any(|version| version.max.contains(name)))
 }
 
-/// What a Pod costs beyond what it did.
+/// Amounts by which the cost of a Pod grows.
 pub fn growth(cost: &Amounts, before: &Amounts) -> Amounts {
     let more = cost.iter().filter_map(|(name, amount)| {
         let before = before.get(name).unwrap_or(&Quantity::ZERO);
-        // The difference of two amounts that are not negative is never beyond what a quantity holds.
+        // The difference of two non-negative amounts always fits a quantity.
         let more = amount.checked_sub(before)?;
         (more > Quantity::ZERO).then_some((name, more))
     });
     more.collect()
 }
 
-/// True once a Pod of this phase runs nothing any more.
+/// Returns true if a Pod in this phase has ended.
 pub fn has_ended(phase: Option<&str>) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }

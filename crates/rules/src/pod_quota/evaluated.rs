@@ -1,4 +1,4 @@
-//! Which quota a Pod is compared with, once the name of its quota is known.
+//! The quota that a Pod is compared with, found by name.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use headroom_domain::names;
 
 use crate::quota::{Quota, QuotaTree};
 
-/// Quotas that limit nothing.
+/// Names of quotas without limits.
 const UNLIMITED: [&str; 4] = ["", names::DEFAULT_QUOTA, names::SYSTEM_QUOTA, names::ROOT_QUOTA];
 
-/// No one quota can be compared with. Prints as Koordinator says it.
+/// The name does not identify one quota. Displayed in Koordinator's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluatedQuotaError {
-    /// There is none of the name.
+    /// No quota has this name.
     #[error("elastic quota {0} not found")]
     Missing(String),
-    /// Several namespaces have one of the name.
+    /// Quotas in several namespaces have this name.
     #[error("more than one elastic quota {0} found")]
     Ambiguous(String),
 }
 
-/// True if pods of a quota of that name are compared with it.
+/// Returns true if pods of a quota with this name are compared with it.
 pub fn is_limited(name: &str) -> bool {
     !UNLIMITED.contains(&name)
 }
 
-/// The quota of that name.
+/// Returns the quota with this name.
 ///
 /// # Errors
-/// There is none, or more than one.
+/// There is no such quota, or more than one.
 pub fn evaluated(name: &str, tree: &dyn QuotaTree) -> Result<Arc<Quota>, EvaluatedQuotaError> {
     let quota = tree
         .by_name(name)

@@ -1,4 +1,4 @@
-//! [`Level`]: a quota that has to have room for a Pod: its own, and those above it where they limit it, too.
+//! [`Level`]: a quota that must have enough left for a Pod: the Pod's own quota, and its ancestors if they limit it too.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,54 +6,54 @@ use headroom_domain::amounts::Amounts;
 
 use super::{
     cost, growth, is_limited,
-    room::{Usage, room},
-    room_error::RoomError,
+    quota_check::{Usage, check_quota},
+    quota_check_error::QuotaCheckError,
 };
 use crate::{
-    quota::{Quota, QuotaTree, tree::way_up},
+    quota::{Quota, QuotaTree, tree::ancestor_path},
     switch::{Switch, Switches},
 };
 
-/// Whether the quotas above that of a Pod limit it.
+/// Switch: the ancestors of a Pod's quota limit it as well.
 pub static LIMITS_ANCESTORS: Switch = Switch {
     name: "QuotaLimitsAncestors",
     default: false,
     row: "quotas, ancestors",
-    koordinator: "only the quota of a pod is compared; the parts of a quota may together have more than its max",
-    about: "each quota above that of the pod must have room as well, beside the pods of all its parts; the work of a review grows with the number of quotas in the tree",
-    why: "the max of a department holds for its teams together",
+    koordinator: "only the pod's own quota is checked; the children of a quota may together exceed its max",
+    about: "every ancestor of the pod's quota must have enough quota left too, in addition to the usage of all its descendants; the cost of a review grows with the number of quotas in the tree",
+    why: "the max of a department limits its teams together",
 };
 
-/// A quota that has to have room.
+/// Quota that must have enough left for a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    /// The quota.
+    /// The quota of this level.
     pub quota: Arc<Quota>,
-    /// What the Pod asks for there, as far as the quota limits it and the Pod has not had it there before.
+    /// Amounts that the Pod adds to this quota, of the resources that it limits.
     pub cost: Amounts,
 }
 
-/// A stored Pod as far as it counts already.
+/// A stored Pod that is already counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted<'p> {
-    /// The name of its quota.
+pub struct CountedPod<'p> {
+    /// Name of the quota that counts it.
     pub quota: &'p str,
-    /// What it asks for.
+    /// Amounts that it requests, as counted.
     pub requested: &'p Amounts,
 }
 
-/// The levels of a Pod of that quota that asks for so much: the quota itself first, and those above it from the nearest on.
+/// Levels of a Pod in `quota` with these requests: the quota itself first, then its ancestors from the nearest on.
 pub fn levels(
     quota: Arc<Quota>,
     asked: &Amounts,
-    before: Option<Counted<'_>>,
+    before: Option<CountedPod<'_>>,
     tree: &dyn QuotaTree,
     switches: &Switches,
 ) -> Vec<Level> {
     let are_limits = switches.is_on(&LIMITS_ANCESTORS);
     let counted = before.map(|before| (names_of(before.quota, are_limits, tree), before.requested));
     let names = if are_limits {
-        way_up(&quota, tree).names
+        ancestor_path(&quota, tree).names
     } else {
         Vec::new()
     };
@@ -74,20 +74,20 @@ pub fn levels(
     [quota].into_iter().chain(above).map(level).collect()
 }
 
-/// The quotas in which a Pod of that quota counts.
+/// Names of the quotas that count a Pod of `quota`.
 fn names_of(quota: &str, are_limits: bool, tree: &dyn QuotaTree) -> BTreeSet<Box<str>> {
     let found = tree.by_name(quota).filter(|_| are_limits);
-    let above = found.map_or_else(Vec::new, |found| way_up(&found, tree).names);
+    let above = found.map_or_else(Vec::new, |found| ancestor_path(&found, tree).names);
     above.into_iter().chain([quota.into()]).collect()
 }
 
-/// Whether each level has room beside what is used there.
+/// Checks that each level has enough quota left beyond its usage.
 ///
 /// # Errors
-/// The nearest one that has none, or an annotation of which that counts and cannot be read.
-pub fn room_on_all(levels: &[Level], used: &[Usage], switches: &Switches) -> Result<(), RoomError> {
+/// The nearest level without enough quota left, or an annotation of a level that is needed but cannot be read.
+pub fn check_levels(levels: &[Level], used: &[Usage], switches: &Switches) -> Result<(), QuotaCheckError> {
     levels
         .iter()
         .zip(used)
-        .try_for_each(|(level, used)| room(&level.quota, &level.cost, used, switches))
+        .try_for_each(|(level, used)| check_quota(&level.quota, &level.cost, used, switches))
 }

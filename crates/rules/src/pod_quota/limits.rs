@@ -1,36 +1,36 @@
-//! [`Limits`]: what the pods of a quota may ask for together, and what goes beyond it.
+//! [`Limits`]: total amounts that the pods of a quota may request, and the amounts beyond them.
 
 use std::collections::BTreeSet;
 
 use headroom_domain::{amounts::Amounts, names, quantity::Quantity};
 
-use super::room_error::{RoomError, written};
+use super::quota_check_error::{QuotaCheckError, written};
 use crate::{
     quota::Quota,
     switch::{Switch, Switches},
 };
 
-/// Whether each resource of a quota is limited.
+/// Switch: every resource of a quota is limited.
 pub static ALL_RESOURCES: Switch = Switch {
     name: "QuotaLimitsAllResources",
     default: true,
     row: "quotas, resources",
-    koordinator: "a quota is not evaluated unless its max names cpu, memory or another of fourteen resources",
-    about: "a quota is evaluated whatever resources its max names",
-    why: "a limit on a device alone is meant as one",
+    koordinator: "a quota is evaluated only if its max contains cpu, memory or another of fourteen resources",
+    about: "a quota is evaluated for any resources in its max",
+    why: "a limit on devices alone is a limit too",
 };
 
-/// Whether a resource that the annotation for admission leaves out is limited by max.
+/// Switch: max limits a resource that the annotation admission omits.
 pub static ADMISSION_ABOVE_MAX: Switch = Switch {
     name: "QuotaAdmissionKeepsMax",
     default: true,
     row: "quotas, admission",
-    koordinator: "a resource that the annotation admission does not name is not limited as soon as it names another one",
-    about: "a resource that the annotation admission does not name is limited by max",
-    why: "who raises or stops one resource does not mean to open all others",
+    koordinator: "once the annotation admission names any resource, resources that it omits are unlimited",
+    about: "a resource that the annotation admission omits is limited by max",
+    why: "raising or stopping one resource is not meant to remove the limits of all others",
 };
 
-/// Resources of which Koordinator wants one among those of a quota.
+/// Resources of which Koordinator requires at least one in a quota's max.
 const EVALUATED: [&str; 14] = [
     names::CPU,
     names::MEMORY,
@@ -48,48 +48,49 @@ const EVALUATED: [&str; 14] = [
     names::GPU_MEMORY_RATIO,
 ];
 
-/// What the pods of a quota may ask for together. A resource that is not named is not limited. While it is not known which
-/// version of the quota is stored, the smallest limit of any counts: a change that raises it may yet be refused.
+/// Total amounts that the pods of a quota may request. A resource without an entry is unlimited. While the stored
+/// version of the quota is unknown, the smallest limit of any version applies: a change that raises a limit may still
+/// be refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The limit of each resource; each is one that max names.
+    /// Limit of each resource; each is in `spec.max`.
     pub amounts: Amounts,
-    /// The resources whose limit the annotation for admission says.
+    /// Resources whose limit comes from the admission annotation.
     by_admission: BTreeSet<String>,
-    /// False where pods are let in whatever they ask for.
+    /// False if all pods are admitted regardless of their requests.
     pub is_evaluated: bool,
 }
 
-/// Where a limit is from.
+/// Origin of a resource's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitSource {
-    /// `spec.max`.
+    /// The limit comes from `spec.max`.
     Max,
-    /// The annotation for admission.
+    /// The limit comes from the admission annotation.
     Admission,
 }
 
-/// A resource of which more is used than the limit allows.
+/// Resource whose usage exceeds its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excess {
-    /// Its name.
+    /// Name of the exceeded resource.
     pub resource: String,
-    /// What is used.
+    /// Amount in use by the quota's pods.
     pub used: Quantity,
-    /// What may be used.
+    /// Maximum amount for the quota's pods.
     pub limit: Quantity,
-    /// The difference, which is above zero.
+    /// Usage minus limit; greater than zero.
     pub above: Quantity,
-    /// Where the limit is from.
+    /// Origin of the exceeded limit.
     pub source: LimitSource,
 }
 
 impl Limits {
-    /// The limits of a quota.
+    /// Reads the limits of a quota.
     ///
     /// # Errors
-    /// The annotation for admission cannot be read, in whatever version.
-    pub fn read(quota: &Quota, switches: &Switches) -> Result<Self, RoomError> {
+    /// The admission annotation of any version cannot be read.
+    pub fn read(quota: &Quota, switches: &Switches) -> Result<Self, QuotaCheckError> {
         let mut limits = Self::of_version(quota, switches)?;
         for version in quota.versions().skip(1) {
             limits.lower_to(Self::of_version(version, switches)?);
@@ -97,7 +98,7 @@ impl Limits {
         Ok(limits)
     }
 
-    fn of_version(quota: &Quota, switches: &Switches) -> Result<Self, RoomError> {
+    fn of_version(quota: &Quota, switches: &Switches) -> Result<Self, QuotaCheckError> {
         let admission = written(quota, names::QUOTA_ADMISSION, &quota.admission)?;
         let names_any = EVALUATED.iter().any(|name| quota.max.contains(name));
         let mut amounts = if admission.is_empty() || switches.is_on(&ADMISSION_ABOVE_MAX) {
@@ -117,7 +118,7 @@ impl Limits {
         })
     }
 
-    /// Takes each limit of the other that is smaller than ours, or that we do not have.
+    /// Lowers each limit to that of `other` where it is smaller, and adds limits that only `other` has.
     fn lower_to(&mut self, other: Self) {
         if !self.is_evaluated || !other.is_evaluated {
             if other.is_evaluated {
@@ -138,7 +139,7 @@ impl Limits {
         }
     }
 
-    /// Where the limit of a resource is from.
+    /// Origin of a resource's limit.
     pub fn source(&self, resource: &str) -> LimitSource {
         if self.by_admission.contains(resource) {
             LimitSource::Admission
@@ -147,14 +148,13 @@ impl Limits {
         }
     }
 
-    /// What is left of a resource beside what is used, below zero where that is more than the limit; `None` if it is not
-    /// limited.
+    /// Limit minus usage of a resource, negative if it is exceeded; `None` if the resource is unlimited.
     pub fn left(&self, resource: &str, used: &Amounts) -> Option<Quantity> {
         let used = used.get(resource).unwrap_or(&Quantity::ZERO);
         self.amounts.get(resource)?.checked_sub(used)
     }
 
-    /// The resources of which more is used than their limits allow, by name.
+    /// Resources whose usage exceeds their limit, by name.
     pub fn exceeded_by(&self, used: &Amounts) -> Vec<Excess> {
         if !self.is_evaluated {
             return Vec::new();
@@ -175,7 +175,7 @@ impl Limits {
 }
 
 impl LimitSource {
-    /// Its name.
+    /// Name in output and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Max => "max",

@@ -1,4 +1,4 @@
-//! To which quota a Pod belongs: that of its label, or else the one of its namespace.
+//! The quota of a Pod: from its label, or otherwise from its namespace.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
@@ -9,55 +9,55 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Whether a label that names no quota leaves a Pod without a tree.
+/// Switch: a label that names no existing quota leaves a Pod without a tree.
 pub static TREE_BY_LABEL: Switch = Switch {
     name: "QuotaTreeByLabel",
     default: true,
     row: "D-19, labels",
-    koordinator: "a pod whose label names no quota gets the nodes of the tree of its namespace's quota",
-    about: "a pod whose label names no quota belongs to no tree",
-    why: "the label says whose pod it is, and the quota may be about to be created",
+    koordinator: "a pod whose label names a missing quota gets the nodes of its namespace's quota tree",
+    about: "a pod whose label names a missing quota belongs to no tree",
+    why: "the label determines the quota, which may be created later",
 };
 
-/// By which rule a Pod belongs to its quota.
+/// Rule that assigned a Pod to its quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MembershipRule {
-    /// Its label names the quota.
+    /// The label of the Pod names the quota.
     Label,
-    /// The quota has namespace and name of the Pod's namespace.
+    /// The quota has the Pod's namespace as its namespace and name.
     LikeNamed,
-    /// The quota lists the Pod's namespace, before all others that do.
+    /// The quota is the first that lists the Pod's namespace.
     Listed,
-    /// No quota is for its namespace: it belongs to the default one.
+    /// No quota covers the namespace: the default quota applies.
     Default,
-    /// It has no label, and a gate takes the other rules away.
+    /// The Pod has no label, and a gate disables the other rules.
     None,
 }
 
-/// What says to which quota a Pod belongs.
+/// Fields of a Pod that determine its quota.
 #[derive(Debug, Clone, Copy)]
 pub struct Membership<'p> {
-    /// Its labels.
+    /// Labels of the Pod, including the quota label.
     pub labels: &'p Labels,
-    /// Its namespace.
+    /// Namespace of the Pod, for the default rules.
     pub namespace: &'p str,
-    /// Whether it belongs to a quota without a label: that of its namespace, or the default one.
+    /// True if a Pod without a label belongs to the quota of its namespace or to the default quota.
     pub has_default: bool,
 }
 
 impl<'p> Membership<'p> {
-    /// The quota that the label names, be there one of that name or not.
+    /// Quota name in the label; the quota may not exist.
     pub fn label(&self) -> Option<&'p str> {
         let label = self.labels.get(names::QUOTA_NAME).map(String::as_str);
         label.filter(|label| !label.is_empty())
     }
 
-    /// The name of its quota; empty if it belongs to none. The scheduler finds it in the same way.
+    /// Name of the quota; empty if there is none. The scheduler uses the same rules.
     pub fn quota(&self, tree: &dyn QuotaTree) -> Cow<'p, str> {
         self.resolve(tree).0
     }
 
-    /// The name of its quota, and the rule by which it is that one.
+    /// Name of the quota, with the rule that determined it.
     pub fn resolve(&self, tree: &dyn QuotaTree) -> (Cow<'p, str>, MembershipRule) {
         if let Some(label) = self.label() {
             return (label.into(), MembershipRule::Label);
@@ -76,7 +76,7 @@ impl<'p> Membership<'p> {
 }
 
 impl MembershipRule {
-    /// Every rule, the one that counts first before the others.
+    /// Every rule, in evaluation order.
     pub const ALL: [Self; 5] = [
         Self::Label,
         Self::LikeNamed,
@@ -85,7 +85,7 @@ impl MembershipRule {
         Self::None,
     ];
 
-    /// Its name.
+    /// Name in output and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Label => "label",
@@ -97,8 +97,8 @@ impl MembershipRule {
     }
 }
 
-/// The namespaces whose pods belong to a quota unless a label says otherwise, each once: those that it lists and the one of its
-/// own name, as far as no other quota comes before it there.
+/// Namespaces whose pods belong to a quota by default, each once: the listed namespaces and the one with the quota's
+/// name, unless another quota takes precedence there.
 pub fn namespaces_of(quota: &Quota, has_default: bool, tree: &dyn QuotaTree) -> Vec<Box<str>> {
     let labels = Labels::new();
     let is_own = |namespace: &str| {
@@ -109,14 +109,14 @@ pub fn namespaces_of(quota: &Quota, has_default: bool, tree: &dyn QuotaTree) -> 
         };
         unlabelled.quota(tree) == *quota.name
     };
-    // A list may name one twice.
+    // A list may contain a namespace twice.
     let named: BTreeSet<&Box<str>> = quota.namespaces.iter().chain([&quota.name]).collect();
     let own = named.into_iter().filter(|namespace| is_own(namespace));
     own.cloned().collect()
 }
 
-/// The quota whose tree a new Pod belongs to: the first of the name that its label has, or else of the name of its namespace,
-/// or else the one that lists the namespace.
+/// Quota whose tree a new Pod belongs to: the first with the name in its label, else the one named like its
+/// namespace, else the one that lists its namespace.
 pub fn tree_quota(
     membership: Membership<'_>,
     tree: &dyn QuotaTree,

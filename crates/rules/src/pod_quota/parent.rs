@@ -1,4 +1,4 @@
-//! Pods belong to quotas at the ends of the tree, and a Pod stays as preemptible as it was created.
+//! Checks that Pods belong to leaf quotas, and that the preemptible label of a Pod does not change.
 
 use headroom_domain::{
     field::{Error, Path},
@@ -13,27 +13,27 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Whether a stored Pod is asked for its quota only when that changes.
+/// Switch: the quota of a stored Pod is checked only when it changes.
 pub static PARENT_ON_CHANGE: Switch = Switch {
     name: "QuotaParentOnChange",
     default: true,
     row: "quotas, parents",
-    koordinator: "every update of a pod whose quota has become a parent is refused, the removal of its finalizers as well",
-    about: "an update is refused if it moves the pod to a quota that is a parent",
-    why: "a quota becomes a parent after its pods were created, and those must be able to end",
+    koordinator: "every update of a pod whose quota has become a parent is refused, including the removal of its finalizers",
+    about: "an update is refused only if it moves the pod to a parent quota",
+    why: "a quota may become a parent after its pods were created, and those pods must be able to end",
 };
 
-/// Whether quotas with quotas below them take pods.
+/// Rule for pods in parent quotas.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ParentPods {
-    /// They take none.
+    /// Parent quotas accept no pods.
     #[default]
     Refused,
-    /// They take pods as well.
+    /// Parent quotas accept pods like leaf quotas.
     Taken,
 }
 
-/// What is wrong with the quota of a Pod: Koordinator's words, and the field.
+/// Returns the faults in the quota of a Pod: Koordinator's message, and the field.
 ///
 /// `stored` is the stored Pod of an update.
 pub fn check(
@@ -64,7 +64,7 @@ pub fn check(
     if switches.is_on(&PARENT_ON_CHANGE) && stored.is_some_and(|stored| stored.quota(tree) == named) {
         return None;
     }
-    // One that is not known counts as the default quota.
+    // An unknown quota counts as the default quota.
     if [names::DEFAULT_QUOTA, ""].contains(&named.as_ref()) {
         return None;
     }
@@ -75,7 +75,7 @@ pub fn check(
             "pod can not be linked to a parentQuotaGroup,quota:{quota}, pod:{}",
             shortened(name)
         );
-        let detail = "is the name of a quota with quotas below it, which takes no pods";
+        let detail = "is the name of a parent quota, which accepts no pods";
         (text, Error::invalid(&label(names::QUOTA_NAME), quota, detail))
     })
 }

@@ -7,15 +7,15 @@ use headroom_domain::{
     quantity::Quantity,
 };
 
-/// Annotation on a Pod: `from:to` pairs, of which the second may be empty.
+/// Annotation on a Pod: `from:to` pairs; `to` may be empty.
 pub const REPLACE_RESOURCES: &str = "pod.koordinator.sh/replace-resources";
 
-/// The most pairs that are looked at. An annotation has 256 KiB at most, and each pair goes over all containers.
+/// Maximum number of pairs that are applied. An annotation has at most 256 KiB, and each pair visits all containers.
 const MOST_PAIRS: usize = 64;
 
-/// Renames resources in what containers, init containers and the runtime ask for: first all that are erased, then, pair by
-/// pair, those that become others. What becomes another one of which there is an amount already stays. What is no pair is
-/// passed over, and so is all behind the first 64.
+/// Renames resources in the requests of containers and init containers and in the overhead: first removes the
+/// resources without a new name, then renames the others pair by pair. A rename is skipped if the target resource
+/// already has a value. Malformed pairs and pairs after the first 64 are ignored.
 pub(super) fn replace(spec: &mut PodSpec, annotation: &str) {
     let pairs = annotation.split(',').filter_map(|pair| {
         let (from, to) = pair.split_once(':').filter(|(_, to)| !to.contains(':'))?;
@@ -37,7 +37,7 @@ pub(super) fn replace(spec: &mut PodSpec, annotation: &str) {
     }
 }
 
-/// A CPU amount becomes the number of its milli-cores.
+/// Renames one resource; a CPU amount is converted to its number of millicores.
 fn rename(amounts: &mut Amounts, from: &str, to: &str) {
     if amounts.contains(to) {
         return;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_behind_the_first_64_count_nothing() {
+    fn pairs_after_the_first_64_are_ignored() {
         let mut spec: PodSpec = serde_json::from_value(json!({"overhead": {"a": 1, "b": 1}})).unwrap();
         replace(&mut spec, &format!("{}a:x,b:y", "z:z,".repeat(63)));
         assert_eq!(spec.overhead.to_string(), "b=1,x=1");

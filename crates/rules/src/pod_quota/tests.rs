@@ -1,4 +1,4 @@
-//! Pods of a small world of quotas, under our behaviour and under Koordinator's.
+//! Tests of Pods in a small set of quotas, under Headroom's behaviour and under Koordinator's.
 
 mod affinity;
 mod amounts;
@@ -22,7 +22,7 @@ fn switches(compat: Compat) -> Switches {
     Switches::preset(SWITCHES, compat)
 }
 
-/// Quotas by namespace and name, and those that list a namespace.
+/// Quotas by namespace and name, and the owner of each listed namespace.
 #[derive(Default)]
 struct Quotas {
     quotas: BTreeMap<(String, String), Arc<Quota>>,
@@ -131,7 +131,7 @@ fn a_pod_belongs_to_the_quota_of_its_label_or_namespace(
 #[case::listed(&[], "n-a", true, "listed")]
 #[case::nothing(&[], "d", true, "default")]
 #[case::no_default(&[], "nsq", false, "none")]
-fn the_rule_by_which_a_pod_belongs_to_its_quota_is_told(
+fn the_rule_that_assigned_a_quota_is_reported(
     #[case] own: &[(&str, &str)],
     #[case] namespace: &str,
     #[case] has_default: bool,
@@ -146,7 +146,7 @@ fn the_rule_by_which_a_pod_belongs_to_its_quota_is_told(
 }
 
 #[test]
-fn a_namespace_that_is_listed_twice_is_one_and_one_of_another_quota_is_none() {
+fn namespaces_count_once_and_only_for_their_own_quota() {
     let quotas = quotas();
     let listing = Quota {
         namespaces: ["n-a", "n-a", "nsq", "n-b"].map(Into::into).into(),
@@ -185,8 +185,8 @@ fn pods_are_compared_with_the_one_quota_of_a_name(#[case] name: &str, #[case] ex
     assert!(is_limited(name) && !is_limited("koordinator-default-quota") && !is_limited(""));
 }
 
-/// Koordinator's text under both behaviours, or its text alone where ours is different.
-enum Said {
+/// Koordinator's text under both behaviours, or only Koordinator's if ours differs.
+enum ExpectedText {
     Nothing,
     Both(&'static str),
     Koordinator(&'static str),
@@ -197,25 +197,25 @@ const NSQ: &str = "pod can not be linked to a parentQuotaGroup,quota:nsq, pod:p"
 const PREEMPTIBLE: &str = "Preemptible label is forbidden modify now.";
 
 #[rstest]
-#[case::p1(&[("name", "web")], None, "d", Said::Nothing)]
-#[case::p2(&[("name", "org")], None, "d", Said::Both(ORG))]
-#[case::p3(&[("name", "missing")], None, "d", Said::Nothing)]
-#[case::p4(&[], None, "d", Said::Nothing)]
-#[case::p5(&[], None, "nsq", Said::Both(NSQ))]
-#[case::p6(&[("name", "web")], None, "nsq", Said::Nothing)]
-#[case::p7(&[], None, "n-a", Said::Nothing)]
-#[case::p8(&[], None, "n-b", Said::Both("pod can not be linked to a parentQuotaGroup,quota:sharedp, pod:p"))]
-#[case::p9(&[("name", "koordinator-root-quota")], None, "d", Said::Both("pod can not be linked to a parentQuotaGroup,quota:koordinator-root-quota, pod:p"))]
-#[case::p10(&[("preemptible", "false")], Some(&[][..]), "d", Said::Both(PREEMPTIBLE))]
-#[case::p11(&[("preemptible", "")], Some(&[][..]), "d", Said::Nothing)]
-#[case::p12(&[("name", "org")], Some(&[("name", "org")][..]), "d", Said::Koordinator(ORG))]
-#[case::p13(&[("name", "batch")], Some(&[("name", "web")][..]), "d", Said::Nothing)]
-#[case::moved_to_a_parent(&[("name", "org")], Some(&[("name", "web")][..]), "d", Said::Both(ORG))]
+#[case::p1(&[("name", "web")], None, "d", ExpectedText::Nothing)]
+#[case::p2(&[("name", "org")], None, "d", ExpectedText::Both(ORG))]
+#[case::p3(&[("name", "missing")], None, "d", ExpectedText::Nothing)]
+#[case::p4(&[], None, "d", ExpectedText::Nothing)]
+#[case::p5(&[], None, "nsq", ExpectedText::Both(NSQ))]
+#[case::p6(&[("name", "web")], None, "nsq", ExpectedText::Nothing)]
+#[case::p7(&[], None, "n-a", ExpectedText::Nothing)]
+#[case::p8(&[], None, "n-b", ExpectedText::Both("pod can not be linked to a parentQuotaGroup,quota:sharedp, pod:p"))]
+#[case::p9(&[("name", "koordinator-root-quota")], None, "d", ExpectedText::Both("pod can not be linked to a parentQuotaGroup,quota:koordinator-root-quota, pod:p"))]
+#[case::p10(&[("preemptible", "false")], Some(&[][..]), "d", ExpectedText::Both(PREEMPTIBLE))]
+#[case::p11(&[("preemptible", "")], Some(&[][..]), "d", ExpectedText::Nothing)]
+#[case::p12(&[("name", "org")], Some(&[("name", "org")][..]), "d", ExpectedText::Koordinator(ORG))]
+#[case::p13(&[("name", "batch")], Some(&[("name", "web")][..]), "d", ExpectedText::Nothing)]
+#[case::moved_to_a_parent(&[("name", "org")], Some(&[("name", "web")][..]), "d", ExpectedText::Both(ORG))]
 fn parents_take_no_pods(
     #[case] own: &[(&str, &str)],
     #[case] stored: Option<&[(&str, &str)]>,
     #[case] namespace: &str,
-    #[case] said: Said,
+    #[case] expected_text: ExpectedText,
 ) {
     let (own, stored) = (labels(own), stored.map(labels));
     let stored = stored.as_ref().map(|stored| member(stored, namespace));
@@ -231,9 +231,9 @@ fn parents_take_no_pods(
             );
             found.map(|(text, _)| text)
         };
-        let expected = match (&said, compat) {
-            (Said::Nothing, _) | (Said::Koordinator(_), Compat::Headroom) => None,
-            (Said::Both(text) | Said::Koordinator(text), _) => Some((*text).to_owned()),
+        let expected = match (&expected_text, compat) {
+            (ExpectedText::Nothing, _) | (ExpectedText::Koordinator(_), Compat::Headroom) => None,
+            (ExpectedText::Both(text) | ExpectedText::Koordinator(text), _) => Some((*text).to_owned()),
         };
         assert_eq!(text(ParentPods::Refused), expected, "{compat:?}");
         let whatever = expected.filter(|text| text == PREEMPTIBLE);
@@ -329,10 +329,7 @@ fn a_pod_costs_what_it_asks_for(#[case] spec: Value, #[case] expected: &str) {
 #[rstest]
 #[case(Transformation::None, "cpu=2,memory=4Gi")]
 #[case(Transformation::ByAnnotation, "acme.io/cpu=2k")]
-fn resources_are_renamed_where_that_is_asked_for(
-    #[case] transformation: Transformation,
-    #[case] expected: &str,
-) {
+fn resources_are_renamed_only_by_annotation(#[case] transformation: Transformation, #[case] expected: &str) {
     let quota = Quota {
         max: serde_json::from_value(json!({"cpu": 1, "memory": 1, "acme.io/cpu": "3k"})).unwrap(),
         ..Quota::default()

@@ -1,5 +1,5 @@
-//! Applies one profile to an object: labels, annotations, key mappings, suffixes, scheduler, QoS, priority and patch, in this
-//! order, in which the later ones win.
+//! Applies one profile to an object, in this order: labels, annotations, key mappings, suffixes, scheduler, QoS,
+//! priority and patch. Later writes win.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use super::{
 };
 use crate::{merge::Patch, switch::Switches};
 
-/// What a PriorityClass gives to its pods.
+/// Fields of a PriorityClass that its pods get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriorityClass {
-    /// The priority.
+    /// Priority of the pods, as a number.
     pub value: i32,
-    /// Whether pods of the class may preempt others; absent where the class does not say.
+    /// Preemption policy of the pods; `None` if the class has none.
     pub preemption_policy: Option<String>,
 }
 
 impl Profile {
-    /// Applies the profile. After an error the object is half changed, and must be dropped. `class` is the PriorityClass that
-    /// [`Self::priority_class_name`] names, if it is known.
+    /// Applies the profile. After an error the object may be partly changed and must be dropped. `class` is the
+    /// PriorityClass in [`Self::priority_class_name`], if it is known.
     ///
     /// # Errors
-    /// The class is not known, a label becomes too long, or the patch does not fit.
+    /// The class is not known, a label becomes too long, or the patch does not apply.
     pub fn apply(
         &self,
         object: &mut Value,
@@ -45,17 +45,17 @@ impl Profile {
         }
     }
 
-    /// The places in such an object that applying it may write, each as names from the outside in, in order: a place stands
-    /// behind those around it. It reads nothing else of the object, so these may stand for all of it.
+    /// Paths in the object that applying the profile reads or writes, as member names from the outside in. The list
+    /// is sorted: a path follows the paths that enclose it.
     pub fn places(&self, target: ProfileTarget) -> &[Vec<String>] {
         match target {
             ProfileTarget::Pod => &self.pod_places,
-            // Where its pod is depends on what is there.
+            // The path of its pod depends on its content.
             ProfileTarget::Reservation => const { &[Vec::new()] },
         }
     }
 
-    /// The places in a Pod.
+    /// Sorted paths in a Pod.
     pub(super) fn find_pod_places(&self) -> Vec<Vec<String>> {
         let patch = self.patch.as_ref().map(Patch::places);
         let own = self.effects.places().into_iter().map(Vec::from);
@@ -66,14 +66,14 @@ impl Profile {
         places
     }
 
-    /// The first member of its patch that is not written in such an object.
+    /// First member of the patch that is not written to this kind of object.
     pub fn left_out(&self, target: ProfileTarget, switches: &Switches) -> Option<String> {
         target.left_out(self.patch.as_ref()?, switches)
     }
 }
 
 impl Effects {
-    /// The places in a Pod that are written.
+    /// Paths in a Pod that the effects write.
     fn places(&self) -> Vec<[&'static str; 2]> {
         let mut places = Vec::new();
         let writes_labels = !(self.labels.is_empty()
@@ -135,7 +135,8 @@ impl Effects {
         })
     }
 
-    /// Writes the scheduler, and the three fields of a PriorityClass together: the API server checks that they agree.
+    /// Writes the scheduler and the three fields of a PriorityClass together: the API server checks their
+    /// consistency.
     fn write_spec(
         &self,
         object: &mut Value,
@@ -170,7 +171,7 @@ impl Effects {
     }
 }
 
-/// Changes labels or annotations; where there were none and there are none, nothing is created.
+/// Changes labels or annotations; an absent map is created only if it gets entries.
 fn change_texts(
     object: &mut Value,
     name: &str,
@@ -188,7 +189,7 @@ fn change_texts(
     Ok(())
 }
 
-/// Adds suffixes to the labels that are there.
+/// Adds suffixes to existing labels.
 fn add_suffixes(
     labels: &mut Map<String, Value>,
     suffixes: &BTreeMap<String, String>,
@@ -215,7 +216,8 @@ fn set(members: &mut Map<String, Value>, texts: &BTreeMap<String, String>) {
     }
 }
 
-/// Copies values to other keys. All are read before the first is written, so that the order of chains does not matter.
+/// Copies values to other keys. All values are read before the first is written, so the order of chained mappings
+/// does not matter.
 fn map_keys(
     members: &mut Map<String, Value>,
     path: &'static str,
@@ -227,7 +229,7 @@ fn map_keys(
     for (from, to) in mapping {
         let text = match members.get(from) {
             Some(Value::String(text)) => text.as_str(),
-            // A label or an annotation is a text; the API server refuses anything else.
+            // Labels and annotations must be strings; the API server refuses other types.
             Some(_) => continue,
             None if skips_missing => continue,
             None => "",

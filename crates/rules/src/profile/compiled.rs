@@ -1,4 +1,4 @@
-//! Reads the specification of a profile and checks what can be checked without a pod.
+//! Reads the specification of a profile and checks everything that does not depend on a pod.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use crate::{
     merge::{Patch, PatchError},
 };
 
-/// Longest part of a value that an error shows, in characters.
+/// Maximum length of a value in an error, in characters.
 const LONGEST_SHOWN: usize = 40;
 
-/// A profile whose pods can be told.
+/// Profile with valid selectors, ready to be matched.
 #[derive(Debug)]
 pub struct Profile {
     pub(super) namespace_selector: Selector,
     pub(super) selector: Selector,
-    /// In percent; anything from 100 on is always, anything up to 0 never.
+    /// Percentage; 100 and more means always, 0 and less means never.
     pub(super) probability: i32,
     pub(super) effects: Effects,
     pub(super) patch: Option<Patch>,
-    /// Where it may write in a Pod: this is asked for each one that it is for.
+    /// Paths in a Pod that it may write, computed once because every matching pod needs them.
     pub(super) pod_places: Vec<Vec<String>>,
-    /// What keeps it from being applied to any pod.
+    /// Reason why it cannot be applied to any pod.
     defect: Option<ProfileError>,
 }
 
-/// What a profile writes, as its specification has it.
+/// Fields that a profile writes, as in its specification.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Effects {
@@ -53,13 +53,13 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    /// True if they write more than labels and annotations.
+    /// Returns true if the effects write more than labels and annotations.
     pub(super) fn writes_spec(&self) -> bool {
         !(self.scheduler_name.is_empty() && self.priority_class_name.is_empty())
     }
 }
 
-/// Who a profile is for.
+/// Fields that select the objects of a profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Scope {
@@ -69,37 +69,37 @@ struct Scope {
     patch: Option<Value>,
 }
 
-/// Why a profile cannot be applied to any pod.
+/// Reasons why a profile cannot be applied to any pod.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// It is not what the kind says.
+    /// The specification does not match the schema.
     #[error("spec cannot be read")]
     Read(#[from] serde_json::Error),
-    /// A selector cannot be read.
+    /// A selector in the specification is invalid.
     #[error("spec.{member} is invalid")]
     Selector {
-        /// The selector.
+        /// Name of the selector's field.
         member: &'static str,
-        /// What is wrong with it.
+        /// Error of the selector parser.
         source: SelectorError,
     },
-    /// The probability is no percentage.
+    /// The probability is not a percentage.
     #[error("spec.probability: invalid value for IntOrString: {0}")]
     Probability(String),
-    /// The priority is no value of a label.
+    /// The priority is not a valid label value.
     #[error("spec.koordinatorPriority: {0} is negative, and a label cannot begin with a dash")]
     Priority(i32),
-    /// The patch is none.
+    /// The patch is not valid.
     #[error("spec.patch")]
     Patch(#[from] PatchError),
 }
 
 impl Profile {
-    /// The profile of a specification, which is JSON. One that can be read, and whose pods can be told, may still have a
+    /// Compiles a profile from its specification in JSON. A profile with valid selectors may still have a
     /// [defect](Self::defect).
     ///
     /// # Errors
-    /// It cannot be read, or a selector in it is invalid.
+    /// The specification cannot be read, or a selector is invalid.
     pub fn compile(spec: &str) -> Result<Self, ProfileError> {
         let effects: Effects = serde_json::from_str(spec)?;
         let Scope {
@@ -122,7 +122,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// What keeps it from being applied, whatever the pod.
+    /// Reason why the profile cannot be applied to any pod.
     pub const fn defect(&self) -> Option<&ProfileError> {
         self.defect.as_ref()
     }
@@ -140,7 +140,7 @@ impl Profile {
         }
     }
 
-    /// The PriorityClass that applying it needs.
+    /// PriorityClass that must be known to apply the profile.
     pub fn priority_class_name(&self) -> Option<&str> {
         let name = self.effects.priority_class_name.as_str();
         (!name.is_empty()).then_some(name)
@@ -153,7 +153,7 @@ fn read_selector(member: &'static str, written: Option<LabelSelector>) -> Result
     selector.map_err(|source| ProfileError::Selector { member, source })
 }
 
-/// A whole number, or a text of one with a percent sign.
+/// Parses a whole number, or a string of one with a percent sign.
 fn percent(written: &Value) -> Result<i32, ProfileError> {
     let is_no_percentage =
         || ProfileError::Probability("invalid type: string is not a percentage".to_owned());

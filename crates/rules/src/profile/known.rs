@@ -1,25 +1,25 @@
-//! [`KnownProfile`]: a profile as its object has it: compiled once, or why it cannot be.
+//! [`KnownProfile`]: a profile object, compiled once, or the reason why it does not compile.
 
 use super::{Profile, error::with_causes};
 
-/// Longest specification that is read, in bytes.
+/// Maximum length of a specification, in bytes.
 pub const LONGEST_SPEC: usize = 64 << 10;
 
-/// A colocation profile.
+/// Colocation profile as stored in the cluster.
 #[derive(Debug)]
 pub struct KnownProfile {
-    /// The profile; the text says why it has none.
+    /// The compiled profile, or the reason why it does not compile.
     pub compiled: Result<Profile, String>,
-    /// The value of its annotation `skip-update-resources`.
+    /// Value of its annotation `skip-update-resources`.
     pub skip: Option<String>,
-    /// The UID of its object; empty where it has none.
+    /// UID of its object; empty if it has none.
     pub uid: String,
-    /// What is wrong with it, whatever the pod.
+    /// Fault of the profile itself, independent of any pod.
     fault: Option<String>,
 }
 
 impl KnownProfile {
-    /// The profile of a specification, which is JSON, and of an annotation's value.
+    /// Compiles a specification in JSON; `skip` is the value of the annotation.
     pub fn read(spec: &str, skip: Option<String>) -> Self {
         let compiled = if spec.len() > LONGEST_SPEC {
             Err(format!("spec is longer than {LONGEST_SPEC} bytes"))
@@ -38,7 +38,7 @@ impl KnownProfile {
         }
     }
 
-    /// What is wrong with it, whatever the pod: the field, and its value.
+    /// Fault of the profile itself, independent of any pod: the field, and its value.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }

@@ -1,80 +1,80 @@
-//! Decides about every profile for a new object, and applies those that are for it, in the order of their names, each whole
-//! or not at all.
+//! Decides for each profile whether it applies to a new object, and applies the matching ones in the order of their
+//! names, each completely or not at all.
 //!
-//! Whom a profile is for is asked of the object as it came, so what one profile writes makes no other one match.
+//! All profiles are matched with the original object, so the writes of one profile cannot make another match.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use headroom_domain::selector::Labels;
 
 use super::{
-    FAILURES_SKIP, KnownProfile, PlannedProfile, PriorityClass, Profile, ProfileMatch, ProfileTarget,
-    TranslationWish, draw, warnings::ProfileWarnings,
+    FAILURES_SKIP, KnownProfile, PriorityClass, Profile, ProfileMatch, ProfileTarget, TranslationDecision,
+    draw, planned::PlannedProfile, warnings::ProfileWarnings,
 };
 use crate::{explain::VerdictKind, pod_object::PodObject, switch::Switches};
 
-/// All profiles, by name.
+/// All profiles of the cluster, by name.
 pub type ProfileList = BTreeMap<Box<str>, Arc<KnownProfile>>;
 
-/// An object that is created, as it came.
+/// Object that is being created, before any change.
 #[derive(Debug)]
-pub struct Newcomer<'a> {
-    /// What it is.
+pub struct CreatedObject<'a> {
+    /// Kind of the object: Pod or Reservation.
     pub target: ProfileTarget,
-    /// The UID of its review, by which chance decides; without one, chance leaves nothing out.
+    /// UID of its review, from which the draws are derived; without a UID every profile is drawn.
     pub review: Option<&'a str>,
-    /// Its namespace.
+    /// Namespace of the object; empty for Reservations.
     pub namespace: &'a str,
-    /// Its labels.
+    /// Labels of the object before any change.
     pub labels: Labels,
-    /// The labels of its namespace; `None` while it is not known, and for a Reservation, which is in none.
+    /// Labels of its namespace; `None` if the namespace is not known, and for Reservations.
     pub namespace_labels: Option<Arc<Labels>>,
 }
 
-/// What profiles are applied by.
+/// Profiles, classes and switches for applying profiles.
 #[derive(Clone, Copy)]
 pub struct ProfileRules<'a> {
-    /// The profiles.
+    /// All profiles of the cluster, sorted by name.
     pub profiles: &'a ProfileList,
-    /// Finds a PriorityClass by its name.
+    /// Returns a PriorityClass by its name.
     pub class: &'a dyn Fn(&str) -> Option<Arc<PriorityClass>>,
-    /// The switches in force.
+    /// Switches that are in force.
     pub switches: &'a Switches,
 }
 
-/// What came of the profiles.
+/// Result of all profiles for one object.
 #[derive(Debug, Default)]
 pub struct ProfileReview<'p> {
-    /// What they mean for cpu and memory.
-    pub wish: TranslationWish,
-    /// Those that are for the object, or may be, by name.
+    /// Decision about the translation of cpu and memory.
+    pub translation: TranslationDecision,
+    /// Results of profiles that match or may match, by name.
     pub results: Vec<(&'p str, ProfileResult)>,
 }
 
-/// What came of a profile.
+/// Result of one profile for one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileResult {
-    /// It was applied.
+    /// The profile was applied to the object.
     Applied,
-    /// It is for others.
+    /// The profile does not match.
     NotMatched(ProfileMatch),
-    /// Its probability left this object out.
+    /// The draw skipped this object, according to the probability.
     LeftOut,
-    /// It cannot be applied, or nobody knows whether it is for the object.
+    /// The profile cannot be applied, or it is unknown whether it matches.
     Failed(String),
 }
 
-/// A profile that cannot be applied ends the creation.
+/// Profile that cannot be applied and blocks the creation of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProfileStop {
-    /// Its name.
+pub struct BlockingProfile {
+    /// Name of the profile that cannot be applied.
     pub profile: String,
-    /// Why.
+    /// Reason why it cannot be applied.
     pub reason: String,
 }
 
-impl Newcomer<'_> {
-    /// Whether a profile is for the object.
+impl CreatedObject<'_> {
+    /// Matches a profile with the object.
     pub fn matches(&self, profile: &Profile, switches: &Switches) -> ProfileMatch {
         match self.target {
             ProfileTarget::Pod => profile.matches(&self.labels, self.namespace_labels.as_deref()),
@@ -86,11 +86,11 @@ impl Newcomer<'_> {
         self.review.map_or(0, |review| draw(review, profile))
     }
 
-    /// What is decided about a profile before it is applied: that it will be is `Applied`.
+    /// Decides about a profile before it is applied; `Applied` means that it should be applied.
     fn plan(&self, name: &str, known: &KnownProfile, switches: &Switches) -> ProfileResult {
         let profile = match &known.compiled {
             Ok(profile) => profile,
-            // It might be for any object.
+            // An unreadable profile might match any object.
             Err(reason) => return ProfileResult::Failed(reason.clone()),
         };
         match self.matches(profile, switches) {
@@ -98,7 +98,7 @@ impl Newcomer<'_> {
             ProfileMatch::UnknownNamespace => {
                 let namespace = self.namespace;
                 return ProfileResult::Failed(format!(
-                    "it selects by namespace, and Namespace {namespace:?} is not known to this replica"
+                    "it selects by namespace, but Namespace {namespace:?} is not known to this replica"
                 ));
             }
             other @ (ProfileMatch::OtherLabels | ProfileMatch::OtherNamespace) => {
@@ -114,7 +114,7 @@ impl Newcomer<'_> {
         }
     }
 
-    /// Writes why that came of a profile, where the result does not say it.
+    /// Writes the reason of a result, unless the result itself is sufficient.
     fn write_reason(
         &self,
         name: &str,
@@ -139,7 +139,7 @@ impl Newcomer<'_> {
             ),
             ProfileResult::Applied if self.review.is_none() && probability < 100 => write!(
                 text,
-                "spec.probability is {probability}: other pods like this one are left out"
+                "spec.probability is {probability}: some pods like this one are skipped"
             ),
             ProfileResult::Applied | ProfileResult::Failed(_) => Ok(()),
         }
@@ -147,57 +147,63 @@ impl Newcomer<'_> {
 }
 
 impl<'p> ProfileRules<'p> {
-    /// Applies the profiles that are for a new object.
+    /// Applies the profiles that match a new object.
     ///
     /// # Errors
-    /// A profile that can be read cannot be applied, and is not to be skipped.
+    /// A readable profile cannot be applied, and the switch to skip it is off.
     pub fn review<O: PodObject>(
         self,
-        newcomer: &Newcomer<'_>,
+        created: &CreatedObject<'_>,
         object: &mut O,
-    ) -> Result<ProfileReview<'p>, ProfileStop> {
+    ) -> Result<ProfileReview<'p>, BlockingProfile> {
         let profiles = self.profiles.iter();
         let mut results: Vec<_> = profiles
-            .map(|(name, known)| (&**name, &**known, newcomer.plan(name, known, self.switches)))
+            .map(|(name, known)| (&**name, &**known, created.plan(name, known, self.switches)))
             .collect();
-        self.apply(newcomer.target, &mut results, object);
+        self.apply(created.target, &mut results, object);
         let (mut review, mut warnings) = (ProfileReview::default(), ProfileWarnings::default());
         for (name, known, result) in results {
             object.explain(|explanation| {
                 explanation.note_profile(name, result.verdict(), |text| {
-                    newcomer.write_reason(name, known, &result, text)
+                    created.write_reason(name, known, &result, text)
                 });
             });
             match &result {
                 ProfileResult::NotMatched(_) => continue,
                 ProfileResult::Applied => {
-                    review.wish.count(true, known.skip.as_deref(), self.switches);
+                    review
+                        .translation
+                        .count(true, known.skip.as_deref(), self.switches);
                     let profile = known.compiled.as_ref();
                     let member = profile
                         .ok()
-                        .and_then(|profile| profile.left_out(newcomer.target, self.switches));
+                        .and_then(|profile| profile.left_out(created.target, self.switches));
                     if let Some(member) = member {
                         warnings.push(|| {
-                            format!("colocation profile {name}: its patch may not write {member} and leaves it as it is")
+                            format!("colocation profile {name}: its patch may not write {member}, which stays unchanged")
                         });
                     }
                 }
-                ProfileResult::LeftOut => review.wish.count(false, known.skip.as_deref(), self.switches),
+                ProfileResult::LeftOut => {
+                    review
+                        .translation
+                        .count(false, known.skip.as_deref(), self.switches)
+                }
                 ProfileResult::Failed(reason) => {
                     if known.compiled.is_ok() && !self.switches.is_on(&FAILURES_SKIP) {
                         let (profile, reason) = (name.to_owned(), reason.clone());
-                        return Err(ProfileStop { profile, reason });
+                        return Err(BlockingProfile { profile, reason });
                     }
                     warnings.push(|| format!("colocation profile {name} was not applied: {reason}"));
                 }
             }
             review.results.push((name, result));
         }
-        warnings.write(newcomer.target, object);
+        warnings.write(created.target, object);
         Ok(review)
     }
 
-    /// Applies those that are to be; those that cannot be have failed.
+    /// Applies the planned profiles; a failure changes their result.
     fn apply<O: PodObject>(
         self,
         target: ProfileTarget,
@@ -226,7 +232,7 @@ impl<'p> ProfileRules<'p> {
 }
 
 impl ProfileResult {
-    /// The word for metrics and audit events.
+    /// Label value of metrics, also used in audit annotations.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Applied => "applied",

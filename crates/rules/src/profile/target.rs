@@ -1,4 +1,4 @@
-//! [`ProfileTarget`]: what a profile is applied to, and where in it the pod is that the profile describes.
+//! [`ProfileTarget`]: the kind of object that a profile is applied to, and the path of its pod.
 
 use serde_json::{Map, Value};
 
@@ -12,17 +12,17 @@ use crate::{
 /// The kind of object that a profile is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileTarget {
-    /// A Pod.
+    /// A Pod, whose specification is changed directly.
     Pod,
-    /// Koordinator's Reservation. Labels and annotations are its own; the pod is its template.
+    /// Koordinator's Reservation: labels and annotations are its own, the pod is its template.
     Reservation,
 }
 
-/// The members of metadata that a patch may write in a Reservation.
+/// Members of a Reservation's metadata that a patch may write.
 const PATCHED_METADATA: [&str; 2] = ["labels", "annotations"];
 
 impl ProfileTarget {
-    /// The specification of the pod, which is created where it is absent; `None` if a Reservation has no template.
+    /// Returns the pod's specification, created if absent; `None` if a Reservation has no template.
     pub(super) fn pod_spec(self, object: &mut Value) -> Result<Option<&mut Map<String, Value>>, ApplyError> {
         let members = object.as_object_mut().ok_or(ApplyError::NoObject("the object"))?;
         match self {
@@ -38,8 +38,7 @@ impl ProfileTarget {
         }
     }
 
-    /// Merges the patch of a profile into the object. Where the patch makes a Reservation one that nobody can read, that is
-    /// an error.
+    /// Merges the patch of a profile into the object. An error if the patch makes a Reservation unreadable.
     pub(super) fn patch(
         self,
         object: &mut Value,
@@ -56,11 +55,11 @@ impl ProfileTarget {
         } else {
             *object = merge::merged(object.take(), patch, &RESERVATION)?;
         }
-        // What somebody else wrote is no fault of the patch.
+        // A Reservation that was unreadable before is not the fault of the patch.
         check(object).or_else(|error| if was_readable { Err(error) } else { Ok(()) })
     }
 
-    /// The first member that a patch has and that it may not write in such an object.
+    /// Returns the first member of the patch that may not be written to this kind of object.
     pub(super) fn left_out(self, patch: &Patch, switches: &Switches) -> Option<String> {
         if self == Self::Pod || !switches.is_on(&RESERVATION_PATCH_PARTS) {
             return None;
@@ -74,7 +73,7 @@ impl ProfileTarget {
     }
 }
 
-/// Whether a Reservation can be read.
+/// Checks that a Reservation can be read.
 fn check(reservation: &Value) -> Result<(), ApplyError> {
     let spec = reservation.get("spec").unwrap_or(&Value::Null);
     reservation::check_types(spec)?;
@@ -82,7 +81,7 @@ fn check(reservation: &Value) -> Result<(), ApplyError> {
     values.into_result().map_err(ApplyError::Values)
 }
 
-/// Merges a patch into labels, annotations and specification; the rest of the object is not handed over.
+/// Merges a patch into labels, annotations and specification only.
 fn patch_parts(object: &mut Value, patch: &Patch) -> Result<(), ApplyError> {
     let members = object.as_object_mut().ok_or(ApplyError::NoObject("the object"))?;
     let mut handed = Map::new();
@@ -107,7 +106,7 @@ fn patch_parts(object: &mut Value, patch: &Patch) -> Result<(), ApplyError> {
     }
 }
 
-/// Moves the members of these names, where there are any.
+/// Moves the members with these names, if they exist.
 fn move_members(from: &mut Map<String, Value>, names: &[&str], to: &mut Map<String, Value>) {
     for name in names {
         if let Some(value) = from.remove(*name) {
@@ -116,7 +115,7 @@ fn move_members(from: &mut Map<String, Value>, names: &[&str], to: &mut Map<Stri
     }
 }
 
-/// The object that is a member; it is created where it is absent or `null`.
+/// Returns the object in a member, created if it is absent or `null`.
 pub(super) fn member<'v>(
     members: &'v mut Map<String, Value>,
     name: &str,
@@ -166,7 +165,7 @@ mod tests {
         })
     }
 
-    /// What of each is left where a patch removes as much as it can.
+    /// The parts that remain if a patch removes as much as it can.
     #[rstest]
     #[case::all(json!({"$patch": "delete"}), json!({"kind": "Reservation", "metadata": {"name": "r", "finalizers": ["f"]}, "status": {"phase": "Pending"}}))]
     #[case::metadata(json!({"metadata": null}), json!({"kind": "Reservation", "metadata": {"name": "r", "finalizers": ["f"]}, "spec": {"ttl": "24h", "taints": [{"key": "k"}]}, "status": {"phase": "Pending"}}))]
@@ -181,7 +180,7 @@ mod tests {
     #[case(json!({"metadata": {"labels": {"a": "1"}}, "spec": {"ttl": "1h"}}), None)]
     #[case(json!({"metadata": {"labels": {"a": "1"}, "name": "x"}, "status": {}}), Some("metadata.name"))]
     #[case(json!({"$patch": "replace", "status": {}}), Some("status"))]
-    fn what_a_patch_may_not_write_is_told(#[case] content: Value, #[case] member: Option<&str>) {
+    fn forbidden_members_of_a_patch_are_reported(#[case] content: Value, #[case] member: Option<&str>) {
         let profile = patch(&content);
         let told = |target, compat| profile.left_out(target, &switches(compat));
         assert_eq!(
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_makes_a_reservation_unreadable_is_an_error_and_one_that_finds_it_so_is_none() {
+    fn only_a_patch_that_breaks_a_readable_reservation_is_an_error() {
         let (unreadable, other) = (
             json!({"spec": {"allocateOnce": 1}}),
             json!({"spec": {"ttl": "1h"}}),
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_an_error() {
+    fn values_that_are_not_objects_are_errors() {
         for (content, reservation, path) in [
             (json!({"metadata": "x"}), reservation(), "metadata"),
             (
@@ -244,10 +243,7 @@ mod tests {
     #[case::other_labels(json!({"selector": {"matchLabels": {"app": "b"}}}), [ProfileMatch::OtherLabels; 2])]
     #[case::namespaces(json!({"selector": {}, "namespaceSelector": {"matchLabels": {"n": "1"}}}), [ProfileMatch::OtherNamespace, ProfileMatch::Matches])]
     #[case::all(json!({"namespaceSelector": {}}), [ProfileMatch::Matches; 2])]
-    fn labels_alone_say_whether_a_profile_is_for_a_reservation(
-        #[case] spec: Value,
-        #[case] expected: [ProfileMatch; 2],
-    ) {
+    fn only_labels_select_reservations(#[case] spec: Value, #[case] expected: [ProfileMatch; 2]) {
         let profile = Profile::compile(&spec.to_string()).unwrap();
         let labels = serde_json::from_value(json!({"app": "a"})).unwrap();
         let found = [Compat::Headroom, Compat::Upstream]

@@ -1,4 +1,4 @@
-//! Tests of colocation profiles: what compiles, what matches, and what applying one comes to.
+//! Tests of colocation profiles: compiling, matching and applying.
 
 use headroom_domain::names;
 use proptest::prelude::*;
@@ -26,14 +26,14 @@ fn koordinators() -> Switches {
     Switches::preset(SWITCHES, Compat::Upstream)
 }
 
-/// An error with its cause.
+/// The error with its source.
 fn text_with_cause(error: &ApplyError) -> String {
     let source = std::error::Error::source(error);
     let source = source.map(|source| format!(": {source}"));
     format!("{error}{}", source.unwrap_or_default())
 }
 
-/// What a profile makes of a pod.
+/// The pod after applying a profile.
 fn applied(spec: &Value, pod: &Value, switches: &Switches) -> Result<Value, String> {
     let class = PriorityClass {
         value: 5_500,
@@ -53,7 +53,7 @@ fn with_labels(labels: &Value) -> Value {
 #[case(json!({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}), "spec.namespaceSelector is invalid")]
 #[case(json!({"labels": []}), "spec cannot be read")]
 #[case(json!("text"), "spec cannot be read")]
-fn a_profile_whose_pods_cannot_be_told_is_an_error(#[case] spec: Value, #[case] reason: &str) {
+fn a_profile_without_valid_selectors_is_an_error(#[case] spec: Value, #[case] reason: &str) {
     let error = Profile::compile(&spec.to_string()).unwrap_err();
     assert_eq!(error.to_string(), reason);
 }
@@ -62,7 +62,7 @@ fn a_profile_whose_pods_cannot_be_told_is_an_error(#[case] spec: Value, #[case] 
 #[case(json!("30"), "invalid type: string is not a percentage")]
 #[case(json!(5_000_000_000_i64), "invalid type: string is not a percentage")]
 #[case(json!("abc%"), r#"invalid value "abc%": strconv.Atoi: parsing "abc": invalid syntax"#)]
-fn a_probability_that_is_none_is_a_defect(#[case] probability: Value, #[case] reason: &str) {
+fn an_invalid_probability_is_a_defect(#[case] probability: Value, #[case] reason: &str) {
     let profile = compile(&json!({"probability": probability}));
     let defect = profile.defect().map(ToString::to_string);
     let expected = format!("spec.probability: invalid value for IntOrString: {reason}");
@@ -75,7 +75,7 @@ fn a_probability_that_is_none_is_a_defect(#[case] probability: Value, #[case] re
 #[case(json!({"koordinatorPriority": 0, "probability": "30%", "patch": {}}), None)]
 #[case(json!({"koordinatorPriority": -5}), Some("spec.koordinatorPriority: -5 is negative, and a label cannot begin with a dash"))]
 #[case(json!({"patch": "text"}), Some("spec.patch"))]
-fn a_profile_that_fits_no_pod_has_a_defect_and_still_matches(
+fn a_profile_that_cannot_be_applied_has_a_defect_and_still_matches(
     #[case] spec: Value,
     #[case] reason: Option<&str>,
 ) {
@@ -111,7 +111,7 @@ fn both_selectors_must_match(
 #[case(json!(99), 99, 100)]
 #[case(json!(150), 100, 100)]
 #[case(json!(-5), 0, 0)]
-fn a_profile_is_drawn_as_often_as_its_probability_says(
+fn the_draw_matches_the_probability(
     #[case] probability: Value,
     #[case] ours_in_100: usize,
     #[case] koordinators_in_100: usize,
@@ -125,7 +125,7 @@ fn a_profile_is_drawn_as_often_as_its_probability_says(
 }
 
 #[test]
-fn each_draw_is_as_likely_as_the_others_and_follows_from_review_and_profile() {
+fn draws_are_uniform_and_derived_from_review_and_profile() {
     let uids: Vec<String> = (0..20_000).map(|number| format!("review-{number}")).collect();
     let mut counts = [0_u32; 100];
     for uid in &uids {
@@ -133,11 +133,11 @@ fn each_draw_is_as_likely_as_the_others_and_follows_from_review_and_profile() {
         assert_eq!(draw(uid, "p"), drawn);
         counts[usize::from(drawn)] += 1;
     }
-    // Two hundred each, give or take five standard deviations.
+    // Two hundred each, within five standard deviations.
     for (drawn, count) in counts.iter().enumerate() {
         assert!((130..=270).contains(count), "{drawn} is drawn {count} times");
     }
-    // Draws of two profiles have nothing to do with each other, nor do those of two ways to part one text.
+    // Draws of two profiles are independent, as are draws of texts that are split differently.
     let equal = uids.iter().filter(|uid| draw(uid, "p") == draw(uid, "q")).count();
     assert!((130..=270).contains(&equal), "{equal}");
     let shifted = uids
@@ -147,7 +147,7 @@ fn each_draw_is_as_likely_as_the_others_and_follows_from_review_and_profile() {
     assert!((130..=270).contains(&equal), "{equal}");
 }
 
-/// Whether cpu and memory are translated: with both switches on, without the first, without the second, without both.
+/// Translation of cpu and memory: with both switches on, without the first, without the second, without both.
 #[rstest]
 #[case::no_profile(&[], [false, false, false, false])]
 #[case::applied(&[(true, None)], [true, true, true, true])]
@@ -159,7 +159,7 @@ fn each_draw_is_as_likely_as_the_others_and_follows_from_review_and_profile() {
 #[case::yes_of_one_left_out(&[(false, Some("true")), (true, None)], [true, true, false, false])]
 #[case::yes_of_the_last(&[(true, None), (true, Some("true"))], [false, false, false, false])]
 #[case::all_left_out(&[(false, Some("true"))], [false, true, false, false])]
-fn what_profiles_mean_for_cpu_and_memory(
+fn profiles_decide_about_cpu_and_memory(
     #[case] profiles: &[(bool, Option<&str>)],
     #[case] expected: [bool; 4],
 ) {
@@ -180,11 +180,11 @@ fn what_profiles_mean_for_cpu_and_memory(
             &list.join(","),
         )
         .unwrap();
-        let mut wish = TranslationWish::default();
+        let mut translation = TranslationDecision::default();
         for (is_applied, skip) in profiles {
-            wish.count(*is_applied, *skip, &switches);
+            translation.count(*is_applied, *skip, &switches);
         }
-        wish.is_granted()
+        translation.applies()
     });
     assert_eq!(granted, expected);
 }
@@ -205,7 +205,7 @@ fn labels_come_in_the_order_of_the_parts(#[case] spec: Value, #[case] before: Va
 }
 
 #[test]
-fn a_mapping_without_its_source_keeps_what_is_there() {
+fn a_mapping_without_its_source_keeps_the_existing_value() {
     let spec = json!({"labelKeysMapping": {"gone": "b"}});
     let before = with_labels(&json!({"b": "keep"}));
     assert_eq!(applied(&spec, &before, &ours()), Ok(before.clone()));
@@ -259,7 +259,7 @@ fn the_three_fields_of_a_priority_class_are_written_together() {
 }
 
 #[test]
-fn a_profile_that_does_not_fit_says_why() {
+fn a_profile_that_does_not_apply_names_the_reason() {
     for (spec, pod, reason) in [
         (
             json!({"labels": {"a": "1"}}),
@@ -303,12 +303,12 @@ fn an_empty_profile_changes_no_member() {
 
 proptest! {
     #[test]
-    fn a_profile_without_chains_that_is_applied_twice_does_what_it_does_once(
+    fn profiles_without_chained_mappings_are_idempotent(
         written in prop::collection::btree_map("[a-d]", "[a-c]{1,3}", 0..4),
         suffixes in prop::collection::btree_map("[a-f]", "-[a-b]", 0..3),
         before in prop::collection::btree_map("[a-h]", "[a-c]{1,3}", 0..5),
     ) {
-        // A suffix of a label that the profile itself writes is added to that text anew, to the same effect.
+        // A suffix of a label that the profile itself writes is added again, with the same result.
         let spec = json!({"labels": written, "labelSuffixes": suffixes, "qosClass": "BE", "koordinatorPriority": 7});
         let once = applied(&spec, &with_labels(&json!(before)), &ours()).unwrap();
         prop_assert_eq!(applied(&spec, &once, &ours()), Ok(once));

@@ -1,16 +1,16 @@
-//! [`ProfileWarnings`]: what a client is told about profiles, of which there may be many.
+//! [`ProfileWarnings`]: warnings for the client about profiles, bounded in number.
 
 use super::ProfileTarget;
 use crate::pod_object::PodObject;
 
-/// Most profiles that an answer names in warnings. The API server hands on 4 KiB of warnings, and whoever may write profiles
-/// must not take the room of all others.
+/// Maximum number of profiles that a response names in warnings. The API server forwards 4 KiB of warnings, and
+/// authors of profiles must not use up the space of all other warnings.
 const MOST_WARNINGS: usize = 16;
 
-/// Warnings about profiles, of which there may be many.
+/// Warnings about profiles, bounded in number.
 #[derive(Default)]
 pub(super) struct ProfileWarnings {
-    /// Of the first.
+    /// Texts of the first [`MOST_WARNINGS`] warnings.
     texts: Vec<String>,
     others: usize,
 }
@@ -24,18 +24,18 @@ impl ProfileWarnings {
         }
     }
 
-    /// Only of pods it is kept what came of each profile.
+    /// Only for pods are the results of each profile stored for `explain`.
     pub(super) fn write(self, target: ProfileTarget, object: &mut impl PodObject) {
         for text in self.texts {
             object.warn(text);
         }
         if self.others > 0 {
             let more = match target {
-                ProfileTarget::Pod => "; `kubectl headroom pod explain` has their faults",
+                ProfileTarget::Pod => "; see `kubectl headroom pod explain`",
                 ProfileTarget::Reservation => "",
             };
             object.warn(format!(
-                "there are warnings about {} further colocation profiles{more}",
+                "warnings about {} more colocation profiles are not shown{more}",
                 self.others
             ));
         }

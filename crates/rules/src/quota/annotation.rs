@@ -1,17 +1,17 @@
-//! Reads annotations of quotas: resource lists and lists of names, with the errors of Go's decoder where they are known.
+//! Reads annotations of quotas: resource lists and lists of names, with the known errors of Go's decoder.
 
 use headroom_domain::amounts::Amounts;
 
 use crate::slo::json::Tree;
 
-/// What Kubernetes says of a text that is no amount.
+/// Kubernetes' message for an invalid quantity.
 const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// Reads a resource list; `None` for an empty text and for `null`.
+/// Parses a resource list; `None` for an empty text and for `null`.
 ///
 /// # Errors
-/// It is none. The text says why.
+/// The text is not a resource list; the error is the reason.
 pub fn amounts(text: &str) -> Result<Option<Amounts>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -30,10 +30,10 @@ pub fn amounts(text: &str) -> Result<Option<Amounts>, String> {
     Ok(Some(amounts))
 }
 
-/// Reads a list of names; none for an empty text and for `null`.
+/// Parses a list of names; empty for an empty text and for `null`.
 ///
 /// # Errors
-/// It is none. The text says why.
+/// The text is not a list of names; the error is the reason.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -46,7 +46,7 @@ pub fn names(text: &str) -> Result<Vec<String>, String> {
         ));
     }
     let names: Option<Vec<Option<String>>> =
-        serde_json::from_str(text).map_err(|_wrong| "an element is no string".to_owned())?;
+        serde_json::from_str(text).map_err(|_wrong| "an element is not a string".to_owned())?;
     let names = names.unwrap_or_default().into_iter();
     Ok(names.map(Option::unwrap_or_default).collect())
 }
@@ -71,10 +71,7 @@ mod tests {
         "[]",
         Err("json: cannot unmarshal array into Go value of type v1.ResourceList")
     )]
-    fn a_resource_list_is_read_or_said_to_be_none(
-        #[case] text: &str,
-        #[case] read: Result<Option<&str>, &str>,
-    ) {
+    fn a_resource_list_is_parsed_or_refused(#[case] text: &str, #[case] read: Result<Option<&str>, &str>) {
         let found = amounts(text).map(|amounts| amounts.map(|amounts| amounts.to_string()));
         assert_eq!(
             found,
@@ -87,8 +84,8 @@ mod tests {
     #[case(r#"["a","a"]"#, Ok(vec!["a", "a"]))]
     #[case("dev,ml", Err("invalid character 'd' looking for beginning of value"))]
     #[case("{}", Err("json: cannot unmarshal object into Go value of type []string"))]
-    #[case("[1]", Err("an element is no string"))]
-    fn names_are_read_or_said_to_be_none(#[case] text: &str, #[case] read: Result<Vec<&str>, &str>) {
+    #[case("[1]", Err("an element is not a string"))]
+    fn names_are_parsed_or_refused(#[case] text: &str, #[case] read: Result<Vec<&str>, &str>) {
         let read = read.map(|names| names.into_iter().map(str::to_owned).collect());
         assert_eq!(names(text), read.map_err(str::to_owned));
     }

@@ -1,26 +1,26 @@
-//! [`BoundPods`]: the pods that belong to a quota, as a refusal names them.
+//! [`BoundPods`]: the pods of a quota, as listed in a refusal.
 
-/// How many pods a refusal names.
+/// Maximum number of pods that a refusal names.
 pub const NAMED: usize = 2;
 
-/// Pods that belong to a quota and have not ended.
+/// Pods of a quota that have not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BoundPods {
-    /// How many there are.
+    /// Number of pods, named or not.
     pub count: usize,
-    /// The names of the first ones.
+    /// Names of the first [`NAMED`] pods.
     pub first: Vec<String>,
 }
 
 impl BoundPods {
-    /// Adds pods, of which `names` gives some.
+    /// Adds `count` pods; `names` yields the names of some of them.
     pub fn add<'n>(&mut self, count: usize, names: impl Iterator<Item = &'n str>) {
-        let room = NAMED.saturating_sub(self.first.len());
-        self.first.extend(names.take(room).map(str::to_owned));
+        let free = NAMED.saturating_sub(self.first.len());
+        self.first.extend(names.take(free).map(str::to_owned));
         self.count = self.count.saturating_add(count);
     }
 
-    /// `a`, `a, b`, or the first two and `...`.
+    /// Names joined by commas, with `...` if there are more.
     pub fn names(&self) -> String {
         let dots = (self.count > NAMED).then(|| "...".to_owned());
         let names: Vec<String> = self.first.iter().cloned().chain(dots).collect();

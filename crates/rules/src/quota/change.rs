@@ -1,17 +1,17 @@
-//! [`QuotaChange`]: a quota that somebody writes, beside what it was before.
+//! [`QuotaChange`]: a written quota together with its stored version.
 
 use headroom_domain::{field::Path, names};
 
 use super::{Quota, QuotaParts, QuotaRules};
 
-/// What is written, and what is stored; nothing is stored of a new quota.
+/// New and stored version of a quota; a new quota has no stored version.
 #[derive(Debug, Clone)]
 pub struct QuotaChange {
-    /// What is written.
+    /// The written object, as received.
     pub parts: QuotaParts,
-    /// The same, as rules see it.
+    /// The written object, as the rules read it.
     pub new: Quota,
-    /// What is stored.
+    /// The stored object and its form for the rules.
     pub old: Option<(QuotaParts, Quota)>,
 }
 
@@ -24,7 +24,7 @@ const CHECKED: [&str; 4] = [
 ];
 
 impl QuotaChange {
-    /// A new quota, or a change of the stored one.
+    /// Creates the change from the written object and the stored one.
     pub fn new(parts: QuotaParts, old: Option<QuotaParts>) -> Self {
         Self {
             new: parts.quota(),
@@ -36,23 +36,23 @@ impl QuotaChange {
         }
     }
 
-    /// The stored one.
+    /// The stored quota, if it exists.
     pub fn old(&self) -> Option<&Quota> {
         self.old.as_ref().map(|(_, quota)| quota)
     }
 
-    /// What the new one may be as wrong as.
+    /// The version whose faults the new version may keep.
     pub fn baseline(&self, rules: QuotaRules) -> Option<&Quota> {
         self.old().filter(|_| rules.ratchets)
     }
 
-    /// The stored annotation, if the new one may be as wrong as it.
+    /// The stored annotation whose faults the new one may keep.
     pub(super) fn old_annotation(&self, key: &str, rules: QuotaRules) -> Option<&str> {
         let (parts, _) = self.old.as_ref().filter(|_| rules.ratchets)?;
         Some(parts.annotation(key))
     }
 
-    /// True if what Koordinator's rules read differs: place in the tree, namespaces, amounts.
+    /// Returns true if the fields of Koordinator's rules differ: position in the tree, namespaces, amounts.
     pub fn is_tracked(&self) -> bool {
         self.old.as_ref().is_none_or(|(before, old)| {
             let (new, after) = (&self.new, &self.parts);
@@ -62,7 +62,7 @@ impl QuotaChange {
         })
     }
 
-    /// True if anything that is checked differs.
+    /// Returns true if any checked field differs.
     pub fn is_checked(&self, rules: QuotaRules) -> bool {
         let differs = |key: &str| {
             let before = self.old.as_ref().map(|(parts, _)| parts.annotation(key));
@@ -74,12 +74,12 @@ impl QuotaChange {
     }
 }
 
-/// Where a label is.
+/// Path of a label in the object.
 pub(super) fn label(key: &str) -> Path {
     Path::new("metadata").child("labels").key(key)
 }
 
-/// Where an annotation is.
+/// Path of an annotation in the object.
 pub(super) fn annotation(key: &str) -> Path {
     Path::new("metadata").child("annotations").key(key)
 }

@@ -1,48 +1,48 @@
-//! What a new quota gets that does not say it: a parent, the tree of its parent, and a weight.
+//! Defaults of a new quota: parent, the parent's tree, and shared weight.
 
 use headroom_domain::{amounts::Amounts, names};
 
 use super::{QuotaParts, QuotaTree, annotation};
 
-/// What is written into a new quota. `None` leaves a value as it is.
+/// Values to write into a new quota. `None` leaves a value unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuotaDefaults {
-    /// The label that names its parent.
+    /// Label with the name of the parent.
     pub parent: Option<String>,
-    /// The label that names its tree.
+    /// Label with the ID of the tree.
     pub tree_id: Option<String>,
-    /// The annotation by which what is left over is shared.
+    /// Annotation with the weights for sharing unused amounts.
     pub shared_weight: Option<String>,
 }
 
-/// The texts are Koordinator's.
+/// Reasons why defaults cannot be determined, in Koordinator's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefaultsError {
-    /// There is no parent to take the tree from.
+    /// The parent with the tree ID does not exist.
     #[error("fill quota {name} failed, parent not exist")]
     NoParent {
-        /// The quota.
+        /// Name of the new quota.
         name: String,
-        /// The parent that it names.
+        /// Name of the missing parent.
         parent: String,
     },
-    /// The weight is no resource list.
+    /// The weight is not a resource list.
     #[error("fillDefaultQuotaInfo unmarshal sharedWeight failed:{reason}")]
     Weight {
-        /// Its text.
+        /// Text of the weight annotation.
         text: String,
-        /// Why not.
+        /// Reason from the decoder of resource lists.
         reason: String,
     },
 }
 
-/// True if the parent has to be known, because the tree is taken from it.
+/// Returns true if the parent must be known because it determines the tree.
 pub fn needs_parent(parts: &QuotaParts) -> bool {
     let is_first = parts.name == names::ROOT_QUOTA || parts.parent() == names::ROOT_QUOTA;
     !is_first && parts.label(names::QUOTA_TREE_ID).is_empty()
 }
 
-/// What a new quota gets.
+/// Computes the defaults of a new quota.
 ///
 /// # Errors
 /// Its parent is not known, or its weight cannot be read.
@@ -67,7 +67,7 @@ pub fn defaults(parts: &QuotaParts, tree: &dyn QuotaTree) -> Result<QuotaDefault
     Ok(defaults)
 }
 
-/// The weight, if it is to be another text: that of `max` where there is none, else with the same resources as `max`.
+/// Returns the weight if it must change: `max` if there is none, else the weight with exactly the resources of `max`.
 fn weight(parts: &QuotaParts) -> Result<Option<String>, DefaultsError> {
     let text = parts.annotation(names::QUOTA_SHARED_WEIGHT);
     let max = parts.spec.max.as_ref();
@@ -77,7 +77,7 @@ fn weight(parts: &QuotaParts) -> Result<Option<String>, DefaultsError> {
     })?;
     let Some(written) = written else {
         let default = max.map_or_else(|| "null".to_owned(), json);
-        // `null` says as little as nothing.
+        // `null` means the same as an absent value.
         return Ok((default != text).then_some(default));
     };
     let empty = Amounts::default();
@@ -93,6 +93,6 @@ fn weight(parts: &QuotaParts) -> Result<Option<String>, DefaultsError> {
 }
 
 fn json(amounts: &Amounts) -> String {
-    // Texts by text always can be written.
+    // Maps from strings to strings can always be serialized.
     serde_json::to_string(amounts).unwrap_or_default()
 }

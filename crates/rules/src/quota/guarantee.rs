@@ -1,4 +1,4 @@
-//! Checks that what is guaranteed above a quota covers its `min`.
+//! Checks that the guarantees above a quota cover its `min`.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use headroom_domain::{amounts::Amounts, field::Path, names};
 
 use super::{Quota, QuotaTree, Violations};
 
-/// Adds what is wrong; nothing if `min` did not grow under the same parent.
+/// Adds the violations; none if `min` did not grow under the same parent.
 ///
-/// The need of a quota is the larger of `min` and what is guaranteed to it. The need of its parent is the larger of that
-/// parent's `min` and the sum of the need with what is guaranteed to the other parts. The first quota above whose guarantee
-/// covers its need ends the walk.
+/// The need of a quota is the larger of its `min` and its guarantee. The need of its parent is the larger of that
+/// parent's `min` and the sum of this need and the guarantees of the other children. The walk ends at the first
+/// ancestor whose guarantee covers its need.
 pub fn check(new: &Quota, old: Option<&Quota>, tree: &dyn QuotaTree, found: &mut Violations) {
     let is_exempt = new.allows_force || new.tree_id.is_empty() || new.is_tree_root;
     if is_exempt || new.guaranteed.covers(&new.min) || old.is_some_and(|old| old.min.covers(&new.min)) {
@@ -22,7 +22,7 @@ pub fn check(new: &Quota, old: Option<&Quota>, tree: &dyn QuotaTree, found: &mut
     }
 }
 
-/// Why nothing above covers it.
+/// Returns the reason why no ancestor covers the need.
 fn uncovered(new: &Quota, tree: &dyn QuotaTree) -> Option<String> {
     let mut need = new.min.max(&new.guaranteed);
     let (mut below, mut above) = (new.clone(), new.parent.clone());

@@ -1,4 +1,4 @@
-//! Checks of names: those of the quota itself, and of the namespaces that it lists.
+//! Checks the name of the quota and the namespaces that it lists.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use headroom_domain::{field::Path, names};
 
 use super::{QuotaChange, QuotaRules, QuotaTree, Violations, change::annotation};
 
-/// Names of one annotation that are looked up; a longer list is refused.
+/// Maximum number of namespaces in the annotation; a longer list is refused.
 pub const MOST_NAMESPACES: usize = 10_000;
 
-/// Adds what is wrong. `existing_passes` leaves a quota that is there already to the API server.
+/// Adds the violations. `existing_passes` leaves the creation of an existing quota to the API server.
 pub fn check(
     change: &QuotaChange,
     tree: &dyn QuotaTree,

@@ -1,4 +1,4 @@
-//! [`Quota`]: the parts of an ElasticQuota that rules read.
+//! [`Quota`]: the fields of an ElasticQuota that rules read.
 
 use std::{borrow::Cow, collections::BTreeMap, iter::successors, sync::Arc};
 
@@ -7,95 +7,95 @@ use serde::Deserialize;
 
 use super::annotation;
 
-/// Most versions of a quota that count, of those that may be stored.
+/// Maximum number of possibly stored versions of a quota that rules consider.
 pub const MOST_VERSIONS: usize = 8;
 
-/// Namespace and name.
+/// Namespace and name of a quota.
 pub type QuotaKey = (Box<str>, Box<str>);
 
-/// An ElasticQuota as rules see it.
+/// ElasticQuota as rules read it.
 #[expect(clippy::struct_excessive_bools, reason = "each is a label of its own")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Its namespace.
+    /// Namespace of the ElasticQuota object.
     pub namespace: Box<str>,
-    /// Its name, which is to be the only one of the cluster.
+    /// Name of the quota, which should be unique in the cluster.
     pub name: Box<str>,
-    /// The name of its parent: the first of all if it has no label. Empty for that one alone.
+    /// Name of the parent: the root quota if there is no label. Empty only for the root quota.
     pub parent: Box<str>,
-    /// Whether other quotas may be parts of it.
+    /// True if other quotas may be children of it.
     pub is_parent: bool,
-    /// Whether sums of `min` do not bind it.
+    /// True if sums of `min` do not limit it.
     pub allows_force: bool,
-    /// Whether it is the first of its tree.
+    /// True if it is the root of its tree.
     pub is_tree_root: bool,
-    /// Its tree; empty for none.
+    /// ID of its tree; empty if there is none.
     pub tree_id: Box<str>,
-    /// What its pods are sure of.
+    /// Amounts reserved for its pods (`spec.min`).
     pub min: Amounts,
-    /// What its pods get at most.
+    /// Maximum amounts of its pods (`spec.max`).
     pub max: Amounts,
-    /// What Koordinator's scheduler guarantees; empty if that cannot be read.
+    /// Amounts that Koordinator's scheduler guarantees; empty if the annotation cannot be read.
     pub guaranteed: Amounts,
-    /// The annotation with the limits of new pods, as it is written; empty if there is none.
+    /// Annotation with the limits for new pods, as text; empty if there is none.
     pub admission: Box<str>,
-    /// The namespaces whose pods belong to it; none if the list cannot be read.
+    /// Namespaces whose pods belong to it; empty if the list cannot be read.
     pub namespaces: Vec<Box<str>>,
-    /// True once its removal waits for finalizers.
+    /// True if it is being deleted and waits for finalizers.
     pub is_going: bool,
-    /// What is stored, while this is admitted and may not be stored: either may come to hold.
+    /// The stored version, while this one is admitted and not yet stored: either may be the final one.
     pub before: Option<Arc<Quota>>,
 }
 
-/// What a quota is made of.
+/// Fields of an ElasticQuota object.
 #[derive(Debug, Clone, Default)]
 pub struct QuotaParts {
-    /// Its namespace.
+    /// Namespace of the ElasticQuota object.
     pub namespace: String,
-    /// Its name.
+    /// Name of the ElasticQuota object.
     pub name: String,
-    /// All labels.
+    /// All labels of the object.
     pub labels: BTreeMap<String, String>,
-    /// All annotations.
+    /// All annotations of the object.
     pub annotations: BTreeMap<String, String>,
-    /// Its specification.
+    /// Specification with `min` and `max`.
     pub spec: QuotaSpec,
-    /// What its status says of use.
+    /// Status with the reported usage.
     pub status: QuotaStatus,
-    /// True once its removal waits for finalizers.
+    /// True if it is being deleted and waits for finalizers.
     pub is_going: bool,
 }
 
-/// `spec` of an ElasticQuota.
+/// `spec` of an ElasticQuota, reduced to amounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct QuotaSpec {
-    /// What its pods are sure of.
+    /// Amounts reserved for its pods.
     pub min: Option<Amounts>,
-    /// What its pods get at most.
+    /// Maximum amounts of its pods.
     pub max: Option<Amounts>,
 }
 
-/// `status` of an ElasticQuota.
+/// `status` of an ElasticQuota, reduced to usage.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct QuotaStatus {
-    /// What is used, as its last writer said.
+    /// Usage according to the last writer of the status.
     pub used: Option<Amounts>,
 }
 
 impl QuotaParts {
-    /// The text of an annotation; empty if there is none.
+    /// Value of an annotation; empty if it is absent.
     pub fn annotation(&self, key: &str) -> &str {
         self.annotations.get(key).map(String::as_str).unwrap_or_default()
     }
 
-    /// The text of a label; empty if there is none.
+    /// Value of a label; empty if it is absent.
     pub fn label(&self, key: &str) -> &str {
         self.labels.get(key).map(String::as_str).unwrap_or_default()
     }
 
-    /// The name of the parent, which the first of all does not need.
+    /// Name of the parent; the default is the root quota, except for the root quota itself.
     pub fn parent(&self) -> &str {
         match self.label(names::QUOTA_PARENT) {
             "" if self.name != names::ROOT_QUOTA => names::ROOT_QUOTA,
@@ -103,7 +103,7 @@ impl QuotaParts {
         }
     }
 
-    /// The quota as rules see it.
+    /// Converts the object into the form that rules read.
     pub fn quota(&self) -> Quota {
         let is_true = |key: &str| self.label(key) == "true";
         let namespaces = annotation::names(self.annotation(names::QUOTA_NAMESPACES));
@@ -132,22 +132,22 @@ impl QuotaParts {
 }
 
 impl Quota {
-    /// True if both are one object.
+    /// Returns true if both have the same namespace and name.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.namespace, &self.name) == (&other.namespace, &other.name)
     }
 
-    /// Namespace and name.
+    /// Namespace and name, for use as a map key.
     pub fn key(&self) -> QuotaKey {
         (self.namespace.clone(), self.name.clone())
     }
 
-    /// What may be stored: this, and what it is to replace, of which that may be said again. The first few count.
+    /// Versions that may be stored: this one, the one that it replaces, and so on, at most [`MOST_VERSIONS`].
     pub fn versions(&self) -> impl Iterator<Item = &Self> {
         successors(Some(self), |version| version.before.as_deref()).take(MOST_VERSIONS)
     }
 
-    /// The most that its pods may come to be sure of.
+    /// Largest `min` of the versions that may be stored.
     pub fn largest_min(&self) -> Cow<'_, Amounts> {
         let mut largest = Cow::Borrowed(&self.min);
         for version in self.versions().skip(1) {
@@ -156,7 +156,7 @@ impl Quota {
         largest
     }
 
-    /// The least that its pods may come to be sure of.
+    /// Smallest `min` of the versions that may be stored.
     pub fn smallest_min(&self) -> Cow<'_, Amounts> {
         let mut smallest = Cow::Borrowed(&self.min);
         for version in self.versions().skip(1) {
@@ -170,7 +170,7 @@ impl Quota {
         smallest
     }
 
-    /// The same, without what comes after the first few versions.
+    /// Returns a copy with at most the first few versions.
     #[must_use]
     pub fn with_few_versions(&self) -> Self {
         let mut versions: Vec<Self> = self.versions().take(MOST_VERSIONS - 1).cloned().collect();
@@ -181,7 +181,7 @@ impl Quota {
         before.map_or_else(|| self.clone(), |quota| (*quota).clone())
     }
 
-    /// True if it is on the first level.
+    /// Returns true if its parent is the root quota.
     pub fn is_first_level(&self) -> bool {
         *self.parent == *names::ROOT_QUOTA
     }

@@ -1,23 +1,23 @@
-//! Checks of a removal: a quota that others need stays.
+//! Checks of a deletion: a quota that is in use must stay.
 
 use headroom_domain::{field::Path, names};
 
 use super::{Quota, QuotaTree, Violations};
 
-/// The account of the controller that removes what is in a namespace that ends.
+/// Account of the controller that removes the content of a terminating namespace.
 pub const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
 
-/// Quotas that Koordinator needs.
+/// Quotas that Koordinator requires; they are never deleted.
 const BUILT_IN: [&str; 3] = [names::SYSTEM_QUOTA, names::ROOT_QUOTA, names::DEFAULT_QUOTA];
 
-/// Adds why the quota may not go.
+/// Adds the reasons why the quota may not be deleted.
 pub fn check(quota: &Quota, tree: &dyn QuotaTree, found: &mut Violations) {
     let (name, field) = (&*quota.name, Path::new("metadata").child("name"));
     if BUILT_IN.contains(&name) {
         found.push(&field, name, format!("can not delete quotaGroup :{name}"));
         return;
     }
-    // What belongs to a name stays with the oldest quota that has it.
+    // Children and pods belong to the oldest quota with the name.
     if tree.by_name(name).is_some_and(|other| !other.is_same(quota)) {
         return;
     }
@@ -37,7 +37,7 @@ pub fn check(quota: &Quota, tree: &dyn QuotaTree, found: &mut Violations) {
     }
 }
 
-/// How many other quotas name this one as their parent.
+/// Number of other quotas with this quota as their parent.
 pub fn children(quota: &Quota, tree: &dyn QuotaTree) -> usize {
     let mut count = 0_usize;
     tree.visit_children(&quota.name, &mut |child| {

@@ -1,18 +1,18 @@
-//! Checks of a quota by itself: amounts, and annotations that must be readable.
+//! Checks of a quota by itself: amounts, and readable annotations.
 
 use headroom_domain::{
     amounts::Amounts,
-    field::{Path, Shown},
+    field::{BadValue, Path},
     names,
     quantity::Quantity,
 };
 
 use super::{Quota, QuotaChange, QuotaRules, Violations, annotation, change::annotation as annotation_path};
 
-/// Most resources in `min`, and in `max`.
+/// Maximum number of resources in `min`, and in `max`.
 pub const MOST_RESOURCES: usize = 256;
 
-/// Adds what is wrong.
+/// Adds the violations of a change.
 pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let (new, old) = (&change.new, change.baseline(rules));
     let spec = Path::new("spec");
@@ -43,7 +43,7 @@ pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     }
 }
 
-/// Adds a list that is too long to be compared with those of many other quotas.
+/// Refuses a list that is too long to compare with those of many other quotas.
 fn check_count(change: &QuotaChange, part: &str, amounts: &Amounts, old: &Amounts, found: &mut Violations) {
     let (count, name) = (amounts.iter().count(), &change.new.name);
     if count > MOST_RESOURCES && count > old.iter().count() {
@@ -54,7 +54,7 @@ fn check_count(change: &QuotaChange, part: &str, amounts: &Amounts, old: &Amount
     }
 }
 
-/// Adds amounts below zero that were not as far below it.
+/// Adds negative amounts that are lower than before.
 fn check_signs(
     amounts: &Amounts,
     old: &Amounts,
@@ -88,7 +88,7 @@ fn check_weight(change: &QuotaChange, rules: QuotaRules, found: &mut Violations)
     }
 }
 
-/// `min` within `max`.
+/// Checks that `min` is within `max`.
 fn check_bounds(new: &Quota, old: Option<&Quota>, found: &mut Violations) {
     let (name, field) = (&new.name, Path::new("spec").child("min"));
     for (key, min) in new.min.iter() {
@@ -110,14 +110,14 @@ fn check_bounds(new: &Quota, old: Option<&Quota>, found: &mut Violations) {
     }
 }
 
-/// How far `larger` is above `smaller`; `None` if it is not.
+/// Returns the amount by which `larger` exceeds `smaller`; `None` if it does not.
 fn excess(larger: &Quantity, smaller: &Quantity) -> Option<Quantity> {
     let difference = larger.checked_sub(smaller).filter(|_| larger > smaller);
-    // One beyond what is kept of a quantity is as large as any.
+    // A difference beyond the range of a quantity counts as the larger amount.
     difference.or_else(|| (larger > smaller).then_some(*larger))
 }
 
-/// `max` of the listed resources not below what is used.
+/// Checks that `max` of the listed resources covers their usage.
 fn check_strict_keys(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let (annotation_key, new) = (names::QUOTA_STRICT_KEYS, &change.new);
     let (text, field) = (
@@ -160,11 +160,11 @@ fn check_strict_keys(change: &QuotaChange, rules: QuotaRules, found: &mut Violat
             Some(_) => continue,
         };
         let shown = max.map_or_else(|| "absent".to_owned(), ToString::to_string);
-        found.push(&max_field.key(key), Shown::from(shown), text);
+        found.push(&max_field.key(key), BadValue::from(shown), text);
     }
 }
 
-/// Annotations that Koordinator reads later without a word.
+/// Checks annotations that Koordinator later reads without reporting errors.
 fn check_readable(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let name = &change.new.name;
     let mut refuse = |key: &str, text: &str, error: String| {

@@ -1,6 +1,6 @@
-//! What is wrong with a quota as it is stored: what the rules would say if it were created like that now.
+//! Checks a stored quota as if it were created now.
 //!
-//! A change is compared with what was before, so a quota keeps what was wrong with it already. Here nothing is excused.
+//! A change is compared with its previous version, so a quota may keep old faults. Here every fault counts.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::{
     Quota, QuotaChange, QuotaParts, QuotaRules, QuotaTree, Violations, names_check, shape, topology,
 };
 
-/// What is wrong with a stored quota by itself, with the namespaces that it lists, and in its tree.
+/// Returns the faults of a stored quota: its fields, its namespaces, and its position in the tree.
 ///
-/// Of its annotations only that for admission is looked at, and `status.used` is not.
+/// Of its annotations only the admission annotation is checked; `status.used` is not.
 pub fn check(quota: &Quota, tree: &dyn QuotaTree, rules: QuotaRules) -> Violations {
     let rules = QuotaRules {
         ratchets: false,
@@ -28,7 +28,7 @@ pub fn check(quota: &Quota, tree: &dyn QuotaTree, rules: QuotaRules) -> Violatio
         old: None,
     };
     let mut found = Violations::default();
-    // It is there: that is no reason to refuse it.
+    // The quota exists already, which is not a fault here.
     names_check::check(&change, tree, rules, true, &mut found);
     shape::check(&change, rules, &mut found);
     topology::check(&change, tree, rules, &mut found);

@@ -1,4 +1,4 @@
-//! Checks of a quota in its tree: its parent, its parts, their resources and the sums of `min`.
+//! Checks of a quota in its tree: its parent, its children, their resources and the sums of `min`.
 
 use headroom_domain::{amounts::Amounts, field::Path, names, quantity::Quantity};
 
@@ -9,24 +9,24 @@ use super::{
     tree::{MOST_LEVELS, ancestry},
 };
 
-/// What every check of the tree looks at.
+/// Inputs of all checks of the tree.
 struct Checked<'c> {
     new: &'c Quota,
-    /// What it may be as wrong as.
+    /// Version whose faults the new one may keep.
     old: Option<&'c Quota>,
-    /// The same while its parent is: what is wrong between both was so already.
+    /// `old`, but only if the parent stays: then faults between both existed before.
     old_here: Option<&'c Quota>,
-    /// True if the stored one has the same parent: our own bounds on places in trees are for new places.
+    /// True if the parent stays: Headroom's own limits on positions in trees apply to new positions only.
     keeps_place: bool,
     tree: &'c dyn QuotaTree,
     rules: QuotaRules,
 }
 
-/// The beginning of each text about resources.
+/// Prefix of each message about resources.
 const KEYS: &str =
     "failed to check sub and parent group quotaKey, err: checkSubAndParentGroupQuotaKey failed:";
 
-/// Adds what is wrong.
+/// Adds the violations of a change.
 pub fn check(change: &QuotaChange, tree: &dyn QuotaTree, rules: QuotaRules, found: &mut Violations) {
     let new = &change.new;
     if *new.name == *names::ROOT_QUOTA {
@@ -60,7 +60,7 @@ pub fn check(change: &QuotaChange, tree: &dyn QuotaTree, rules: QuotaRules, foun
 }
 
 impl Checked<'_> {
-    /// The parent, unless that is the first of all, or nothing may become a part of it any more.
+    /// Returns the parent; `None` for the root quota, and for one that is being deleted.
     fn parent(&self) -> Option<Quota> {
         let Self { new, tree, .. } = self;
         let parent = tree.by_name(&new.parent).filter(|_| !new.is_first_level())?;
@@ -69,7 +69,7 @@ impl Checked<'_> {
     }
 
     fn visit_children(&self, visit: &mut dyn FnMut(&Quota)) {
-        // The quotas of a name all have the same parts.
+        // Quotas with the same name have the same children.
         self.tree.visit_children(&self.new.name, &mut |child| {
             if !child.is_same(self.new) {
                 visit(child);
@@ -171,7 +171,8 @@ impl Checked<'_> {
         });
     }
 
-    /// Compares the resources of a quota with those of a part of it. What was so between the two before is not told.
+    /// Compares the resources of a quota with those of a child. Differences that existed between both before are not
+    /// reported.
     fn compare_keys(
         &self,
         above: &Quota,
@@ -203,7 +204,7 @@ impl Checked<'_> {
             let text = if fewer {
                 format!("{KEYS} {inner}'s max keys are not all included in {outer}'s")
             } else {
-                // Koordinator names the quota that was compared with first.
+                // Koordinator names first the quota that was compared.
                 let (first, second) = if below.is_same(self.new) {
                     (outer, inner)
                 } else {
@@ -238,7 +239,7 @@ impl Checked<'_> {
                 sum.add(&own.min);
                 sum
             };
-            // A new part of an exceeded sum adds to it what it asks for.
+            // A new child of an exceeded sum increases it by its own amount.
             let sum_before = self.old_here.map_or_else(|| others.clone(), sum);
             let before = self.rules.ratchets.then_some((&sum_before, &*bound));
             if let Some(key) = exceeding(&sum(new), &bound, before) {
@@ -262,7 +263,7 @@ impl Checked<'_> {
     }
 }
 
-/// The first resource of which the sum is above the bound, and further above it than before.
+/// Returns the first resource whose sum exceeds the bound, and exceeds it by more than before.
 fn exceeding(sum: &Amounts, bound: &Amounts, before: Option<(&Amounts, &Amounts)>) -> Option<String> {
     let excess = |sum: &Amounts, bound: &Amounts, key: &str| {
         let amount = |amounts: &Amounts| amounts.get(key).copied().unwrap_or(Quantity::ZERO);

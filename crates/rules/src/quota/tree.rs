@@ -1,4 +1,4 @@
-//! [`QuotaTree`]: what rules ask of all quotas, and walks in it that end whatever is stored.
+//! [`QuotaTree`]: access to all quotas, and walks that terminate for any stored tree.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,43 +6,44 @@ use headroom_domain::names;
 
 use super::{BoundPods, Quota};
 
-/// The most levels of a tree.
+/// Maximum number of levels of a tree.
 pub const MOST_LEVELS: usize = 64;
 
-/// All quotas, as far as this replica knows.
+/// All quotas known to this replica.
 pub trait QuotaTree {
-    /// The quota of that name; the oldest one, if several namespaces have one.
+    /// Returns the quota with this name; the oldest one if several namespaces have one.
     fn by_name(&self, name: &str) -> Option<Arc<Quota>>;
 
-    /// How many quotas have that name. The rules allow one, and races can make them more.
+    /// Number of quotas with this name. The rules allow one, but races can create more.
     fn count_named(&self, name: &str) -> usize;
 
-    /// The quota of that namespace and name.
+    /// Returns the quota with this namespace and name.
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>>;
 
-    /// Visits the quotas that name this one as their parent, or did so and may do so again, by name.
+    /// Visits the quotas with this parent by name, including those whose stored version may have it.
     fn visit_children(&self, parent: &str, visit: &mut dyn FnMut(&Quota));
 
-    /// The quota that lists a namespace; the oldest one, if several do.
+    /// Returns the quota that lists a namespace; the oldest one if several do.
     fn owner(&self, namespace: &str) -> Option<Arc<Quota>>;
 
-    /// True once its removal was let through, or waits for finalizers: nothing new may become a part of it.
+    /// Returns true if its deletion was admitted or waits for finalizers: it may not get new children.
     fn is_leaving(&self, quota: &Quota) -> bool;
 
-    /// The pods that belong to a quota.
+    /// Returns the pods of a quota.
     fn bound_pods(&self, quota: &Quota) -> BoundPods;
 }
 
-/// What is above a quota.
+/// Ancestors of a quota, counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestry {
-    /// True if the quota itself is.
+    /// True if the quota is its own ancestor.
     pub has_itself: bool,
-    /// How many quotas are above it, not counting the first of all.
+    /// Number of ancestors without the root quota.
     pub levels: usize,
 }
 
-/// Walks up from the parent of a quota, by every parent that a quota above may come to have. A cycle that the quota is not in ends the walk.
+/// Walks up from the parent of a quota over all possible versions of its ancestors. A cycle without the quota ends
+/// the walk.
 pub fn ancestry(quota: &Quota, tree: &dyn QuotaTree) -> Ancestry {
     let mut ancestry = Ancestry {
         has_itself: false,
@@ -71,30 +72,30 @@ pub fn ancestry(quota: &Quota, tree: &dyn QuotaTree) -> Ancestry {
     }
 }
 
-/// The quotas above one, the nearest first, and where the way ends.
+/// Path from a quota to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WayUp {
-    /// Their names; the last one is missing, or was there before, if the way ends so.
+pub struct AncestorPath {
+    /// Names of the ancestors, nearest first; the last one is missing or repeated, depending on `end`.
     pub names: Vec<Box<str>>,
-    /// Where it ends.
-    pub end: WayEnd,
+    /// Reason why the path ends.
+    pub end: PathEnd,
 }
 
-/// Where the way up from a quota ends.
+/// Reasons why the path from a quota to the root ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WayEnd {
-    /// At the first of all.
+pub enum PathEnd {
+    /// The path reached the root quota.
     Root,
-    /// At a parent that is not there.
+    /// A parent does not exist.
     Orphan,
-    /// At a quota that it has passed already, or began at.
+    /// The path reached a quota that it contains already.
     Cycle,
-    /// After so many that nobody looked further.
+    /// The path has more than [`MOST_LEVELS`] ancestors.
     TooLong,
 }
 
-impl WayEnd {
-    /// Its name.
+impl PathEnd {
+    /// Name in output and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Root => "root",
@@ -105,25 +106,25 @@ impl WayEnd {
     }
 }
 
-/// Walks up from a quota by the parents that are to hold, [`MOST_LEVELS`] of them at most.
-pub fn way_up(quota: &Quota, tree: &dyn QuotaTree) -> WayUp {
+/// Walks up from a quota over the newest versions of its ancestors, at most [`MOST_LEVELS`] of them.
+pub fn ancestor_path(quota: &Quota, tree: &dyn QuotaTree) -> AncestorPath {
     let mut passed: Vec<Box<str>> = Vec::new();
     let (mut seen, mut parent) = (BTreeSet::from([quota.name.clone()]), quota.parent.clone());
     let end = loop {
         if parent.is_empty() || *parent == *names::ROOT_QUOTA {
-            break WayEnd::Root;
+            break PathEnd::Root;
         }
         if passed.len() >= MOST_LEVELS {
-            break WayEnd::TooLong;
+            break PathEnd::TooLong;
         }
         passed.push(parent.clone());
         if !seen.insert(parent.clone()) {
-            break WayEnd::Cycle;
+            break PathEnd::Cycle;
         }
         let Some(above) = tree.by_name(&parent) else {
-            break WayEnd::Orphan;
+            break PathEnd::Orphan;
         };
         parent.clone_from(&above.parent);
     };
-    WayUp { names: passed, end }
+    AncestorPath { names: passed, end }
 }

@@ -1,14 +1,14 @@
-//! [`Violations`]: what is wrong with a quota, in the order in which it is told, and how it is told.
+//! [`Violations`]: faults of a quota, in the order of the response, and their text.
 
-use headroom_domain::field::{Error, Errors, Path, Shown};
+use headroom_domain::field::{BadValue, Error, Errors, Path};
 
-/// Most texts in one answer, and most names in one text.
+/// Maximum number of sentences in a response, and of names in a sentence.
 const MOST: usize = 16;
 
-/// Longest part of a value that an answer shows, in characters.
+/// Maximum length of a value in a response, in characters.
 const LONGEST_SHOWN: usize = 64;
 
-/// What is wrong with a quota. What is said after the first few is counted.
+/// Faults of a quota. Faults beyond the first few are counted.
 #[derive(Debug, Clone, Default)]
 pub struct Violations {
     texts: Vec<Text>,
@@ -16,7 +16,7 @@ pub struct Violations {
     uncounted: usize,
 }
 
-/// One sentence, or a list of names that grows.
+/// One sentence, or a sentence that ends with a list of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     Whole(String),
@@ -27,23 +27,23 @@ enum Text {
     },
 }
 
-/// What an answer says.
+/// Text of a response, with its details.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViolationText {
-    /// For the message.
+    /// Sentence or sentences for the message.
     pub text: String,
-    /// For the details.
+    /// Field errors for the details.
     pub errors: Errors,
 }
 
 impl Violations {
-    /// True if nothing is wrong.
+    /// Returns true if there is no violation.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// Adds a sentence about the value of a field; one that stands already is not repeated.
-    pub fn push(&mut self, field: &Path, value: impl Into<Shown>, text: String) {
+    /// Adds a sentence about the value of a field; a repeated sentence is added once.
+    pub fn push(&mut self, field: &Path, value: impl Into<BadValue>, text: String) {
         let whole = Text::Whole(text);
         if self.texts.contains(&whole) {
             return;
@@ -59,8 +59,8 @@ impl Violations {
         self.texts.push(whole);
     }
 
-    /// Adds a name to the sentence that begins so and ends with a list of names.
-    pub fn push_name(&mut self, start: &str, name: &str, field: &Path, value: impl Into<Shown>) {
+    /// Adds a name to the sentence with this start, which ends with a list of names.
+    pub fn push_name(&mut self, start: &str, name: &str, field: &Path, value: impl Into<BadValue>) {
         let is_full = self.texts.len() == MOST;
         if self.errors.len() < MOST {
             let detail = format!("{start}[{name}]");
@@ -88,14 +88,14 @@ impl Violations {
         }
     }
 
-    /// Each sentence, in order; the last one counts those that are not told.
+    /// Returns the sentences in order; the last one counts those that are omitted.
     pub fn into_sentences(self) -> Vec<String> {
         let Self { texts, uncounted, .. } = self;
         let more = (uncounted > 0).then(|| format!("{uncounted} more"));
         texts.into_iter().map(Text::into_string).chain(more).collect()
     }
 
-    /// What an answer says: all of it, or the first sentence alone. `None` if nothing is wrong.
+    /// Returns the response with all sentences or only the first; `None` if there is no violation.
     pub fn into_text(self, all: bool) -> Option<ViolationText> {
         let Self {
             texts,
@@ -140,10 +140,10 @@ impl Text {
     }
 }
 
-fn shortened(value: Shown) -> Shown {
+fn shortened(value: BadValue) -> BadValue {
     match value {
-        Shown::Text(text) => Shown::Text(text.chars().take(LONGEST_SHOWN).collect()),
-        Shown::Integer(_) | Shown::Bool(_) | Shown::Json(_) => value,
+        BadValue::Text(text) => BadValue::Text(text.chars().take(LONGEST_SHOWN).collect()),
+        BadValue::Integer(_) | BadValue::Bool(_) | BadValue::Json(_) => value,
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_short_however_much_is_wrong() {
+    fn a_response_has_a_bounded_length() {
         let (path, mut found) = (Path::new("spec"), Violations::default());
         for number in 0..1_000 {
             found.push_name("n :", &"x".repeat(100), &path, "y".repeat(1_000));

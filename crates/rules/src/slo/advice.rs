@@ -1,5 +1,5 @@
-//! What is probably not meant: words and values that no known version of Koordinator takes, members and keys that it does
-//! not have.
+//! Warnings about probable mistakes: words and values that no known version of Koordinator accepts, unknown members
+//! and keys.
 
 use super::{
     Data,
@@ -11,7 +11,7 @@ use super::{
     table::{KEYS, Key},
 };
 
-/// Warns of values of a document.
+/// Warns about values of a document.
 pub(super) fn check(key: &Key, document: &Document, findings: &mut Findings) {
     if let Some(cluster) = &document.cluster {
         check_strategy(key, None, cluster, findings);
@@ -58,7 +58,7 @@ fn check_strategy(key: &Key, entry: Option<usize>, strategy: &Strategy, findings
     }
 }
 
-/// Warns of members that nobody knows.
+/// Warns about unknown members of a document.
 pub(super) fn warn_of_unknown(key: &Key, unknown: &[Unknown], findings: &mut Findings) {
     for Unknown { path, nearest } in unknown {
         findings.warn(|| {
@@ -68,7 +68,7 @@ pub(super) fn warn_of_unknown(key: &Key, unknown: &[Unknown], findings: &mut Fin
     }
 }
 
-/// Warns of keys that are almost those of a document.
+/// Warns about keys whose names are close to known keys.
 pub(super) fn warn_of_keys(new: &Data, old: Option<&Data>, findings: &mut Findings) {
     let is_new = |key: &String| old.is_none_or(|old| !old.contains_key(key));
     for name in new
@@ -81,7 +81,7 @@ pub(super) fn warn_of_keys(new: &Data, old: Option<&Data>, findings: &mut Findin
     }
 }
 
-/// A question for the nearest name, behind a text; empty if none is near.
+/// Returns a question with the nearest name, to append to a message; empty if no name is near.
 pub(super) fn hint(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |near| format!("; did you mean {near}?"))
 }

@@ -1,5 +1,5 @@
-//! Amplification settings of an administrator, with the same keys in the configuration file and in the ConfigMap. Each
-//! setting is optional.
+//! An administrator's amplification settings, with the same keys in the configuration file and in the ConfigMap.
+//! Every setting is optional.
 
 mod document;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub use self::document::{PolicyDocument, PolicyEntry, PolicyRefusal, read};
 
-/// A part of a policy: what is given counts, the rest comes from what it is laid over.
+/// Partial policy: given settings override those of the policy below.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Amplification {
@@ -41,7 +41,7 @@ enum FloorWord {
     None,
 }
 
-/// A value for each resource, as far as given.
+/// Optional value for each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pair<T> {
@@ -51,7 +51,7 @@ struct Pair<T> {
     memory: Option<T>,
 }
 
-/// Bounds of a ratio, each on its own: whatever is laid over whatever, the two cannot contradict each other.
+/// Bounds of a ratio with separate ranges: in any combination of layers, the lower bound cannot exceed the upper one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenBounds {
@@ -59,22 +59,22 @@ struct WrittenBounds {
     max: Option<Max>,
 }
 
-/// A lower bound.
+/// Lower bound of a ratio, from 0.50 to 1.00.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Decimal")]
 struct Min(Cents);
 
-/// An upper bound, or the highest ratio that an annotation may ask for.
+/// Upper bound of a ratio, or the highest ratio that an annotation may request, from 1.00 to 10.00.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Decimal")]
 struct Max(Cents);
 
-/// The share that predicted use may reach, in ppm.
+/// Share that the predicted use may reach, in ppm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Decimal")]
 struct TargetShare(u32);
 
-/// A number such as 1.25, as it was written.
+/// Decimal number such as 1.25, as written.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(transparent)]
 struct Decimal(f64);
@@ -84,12 +84,12 @@ const fn none<T>() -> Option<T> {
 }
 
 impl Amplification {
-    /// True if it says how the ratio is chosen.
+    /// Returns true if it sets the mode.
     pub const fn has_mode(&self) -> bool {
         self.mode.is_some()
     }
 
-    /// `policy` with what is given in its place.
+    /// Returns `policy` with the given settings replaced.
     pub fn over(&self, mut policy: Policy) -> Policy {
         let Self {
             mode,
@@ -126,7 +126,7 @@ impl Amplification {
     }
 }
 
-/// Puts what is given into `target`.
+/// Writes the given values into `target`.
 fn put<T, U>(given: Option<Pair<T>>, target: &mut PerResource<U>, set: impl Fn(T, &mut U)) {
     let Some(Pair { cpu, memory }) = given else {
         return;
@@ -139,8 +139,8 @@ fn put<T, U>(given: Option<Pair<T>>, target: &mut PerResource<U>, set: impl Fn(T
 }
 
 impl Decimal {
-    /// The number in units of 10^-`decimals`, if it is one exactly. The shortest text that reads back as the float is
-    /// what was written, so nothing is lost on the way.
+    /// Returns the number in units of 10^-`decimals` if it is a whole number of units. The shortest text that parses
+    /// to the same float is the text that was written, so no digit is lost.
     fn in_units(self, decimals: u32) -> Result<u32, String> {
         let out_of_range = || format!("{self} is out of range");
         let ratio = Ratio::parse(&self.to_string()).ok_or_else(out_of_range)?;

@@ -1,12 +1,12 @@
-//! Network bandwidth of classes of service: each value by itself, and their sums against what there is.
+//! Network bandwidth of QoS classes: each value by itself, and the sums compared with the total.
 //!
-//! A request or a limit is a percentage of the node's bandwidth or an amount. Koordinator adds both kinds up as the same
-//! numbers; here each kind is compared with a total of its own.
+//! A request or a limit is a percentage of the node's bandwidth or an amount. Koordinator adds both as plain numbers;
+//! here each kind has its own sum and its own bound.
 
 mod sums;
 
 use headroom_domain::{
-    field::{Error, Shown},
+    field::{BadValue, Error},
     quantity::Quantity,
 };
 
@@ -19,17 +19,17 @@ use super::{
     table::{Key, QOS},
 };
 
-/// A member of a class.
+/// A bandwidth member of a class.
 #[derive(Debug, Clone, Copy)]
 struct Member {
     kind: MemberKind,
-    /// Its path below a strategy.
+    /// Path of the member below a strategy.
     own: &'static str,
-    /// Its class and its name in Koordinator's code.
+    /// Class and field in Koordinator's code.
     go: &'static str,
 }
 
-/// Which of the four bandwidths of a class a member is.
+/// The four bandwidth members of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemberKind {
     IngressRequest,
@@ -38,7 +38,7 @@ enum MemberKind {
     EgressLimit,
 }
 
-/// The members that are checked, in the order of the check.
+/// Members that are checked, in the order of the check.
 static MEMBERS: [Member; 12] = [
     member(
         IngressRequest,
@@ -102,7 +102,7 @@ static MEMBERS: [Member; 12] = [
     ),
 ];
 
-/// The members that are added up.
+/// Members that are summed up.
 const REQUESTS: [MemberKind; 2] = [IngressRequest, EgressRequest];
 
 const fn member(kind: MemberKind, own: &'static str, go: &'static str) -> Member {
@@ -110,7 +110,7 @@ const fn member(kind: MemberKind, own: &'static str, go: &'static str) -> Member
 }
 
 impl MemberKind {
-    /// The name of the member.
+    /// Name of the JSON member.
     const fn name(self) -> &'static str {
         match self {
             Self::IngressRequest => "ingressRequest",
@@ -121,22 +121,22 @@ impl MemberKind {
     }
 }
 
-/// A share or an amount.
+/// Percentage or amount of bandwidth.
 #[derive(Debug, Clone, Copy)]
 enum Bandwidth {
     Percent(i64),
     Amount(Quantity),
 }
 
-/// A strategy of the document, and where it is.
+/// A strategy of the document with its position.
 #[derive(Debug, Clone, Copy)]
 struct Part<'d> {
     strategy: &'d Strategy,
-    /// The place of its entry; `None` for all nodes.
+    /// Index of its entry; `None` for all nodes.
     entry: Option<usize>,
 }
 
-/// Checks values, then kinds, then sums, and goes no further than the first of these in which something is wrong.
+/// Checks values, then kinds, then sums, and stops at the first of these checks with a fault.
 pub(super) fn check(qos: &Document, system: &Document, by_kind: bool, findings: &mut Findings) {
     let before = findings.error_count();
     let parts: Vec<Part<'_>> = parts(qos).collect();
@@ -178,7 +178,7 @@ fn check_values(part: &Part<'_>, findings: &mut Findings) {
         let Some((words, detail)) = value_fault(content) else {
             continue;
         };
-        let value = Shown::from(content);
+        let value = BadValue::from(content);
         findings.refuse(|| {
             let place = match part.entry {
                 None => QOS.go_cluster.to_owned(),
@@ -191,7 +191,7 @@ fn check_values(part: &Part<'_>, findings: &mut Findings) {
     }
 }
 
-/// What is wrong with a value by itself: Koordinator's words, and ours.
+/// Returns the fault of a single value: Koordinator's message, and Headroom's.
 fn value_fault(content: &Content) -> Option<(&'static str, &'static str)> {
     match content {
         Content::Int(percent) => (!(0..=100).contains(percent)).then_some((
@@ -229,7 +229,7 @@ fn check_kinds(part: &Part<'_>, findings: &mut Findings) {
 }
 
 impl Part<'_> {
-    /// The path below the key of something below the strategy.
+    /// Path below the key of a member below the strategy.
     fn below(&self, own: &str) -> String {
         let Key { cluster, entries, .. } = QOS;
         let base = match self.entry {
@@ -244,11 +244,11 @@ impl Part<'_> {
     }
 }
 
-/// What is in force for the nodes of a part.
+/// Strategies in force for the nodes of a part.
 #[derive(Debug, Clone, Copy)]
 struct InForce<'d> {
     own: &'d Strategy,
-    /// What holds where `own` says nothing.
+    /// Strategy that applies to members that `own` lacks.
     base: Option<&'d Strategy>,
 }
 

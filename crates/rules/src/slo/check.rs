@@ -1,4 +1,4 @@
-//! What is wrong with a version of the ConfigMap, in the order in which Koordinator looks for it.
+//! Checks a version of the ConfigMap, in Koordinator's order.
 
 use super::{
     Data, advice, conflict, cpu_product, decode,
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::switch::Switches;
 
-/// Checks a new version of the ConfigMap; `old` is the one that it replaces. A key whose text is as before is not looked
-/// at, nor is one without text.
+/// Checks a new version of the ConfigMap; `old` is the version that it replaces. Keys with unchanged or empty text
+/// are not checked.
 ///
-/// With every switch off, `refusal` is what Koordinator says.
+/// With every switch off, `refusal` is Koordinator's message.
 pub fn check(
     target: Target<'_>,
     new: &Data,

@@ -1,9 +1,9 @@
-//! Nodes that there are and that two entries of a key select.
+//! Existing nodes that two entries of a key select.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use headroom_domain::{
-    field::{Error, Shown},
+    field::{BadValue, Error},
     selector::{Labels, Selector, SelectorIndex},
 };
 
@@ -16,36 +16,37 @@ use super::{
     table::Key,
 };
 
-/// How many nodes are named.
+/// Maximum number of nodes that a message names.
 const MOST_NODES: usize = 3;
-/// How many comparisons of a node with an entry are made; a node is compared with entries that ask for one of its labels.
+/// Maximum number of comparisons of a node with an entry; a node is compared only with entries for one of its labels.
 const MOST_COMPARISONS: usize = 2_000_000;
-/// How many sets of entries of a key are listed.
+/// Maximum number of sets of entries that are listed for a key.
 const MOST_SETS: usize = 16;
 
 /// A key whose entries may select the same nodes.
-pub(super) type Contested<'c> = (&'static Key, &'c Selecting<'c>);
+pub(super) type ComparedKey<'c> = (&'static Key, &'c Selecting<'c>);
 
-/// The nodes that a set of entries selects.
+/// Nodes that a set of entries selects.
 #[derive(Debug, Default)]
 struct Shared {
     count: usize,
-    /// The first of them by name.
+    /// First of these nodes by name.
     names: BTreeSet<String>,
 }
 
-/// The nodes of a key that are selected twice.
+/// Nodes of a key that several entries select.
 #[derive(Debug, Default)]
 struct Conflicts {
-    /// The first of them by name, and the entries that select it.
+    /// First node by name, with the entries that select it.
     first: Option<(String, Vec<usize>)>,
-    /// Nodes by the entries that select them, which are known by their places; the first of these sets.
+    /// Nodes by the set of entries (indexes) that select them; only the first sets.
     by_set: BTreeMap<Vec<usize>, Shared>,
 }
 
-/// Checks that no node is selected by two entries of a key. Koordinator names one such node; here it is the first by name.
-pub(super) fn check(keys: &[Contested<'_>], nodes: &dyn Nodes, findings: &mut Findings) {
-    // The selectors of all keys in one index: a node is looked up once.
+/// Checks that no node is selected by two entries of a key. Koordinator names any such node; Headroom names the first
+/// one by name.
+pub(super) fn check(keys: &[ComparedKey<'_>], nodes: &dyn Nodes, findings: &mut Findings) {
+    // All selectors are in one index, so each node is looked up once.
     let selectors: Vec<&Selector> = keys
         .iter()
         .flat_map(|(_, selecting)| &selecting.selectors)
@@ -79,12 +80,13 @@ pub(super) fn check(keys: &[Contested<'_>], nodes: &dyn Nodes, findings: &mut Fi
     });
     if !are_all {
         findings.warn(|| {
-            "too many nodes and entries to compare: nodes that two entries select may be missed".to_owned()
+            "too many nodes and entries to compare: nodes that two entries select may remain undetected"
+                .to_owned()
         });
     }
     let firsts = keys.iter().zip(&found);
     let firsts = firsts.filter_map(|(contested, conflicts)| Some((contested, conflicts.first.as_ref()?)));
-    // Of two keys with the same node, the earlier one.
+    // If two keys have the same node, the earlier key comes first.
     if let Some(((key, selecting), (node, set))) = firsts.min_by_key(|(_, (node, _))| node) {
         findings.refuse(|| envelope::entries(key.name, names(selecting, set), Some(node)));
     }
@@ -95,7 +97,7 @@ pub(super) fn check(keys: &[Contested<'_>], nodes: &dyn Nodes, findings: &mut Fi
     }
 }
 
-/// The names of entries by their places.
+/// Names of entries by their indexes.
 fn names<'d>(selecting: &Selecting<'d>, set: &[usize]) -> Vec<&'d str> {
     let entries = set.iter().filter_map(|&place| selecting.entries.get(place));
     entries.map(|(_, entry)| entry.name.as_str()).collect()
@@ -149,11 +151,12 @@ impl Shared {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let detail = format!(
-            "all of them select nodes that there are: {}{more}",
-            listed.join(", ")
-        );
+        let detail = format!("all of them select existing nodes: {}{more}", listed.join(", "));
         let entries = entries.into_iter().take(MOST_SETS).map(shortened);
-        Error::invalid(&path(key, key.entries), Shown::Json(entries.collect()), &detail)
+        Error::invalid(
+            &path(key, key.entries),
+            BadValue::Json(entries.collect()),
+            &detail,
+        )
     }
 }

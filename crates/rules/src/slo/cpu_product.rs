@@ -1,5 +1,5 @@
-//! The product of CPU's ratio and of the normalization of a CPU: Koordinator's slo-controller multiplies the two, and bounds
-//! only the second.
+//! Product of the CPU ratio and the CPU normalization: Koordinator's slo-controller multiplies the two, but bounds
+//! only the normalization.
 
 use super::{
     decode::{self, Reading},
@@ -9,11 +9,11 @@ use super::{
     table::{AMPLIFICATION, Key, NORMALIZATION},
 };
 
-/// The product from which on there is a warning: what one of the two may be.
+/// Product above which there is a warning: the maximum of each factor alone.
 const MOST: f64 = 5.0;
 
-/// Warns where the highest ratio and the highest normalization together come to more than [`MOST`]. Which nodes have both
-/// depends on their CPUs, which the ConfigMap does not tell. `readings` are those of the keys that have changed.
+/// Warns if the highest ratio times the highest normalization exceeds [`MOST`]. Which nodes have both depends on
+/// their CPUs, which the ConfigMap does not contain. `readings` are those of changed keys.
 pub(super) fn check(check: &KeyCheck<'_>, readings: &[KeyReading<'_>], findings: &mut Findings) {
     let changed = |key: &Key| {
         let of_key = readings.iter().find(|(other, ..)| other.name == key.name);
@@ -36,14 +36,14 @@ pub(super) fn check(check: &KeyCheck<'_>, readings: &[KeyReading<'_>], findings:
     {
         findings.warn(|| {
             format!(
-                "{}: cpu: {ratio} times {normalization} of {} comes to more than {MOST}: slo-controller multiplies them",
+                "{}: cpu: {ratio} times {normalization} of {} exceeds {MOST}; slo-controller multiplies them",
                 AMPLIFICATION.name, NORMALIZATION.name
             )
         });
     }
 }
 
-/// The highest of some values, where the key is enabled for anyone.
+/// Highest of some values, if the key is enabled in any part.
 fn highest(document: &Document, is_one: fn(&str) -> bool) -> Option<f64> {
     let strategies = || {
         let entries = document.entries.iter().map(|entry| &entry.strategy);

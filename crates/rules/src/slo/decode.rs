@@ -1,8 +1,8 @@
-//! Reads the text under a key by the rows of the table, as Go's decoder would: members in any case, the last of repeated
-//! ones, `null` for absent.
+//! Parses the text of a key by the rows of the table, like Go's decoder: member names in any case, the last of
+//! repeated members, `null` like absent.
 //!
-//! Go's decoder stops at the first value that it does not take; this one lists them, and what it takes is in the
-//! document. A list that is there twice is replaced, where Go would keep parts of the first.
+//! Go's decoder stops at the first value that it refuses; this one lists all of them, and the document contains the
+//! accepted values. A repeated list is replaced, while Go keeps parts of the first.
 
 mod leaf;
 mod members;
@@ -11,7 +11,7 @@ mod trail;
 
 use std::fmt;
 
-use headroom_domain::field::Shown;
+use headroom_domain::field::BadValue;
 
 pub(crate) use self::{
     leaf::{parse_quantity, shortened},
@@ -25,46 +25,46 @@ use super::{
     table::Key,
 };
 
-/// How many wrong values, and how many unknown members, are listed for a key.
+/// Maximum number of wrong values, and of unknown members, that are listed for a key.
 const MOST: usize = 32;
 
-/// A document, and what was wrong with its text.
+/// A document with the faults of its text.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// What could be read.
+    /// The values that could be read.
     pub document: Document,
-    /// Values that were not, in the order of the text; the first 32.
+    /// Refused values, in text order; at most 32.
     pub faults: Vec<Fault>,
-    /// Members that nobody knows, in the order of the text; the first 32.
+    /// Unknown members, in text order; at most 32.
     pub unknown: Vec<Unknown>,
 }
 
-/// A value is not what its member takes.
+/// A value that its member does not accept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
-    /// Where it is, below the key; empty for the document itself.
+    /// Path of the value below the key; empty for the document itself.
     pub path: String,
-    /// The value, shortened.
-    pub value: Shown,
-    /// What it must be.
+    /// The value as written, shortened.
+    pub value: BadValue,
+    /// Requirement for the value, such as `must be true or false`.
     pub expected: String,
-    /// What Go's decoder says of it.
+    /// Message of Go's decoder about the value.
     pub go: String,
 }
 
-/// A member is not known.
+/// A member that no row of the table declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// Where it is, below the key.
+    /// Path of the member below the key.
     pub path: String,
-    /// The nearest known path, if one is near.
+    /// Nearest known path, if one is near.
     pub nearest: Option<String>,
 }
 
-/// Reads the text under a key. `null` and an object without members say nothing.
+/// Parses the text of a key. `null` and an object without members mean no settings.
 ///
 /// # Errors
-/// The text is not JSON. Whatever else is wrong is in the reading.
+/// The text is not JSON. All other faults are in the reading.
 pub fn read(key: &'static Key, text: &str) -> Result<Reading, SyntaxError> {
     let tree = Tree::parse(text)?;
     let mut reader = Reader {
@@ -75,7 +75,7 @@ pub fn read(key: &'static Key, text: &str) -> Result<Reading, SyntaxError> {
     Ok(reader.reading)
 }
 
-/// What is wrong, while a document is read.
+/// Faults collected while a document is read.
 #[derive(Debug)]
 struct Reader {
     key: &'static Key,
@@ -178,7 +178,7 @@ impl Reader {
         entry
     }
 
-    /// A text, or a fault; `null` is an empty one.
+    /// Reads a string, or adds a fault; `null` is an empty string.
     fn optional_text(&mut self, trail: &Trail<'_>, value: Value<'_>, go_struct: &str) -> Option<String> {
         if value.is_null() {
             return Some(String::new());
@@ -186,7 +186,7 @@ impl Reader {
         let text = leaf::text(value).ok();
         if text.is_none() {
             let go = mismatch(value.kind().go_name(), go_struct, &format!("{trail:#}"), "string");
-            self.fault(trail, value, "must be a text in quotes", go);
+            self.fault(trail, value, "must be a string in quotes", go);
         }
         text
     }
@@ -202,8 +202,8 @@ impl Reader {
         }
     }
 
-    /// Lists an unknown member of an object. What is near is searched for those alone that are listed; it is told where
-    /// the object is.
+    /// Lists an unknown member of an object. The nearest name is searched only for members that are listed, among the
+    /// names of the enclosing object.
     fn unknown(
         &mut self,
         object: &dyn fmt::Display,
@@ -219,7 +219,7 @@ impl Reader {
         }
     }
 
-    /// An unknown member of a document that has two: often one that belongs into the first of them.
+    /// Lists an unknown member of a document with two known members: often it belongs into the first of them.
     fn unknown_top(&mut self, name: &str, cluster: &'static str) {
         let key = self.key;
         self.unknown(&"", name, |_| {
@@ -230,24 +230,24 @@ impl Reader {
     }
 }
 
-/// Go's words for a value of another type in a member.
+/// Go's message about a member with the wrong type.
 fn mismatch(found: &str, go_struct: &str, go_path: &str, go_type: &str) -> String {
     format!("json: cannot unmarshal {found} into Go struct field {go_struct}.{go_path} of type {go_type}")
 }
 
-/// Where the members of a strategy are.
+/// Position of a strategy's members.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// In the document itself.
+    /// Members are in the document itself.
     Document,
-    /// Where it says what holds for all nodes.
+    /// Members are in the strategy for all nodes.
     Cluster,
-    /// In an entry.
+    /// Members are in the entry with this index.
     Entry(usize),
 }
 
 impl Place {
-    /// Their path below the key; empty for the document itself.
+    /// Path of the members below the key; empty for the document itself.
     fn base(self, key: &Key) -> String {
         match self {
             Self::Document => String::new(),
@@ -256,7 +256,7 @@ impl Place {
         }
     }
 
-    /// The type that has them in Go, and the path to them.
+    /// Type with the members in Go, and the path to them.
     fn in_go(self, key: &Key) -> (&'static str, String) {
         match self {
             Self::Document => (key.go_type, key.go_cluster.to_owned()),
@@ -266,16 +266,16 @@ impl Place {
     }
 }
 
-/// The value as an error shows it: a text in quotes, all else as written, both shortened.
-fn shown(value: Value<'_>) -> Shown {
+/// The value for an error: a string in quotes, everything else as written, shortened.
+fn shown(value: Value<'_>) -> BadValue {
     let written = value.written();
     let number = || serde_json::from_str(written).ok().filter(|_| written.len() < 32);
     match value.kind() {
-        JsonKind::True => Shown::Bool(true),
-        JsonKind::False => Shown::Bool(false),
-        JsonKind::Number => number().map_or_else(|| Shown::Text(shortened(written)), Shown::Json),
-        JsonKind::Text => Shown::Text(shortened(&value.string().unwrap_or_default())),
-        JsonKind::Null | JsonKind::List | JsonKind::Object => Shown::Text(shortened(written)),
+        JsonKind::True => BadValue::Bool(true),
+        JsonKind::False => BadValue::Bool(false),
+        JsonKind::Number => number().map_or_else(|| BadValue::Text(shortened(written)), BadValue::Json),
+        JsonKind::Text => BadValue::Text(shortened(&value.string().unwrap_or_default())),
+        JsonKind::Null | JsonKind::List | JsonKind::Object => BadValue::Text(shortened(written)),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Which nodes would get what else from another version of the ConfigMap: values that change, and the nodes of each change.
+//! Difference of two versions of the ConfigMap: changed values, and the nodes of each change.
 //!
-//! Nodes are told apart by the entries that select them, and values are compared once for each such set, so the number of
-//! nodes hardly counts.
+//! Nodes are grouped by the entries that select them, and values are compared once per group, so the cost barely
+//! depends on the number of nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,62 +17,61 @@ use super::{
     table::Key,
 };
 
-/// How many nodes of a change are named.
+/// Maximum number of nodes that a change names.
 const MOST_NAMES: usize = 3;
 
-/// What changes under a key.
+/// Changes of one key between two versions.
 #[derive(Debug, Clone)]
 pub struct KeyDifference {
-    /// The key.
+    /// The key of the ConfigMap.
     pub key: &'static Key,
-    /// Which version cannot be read, and why: then nothing is compared, as nodes keep what they had.
+    /// The version that cannot be read, with the reason: then nothing is compared, because nodes keep their values.
     pub unreadable: Option<UnreadableVersion>,
-    /// The changes, those of the first node by name first.
+    /// Groups of changes, ordered by their first node.
     pub groups: Vec<ChangeGroup>,
 }
 
 /// A version that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableVersion {
-    /// True for the new one.
+    /// True for the new version.
     pub is_new: bool,
-    /// What is wrong with it.
+    /// Reason why it cannot be read.
     pub reason: String,
 }
 
-/// Nodes for which the same values change.
+/// Nodes with the same changes.
 #[derive(Debug, Clone)]
 pub struct ChangeGroup {
-    /// The values, by path.
+    /// Changed values of these nodes, by path.
     pub changes: Vec<ValueChange>,
-    /// The first three nodes by name.
+    /// First three nodes by name.
     pub nodes: BTreeSet<String>,
-    /// How many nodes there are.
+    /// Number of nodes in the group.
     pub count: usize,
 }
 
-/// A value that changes.
+/// A value that differs between two versions.
 #[derive(Debug, Clone)]
 pub struct ValueChange {
-    /// Its path.
+    /// Path of the value below the strategy.
     pub path: String,
-    /// What holds now; `None` if nothing does.
+    /// Current value; `None` if there is none.
     pub before: Option<EffectiveValue>,
-    /// What would hold; `None` if nothing would.
+    /// Value in the new version; `None` if there is none.
     pub after: Option<EffectiveValue>,
 }
 
-/// What tells nodes apart under a key: the first entry of each version that selects them, and their own labels.
+/// Properties that distinguish nodes under a key: the first selecting entry of each version, and their own labels.
 type NodeKind = (Option<usize>, Option<usize>, NodeLabelValues);
 
-/// The nodes of one kind.
 #[derive(Debug, Default)]
 struct KindNodes {
     names: BTreeSet<String>,
     count: usize,
 }
 
-/// A key in both versions, with the places of its selectors among all.
+/// A key in both versions, with the indexes of its selectors among all.
 struct Versions<'d> {
     old: &'d KeyDocument,
     new: &'d KeyDocument,
@@ -81,7 +80,7 @@ struct Versions<'d> {
     kinds: BTreeMap<NodeKind, KindNodes>,
 }
 
-/// Compares two versions for these nodes. Keys under which nothing changes are left out.
+/// Compares two versions for these nodes. Keys without changes are omitted.
 pub fn difference(old: &SloDocuments, new: &SloDocuments, nodes: &dyn Nodes) -> Vec<KeyDifference> {
     let mut selectors: Vec<&Selector> = Vec::new();
     let mut keys: Vec<Versions<'_>> = Vec::new();
@@ -114,14 +113,14 @@ pub fn difference(old: &SloDocuments, new: &SloDocuments, nodes: &dyn Nodes) -> 
         .collect()
 }
 
-/// Adds the selectors of a document, and returns their places.
+/// Adds the selectors of a document and returns their indexes.
 fn append<'d>(selectors: &mut Vec<&'d Selector>, document: &'d KeyDocument) -> Range<usize> {
     let start = selectors.len();
     selectors.extend(document.selectors());
     start..selectors.len()
 }
 
-/// The first entry of a document among selectors that match, which are in order.
+/// Returns the first entry of a document among the matching selectors, which are in order.
 fn first_entry(document: &KeyDocument, places: &Range<usize>, matching: &[usize]) -> Option<usize> {
     let at = matching.partition_point(|place| *place < places.start);
     let place = matching.get(at).filter(|place| places.contains(place))?;
@@ -135,7 +134,7 @@ impl KindNodes {
     }
 }
 
-/// Adds a name if it is among the first.
+/// Adds a name if it is among the first ones.
 fn keep_first(names: &mut BTreeSet<String>, name: &str) {
     let is_early = names.last().is_none_or(|last| name < last.as_str());
     if is_early || names.len() < MOST_NAMES {
@@ -178,7 +177,7 @@ impl Versions<'_> {
 }
 
 impl ValueChange {
-    /// A text that equal changes have, and no others.
+    /// Text that is equal exactly for equal changes.
     fn identity(&self) -> String {
         let Self { path, before, after } = self;
         let side = |value: &Option<EffectiveValue>| {
@@ -207,7 +206,7 @@ impl ChangeGroup {
     }
 }
 
-/// The values that differ, by path; where they come from does not count.
+/// Returns the differing values by path; their origins are ignored.
 fn changes(mut before: EffectiveValues, after: EffectiveValues) -> Vec<ValueChange> {
     let mut changes = Vec::new();
     for (path, after) in after {

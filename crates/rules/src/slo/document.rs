@@ -1,9 +1,9 @@
-//! What the text under a key says: values by path, for all nodes and for those that an entry selects.
+//! Content of the text of a key: values by path, for all nodes and for the nodes of each entry.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use headroom_domain::{
-    field::Shown,
+    field::BadValue,
     quantity::Quantity,
     selector::{LabelSelector, Selector, SelectorError},
 };
@@ -13,23 +13,23 @@ use super::table::{
     tree::{PathNode, Shape},
 };
 
-/// The document under a key.
+/// Document under a key, as values by path.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// What holds for all nodes; `None` if nothing is said of them.
+    /// Strategy for all nodes; `None` if it is absent.
     pub cluster: Option<Strategy>,
-    /// What holds for some nodes, in the order in which they are tried.
+    /// Strategies for some nodes, in evaluation order.
     pub entries: Vec<Entry>,
 }
 
-/// What holds for the nodes of a selector.
+/// Strategy for the nodes of a selector.
 #[derive(Debug, Clone, Default)]
 pub struct Entry {
-    /// Its name; empty if it has none.
+    /// Name of the entry; empty if it has none.
     pub name: String,
-    /// The nodes, as written; `None` if that is missing.
+    /// Selector as written; `None` if it is missing.
     pub written_selector: Option<LabelSelector>,
-    /// What holds for them.
+    /// Values for the selected nodes.
     pub strategy: Strategy,
 }
 
@@ -37,54 +37,54 @@ pub struct Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Strategy(BTreeMap<ValuePath, Given>);
 
-/// Where a value is, below a strategy.
+/// Path of a value below a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ValuePath {
-    /// The rank of its row: most values have a row of their own, and no path is compared.
+    /// Rank of its row: most values have a unique row, so paths are rarely compared.
     rank: u16,
-    /// Its path, borrowed from the table for all but elements.
+    /// Path, borrowed from the table except for elements.
     text: Cow<'static, str>,
 }
 
 /// A value with the row that declares it.
 #[derive(Debug, Clone)]
 pub struct Given {
-    /// The class that it belongs to, if it does.
+    /// QoS class of the value, if it has one.
     pub class: Option<&'static Class>,
-    /// The row.
+    /// Row that declares the value.
     pub field: &'static MemberRow,
-    /// The value.
+    /// The value as read from JSON.
     pub content: Content,
 }
 
-/// A value.
+/// Content of a value, by type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// `true` or `false`.
+    /// `true` or `false` in JSON.
     Bool(bool),
-    /// A whole number.
+    /// A whole number of 64 bits.
     Int(i64),
-    /// Any number.
+    /// A number with or without fraction.
     Number(f64),
-    /// A text.
+    /// A string, such as a word or duration.
     Text(String),
-    /// A quantity.
+    /// A Kubernetes quantity, such as `10G`.
     Quantity(Quantity),
-    /// JSON that nothing is known of.
+    /// JSON of an unknown structure, as text.
     Json(String),
 }
 
-/// An entry has no selector that can be used.
+/// Reasons why an entry has no usable selector.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EntryError {
-    /// It has none, or one without conditions.
+    /// The selector is missing or has no conditions.
     NoSelector,
-    /// Kubernetes does not convert it.
+    /// The selector is invalid by Kubernetes' rules.
     Selector(SelectorError),
 }
 
 impl Document {
-    /// The value at a path below the key, such as `nodeConfigs[1].bounds.cpu.max`.
+    /// Returns the value at a path below the key, such as `nodeConfigs[1].bounds.cpu.max`.
     pub fn get(&self, key: &Key, path: &str) -> Option<&Content> {
         if let Some(inside) = path
             .strip_prefix(key.entries)
@@ -102,10 +102,10 @@ impl Document {
 }
 
 impl Entry {
-    /// The nodes that it selects.
+    /// Returns the selector of the nodes.
     ///
     /// # Errors
-    /// The selector is missing, selects all nodes, or is none by Kubernetes' rules.
+    /// The selector is missing, selects all nodes, or is invalid by Kubernetes' rules.
     pub fn selector(&self) -> Result<Selector, EntryError> {
         let written = self.written_selector.as_ref().ok_or(EntryError::NoSelector)?;
         if written.match_labels.is_empty() && written.match_expressions.is_empty() {
@@ -116,14 +116,14 @@ impl Entry {
 }
 
 impl Strategy {
-    /// The value at a path.
+    /// Returns the value at a path below the strategy.
     pub fn get(&self, path: &str) -> Option<&Content> {
         let mut values = self.0.iter();
         let found = values.find(|(own, _)| own.text == path);
         found.map(|(_, given)| &given.content)
     }
 
-    /// The value of a row that is in no list or map, of a class if it belongs to one.
+    /// Returns the value of a row outside lists and maps; `class` is the QoS class of the row, if it has one.
     pub(super) fn get_row(&self, class: Option<&Class>, field: &MemberRow) -> Option<&Content> {
         let is_class = |own: Option<&Class>| match (own, class) {
             (Some(own), Some(class)) => std::ptr::eq(own, class),
@@ -135,12 +135,12 @@ impl Strategy {
         found.map(|given| &given.content)
     }
 
-    /// All values by path: in the order of their rows by path, elements of a list or a map behind each other.
+    /// All values: rows in path order, elements of a list or a map consecutively.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Given)> {
         self.0.iter().map(|(path, given)| (path.text.as_ref(), given))
     }
 
-    /// True if no value is given.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -149,8 +149,8 @@ impl Strategy {
         self.0.insert(ValuePath { rank, text: path }, given);
     }
 
-    /// Drops what is at a place: a value, or everything that is in a container. `element` is the path of the place where
-    /// it is in a list or a map.
+    /// Removes the values at a position: one value, or all values in a container. `element` is the path of the
+    /// position if it is in a list or a map.
     pub(super) fn remove(&mut self, node: &'static PathNode, element: Option<&str>) {
         match (element, &node.shape) {
             (None, _) => self.remove_ranks(node.rank, node.end),
@@ -164,7 +164,7 @@ impl Strategy {
                     self.remove(member, Some(&format!("{path}.{name}")));
                 }
             }
-            // No element has elements of its own.
+            // Elements have no nested elements.
             (Some(_), Shape::List(inner) | Shape::Map(inner)) => self.remove_ranks(inner.rank, inner.end),
         }
     }
@@ -183,10 +183,10 @@ impl Strategy {
 }
 
 impl Content {
-    /// The value as a number; `None` if it is none.
+    /// Returns the value as a number; `None` for other types.
     pub fn number(&self) -> Option<f64> {
         match self {
-            // Ranges end far below 2^53, where each whole number is a float.
+            // All ranges end far below 2^53, where every whole number is exact in a float.
             #[expect(clippy::cast_precision_loss, reason = "compared with small numbers")]
             Self::Int(number) => Some(*number as f64),
             Self::Number(number) => Some(*number),
@@ -195,7 +195,7 @@ impl Content {
     }
 }
 
-impl From<&Content> for Shown {
+impl From<&Content> for BadValue {
     fn from(content: &Content) -> Self {
         match content {
             Content::Bool(value) => Self::Bool(*value),

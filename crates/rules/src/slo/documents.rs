@@ -1,4 +1,4 @@
-//! [`SloDocuments`]: the documents of a version of the ConfigMap, read once, with the entries that can select a node.
+//! [`SloDocuments`]: the parsed documents of a version of the ConfigMap, with the entries that can select a node.
 
 use headroom_domain::selector::{Labels, Selector};
 
@@ -11,27 +11,25 @@ use super::{
     table::{AMPLIFICATION, COLOCATION, KEYS, Key},
 };
 
-/// The member by which co-location is switched on.
 const ENABLE: &str = "enable";
 
-/// The documents of a version, in the order of the keys.
+/// Documents of a version, in the order of the keys.
 #[derive(Debug, Clone)]
 pub struct SloDocuments(Vec<KeyDocument>);
 
-/// The document under a key.
+/// Document under a key, with its usable selectors.
 #[derive(Debug, Clone)]
 pub struct KeyDocument {
     key: &'static Key,
     unreadable: Option<String>,
     document: Document,
-    /// The places of entries whose selectors can be used.
+    /// Indexes of the entries with usable selectors.
     places: Vec<usize>,
-    /// The selectors of these.
     selectors: Vec<Selector>,
 }
 
 impl SloDocuments {
-    /// Reads a version. A key without text has a document that says nothing.
+    /// Parses a version. A key without text has an empty document.
     pub fn read(data: &Data) -> Self {
         let read = |key: &'static Key| {
             let text = data.get(key.name).map_or("", String::as_str);
@@ -40,7 +38,7 @@ impl SloDocuments {
         Self(KEYS.into_iter().map(read).collect())
     }
 
-    /// The document of each key.
+    /// Returns the document of each key.
     pub fn iter(&self) -> impl Iterator<Item = &KeyDocument> {
         self.0.iter()
     }
@@ -68,17 +66,17 @@ impl KeyDocument {
         }
     }
 
-    /// The key.
+    /// The key of the ConfigMap.
     pub fn key(&self) -> &'static Key {
         self.key
     }
 
-    /// Why the text cannot be read, if it cannot: nodes keep what they had.
+    /// Reason why the text cannot be read, if it cannot: nodes keep their values then.
     pub fn unreadable(&self) -> Option<&str> {
         self.unreadable.as_deref()
     }
 
-    /// What holds for a node with these labels.
+    /// Returns the values in force for a node with these labels.
     pub fn effective(&self, labels: &Labels) -> EffectiveKey {
         let matching = self.places.iter().zip(&self.selectors);
         let matching = matching.filter(|(_, selector)| selector.matches(labels));
@@ -95,27 +93,27 @@ impl KeyDocument {
         }
     }
 
-    /// Koordinator co-locates on no node unless it does on all that no entry selects.
+    /// Koordinator enables co-location on no node unless it is enabled for all nodes without an entry.
     fn caveat(&self, values: &EffectiveValues) -> Option<&'static str> {
         let on = Content::Bool(true);
         let is_on =
             self.key.name == COLOCATION.name && values.get(ENABLE).is_some_and(|value| value.content == on);
         let cluster = self.document.cluster.as_ref();
         let is_on_for_all = cluster.and_then(|cluster| cluster.get(ENABLE)) == Some(&on);
-        (is_on && !is_on_for_all).then_some("enable has no effect, as it is not true for all nodes")
+        (is_on && !is_on_for_all).then_some("enable has no effect, because it is not true for all nodes")
     }
 
-    /// The selectors that can select a node, in the order in which they are tried.
+    /// Usable selectors, in evaluation order.
     pub(super) fn selectors(&self) -> &[Selector] {
         &self.selectors
     }
 
-    /// The place of an entry by the place of its selector.
+    /// Index of an entry by the index of its selector.
     pub(super) fn entry_place(&self, selector: usize) -> Option<usize> {
         self.places.get(selector).copied()
     }
 
-    /// What holds for nodes that the entry at that place selects first, or none.
+    /// Values of nodes whose first selecting entry is `entry`; `None` for nodes without one.
     pub(super) fn values(&self, entry: Option<usize>, labels: &NodeLabelValues) -> EffectiveValues {
         if self.unreadable.is_some() {
             return EffectiveValues::new();
@@ -127,7 +125,7 @@ impl KeyDocument {
         merged(self.key, self.document.cluster.as_ref(), entry, labels)
     }
 
-    /// The name of an entry in quotes, or its place, as in `nodeConfigs[1]`.
+    /// Name of an entry in quotes, or its index, such as `nodeConfigs[1]`.
     fn entry_name(&self, place: usize) -> String {
         let entry = self.document.entries.get(place);
         entry.map_or_else(String::new, |entry| called(self.key, place, entry))
@@ -145,7 +143,7 @@ fn fault_text(fault: &Fault) -> String {
     format!("{path}{colon}{expected}, not {value}")
 }
 
-/// Why the webhook that follows our own members does not take them.
+/// Reason why the webhook refuses Headroom's own members.
 fn refused_policies(key: &Key, text: &str) -> Option<String> {
     let is_ours = key.name == AMPLIFICATION.name;
     let refusal = is_ours.then(|| amplification::read(text).err())??;

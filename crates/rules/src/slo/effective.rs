@@ -1,11 +1,12 @@
-//! What holds for a node under a key of the ConfigMap: each value, and where it comes from.
+//! Values in force for a node under a key of the ConfigMap, each with its origin.
 //!
 //! ```text
-//! defaults <- what holds for all nodes <- the first entry that selects the node <- labels of the node <- the agent's own
+//! defaults <- strategy for all nodes <- first entry that selects the node <- labels of the node <- agent's own values
 //! ```
 //!
-//! Members that a layer does not have stay as they are, objects and maps are merged, lists replaced as a whole; an empty
-//! text replaces nothing. Of `host-application-config` an entry replaces all that holds for other nodes.
+//! Members that a layer lacks stay unchanged, objects and maps are merged, and lists are replaced as a whole; an
+//! empty string replaces nothing. In `host-application-config` an entry replaces everything that applies to other
+//! nodes.
 
 mod layers;
 mod node_labels;
@@ -22,49 +23,49 @@ use super::{
 /// Values by path below a strategy, such as `beClass.memoryQOS.priority`.
 pub type EffectiveValues = BTreeMap<String, EffectiveValue>;
 
-/// What holds for a node under a key.
+/// Values in force for a node under a key.
 #[derive(Debug, Clone)]
 pub struct EffectiveKey {
-    /// The key.
+    /// The key of the ConfigMap.
     pub key: &'static Key,
-    /// Why the text cannot be read, if it cannot: then no value is known.
+    /// Reason why the text cannot be read, if it cannot: no value is known then.
     pub unreadable: Option<String>,
-    /// The entries that select the node, by name in quotes or by place. The first counts, the others are a conflict.
+    /// Entries that select the node, by name in quotes or by index. The first one counts, the others are a conflict.
     pub selected_by: Vec<String>,
-    /// What keeps a value from having an effect, in words.
+    /// Reason why a value has no effect, in words.
     pub caveat: Option<&'static str>,
-    /// The values.
+    /// Values in force, by path.
     pub values: EffectiveValues,
 }
 
 /// A value with its origin.
 #[derive(Debug, Clone)]
 pub struct EffectiveValue {
-    /// The row that declares it.
+    /// Row that declares the value.
     pub field: &'static MemberRow,
-    /// The value.
+    /// The value, typed by its row.
     pub content: Content,
-    /// Where it comes from.
+    /// Layer that the value comes from.
     pub origin: Origin,
 }
 
-/// Where a value comes from.
+/// Layer that a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody gives it.
+    /// The built-in default: no layer sets the value.
     Default,
-    /// The agent of the node fills it in where a class of service is enabled.
+    /// The agent of the node, which sets values for enabled QoS classes.
     Agent,
-    /// What holds for all nodes.
+    /// The strategy for all nodes.
     Cluster,
-    /// The entry, by name in quotes or by place.
+    /// The entry, by name in quotes or by index.
     Entry(String),
     /// A label of the node, by key.
     Label(&'static str),
 }
 
 impl EffectiveValue {
-    /// The unit; empty for none.
+    /// Unit of the value; empty if it has none.
     pub fn unit(&self) -> &'static str {
         match (self.field.kind, &self.content) {
             (ValueKind::PercentOrQuantity, Content::Int(_)) => Unit::Percent.name(),
@@ -72,7 +73,7 @@ impl EffectiveValue {
         }
     }
 
-    /// Whether it is the same value, wherever it comes from and however it is written.
+    /// Returns true if both values are equal, regardless of origin and spelling.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.content, &other.content) {
             (Content::Json(_), Content::Json(_)) => self.json() == other.json(),
@@ -80,7 +81,7 @@ impl EffectiveValue {
         }
     }
 
-    /// The value in the form that JSON has for it.
+    /// The value as JSON, without its unit.
     pub fn json(&self) -> serde_json::Value {
         match &self.content {
             Content::Bool(value) => (*value).into(),
@@ -94,7 +95,7 @@ impl EffectiveValue {
 }
 
 impl fmt::Display for EffectiveValue {
-    /// The value with its unit, as in `60 percent`; long texts are shortened.
+    /// Writes the value with its unit, such as `60 percent`; long texts are shortened.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let content = match &self.content {
             Content::Text(text) if text.is_empty() => "\"\"".to_owned(),

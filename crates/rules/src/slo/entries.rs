@@ -1,4 +1,4 @@
-//! Entries for some nodes: each has a selector that can be used, and a name of its own where names are asked for.
+//! Entries for some nodes: each needs a usable selector, and a unique name if names are required.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -15,12 +15,11 @@ use super::{
     table::Key,
 };
 
-/// The entries of a key that select nodes.
+/// Entries of a key with usable selectors.
 #[derive(Debug, Default)]
 pub(super) struct Selecting<'d> {
-    /// The entries, with the place of each among all.
+    /// The entries with their indexes among all entries.
     pub(super) entries: Vec<(usize, &'d Entry)>,
-    /// Their selectors.
     pub(super) selectors: Vec<Selector>,
 }
 
@@ -82,7 +81,7 @@ fn refuse_selector(key: &Key, index: usize, entry: &Entry, error: &EntryError, f
     }
 }
 
-/// Checks the names of entries: without names asked for, one that is there twice is worth a warning.
+/// Checks the names of entries; if names are optional, a repeated name is only a warning.
 pub(super) fn check_names(key: &Key, entries: &[Entry], needs_names: bool, findings: &mut Findings) {
     let mut names = BTreeSet::new();
     for (index, Entry { name, .. }) in entries.iter().enumerate() {
@@ -109,7 +108,7 @@ pub(super) fn check_names(key: &Key, entries: &[Entry], needs_names: bool, findi
             (false, false, false) => findings.warn(|| {
                 let name = shortened(name);
                 format!(
-                    "{}: {}: another entry is called {name:?} as well",
+                    "{}: {}: another entry has the name {name:?} too",
                     key.name,
                     below()
                 )
@@ -119,7 +118,7 @@ pub(super) fn check_names(key: &Key, entries: &[Entry], needs_names: bool, findi
     }
 }
 
-/// How an entry is called in a text: by its name, or by its place.
+/// Name of an entry in a message: its name, or its index.
 pub(super) fn called(key: &Key, index: usize, entry: &Entry) -> String {
     if entry.name.is_empty() {
         format!("{}[{index}]", key.entries)
@@ -128,7 +127,7 @@ pub(super) fn called(key: &Key, index: usize, entry: &Entry) -> String {
     }
 }
 
-/// A selector as Go prints it.
+/// Displays a selector like Go.
 struct GoSelector<'s>(&'s LabelSelector);
 
 impl fmt::Display for GoSelector<'_> {

@@ -1,24 +1,24 @@
-//! The form in which Koordinator's clients know a refusal: a reason and a message as JSON between underscores.
+//! Koordinator's format of a refusal: a reason and a message as JSON between underscores.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Why a version is refused, in Koordinator's words.
+/// Reasons why a version is refused, in Koordinator's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// A text is not what its key takes.
+    /// The text of a key cannot be parsed.
     Parse,
     /// A value, a name or a selector is wrong.
     Parameter,
     /// Two entries select the same nodes.
     Overlap,
-    /// Two entries select a node that there is.
+    /// Two entries select an existing node.
     NodeConflict,
 }
 
 impl Reason {
-    /// Koordinator's word, misspelt where it is.
+    /// Koordinator's word, including its misspellings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Parse => "ParseConfigFail",
@@ -29,12 +29,12 @@ impl Reason {
     }
 }
 
-/// A refusal with a sentence.
+/// Returns a refusal with one sentence.
 pub fn sentence(reason: Reason, text: &str) -> String {
     enveloped(reason, &quoted(text))
 }
 
-/// A refusal with a sentence for each field, by path.
+/// Returns a refusal with a sentence for each field, by path.
 pub fn fields(reason: Reason, fields: &BTreeMap<String, String>) -> String {
     let members = fields
         .iter()
@@ -42,7 +42,7 @@ pub fn fields(reason: Reason, fields: &BTreeMap<String, String>) -> String {
     enveloped(reason, &format!("{{{}}}", members.collect::<Vec<_>>().join(",")))
 }
 
-/// A refusal of entries of a key that select the same labels, or that node.
+/// Returns a refusal of entries that select the same labels, or the given node.
 pub fn entries<'n>(key: &str, names: impl IntoIterator<Item = &'n str>, node: Option<&str>) -> String {
     let names: Vec<String> = names.into_iter().map(quoted).collect();
     let (key, names) = (quoted(key), names.join(","));
@@ -63,7 +63,7 @@ fn enveloped(reason: Reason, message: &str) -> String {
     format!(r#"___{{"reason":"{}","message":{message}}}___"#, reason.name())
 }
 
-/// JSON for a text as Go prints it, safe to stand in HTML.
+/// JSON string as Go prints it, with HTML characters escaped.
 fn quoted(text: &str) -> String {
     let escaped = Value::from(text).to_string();
     let special = [

@@ -1,15 +1,15 @@
-//! What a member takes, in words: type, unit and range, from its row.
+//! Requirements of a member in words: type, unit and range, from its row.
 
 use super::table::{MemberRow, Rule, Unit, ValueKind};
 
-/// What a value must be, as in `must be a whole number from 0 to 100, in percent`.
+/// Requirement for a value, such as `must be a whole number from 0 to 100, in percent`.
 pub fn expected(field: &MemberRow) -> String {
     let kind = match field.kind {
         ValueKind::Bool => "true or false",
         ValueKind::Int64 | ValueKind::Int32 => "a whole number",
         ValueKind::Number => "a number",
-        ValueKind::Text if field.rules.contains(&Rule::NotEmpty) => "a text in quotes that is not empty",
-        ValueKind::Text => "a text in quotes",
+        ValueKind::Text if field.rules.contains(&Rule::NotEmpty) => "a non-empty string in quotes",
+        ValueKind::Text => "a string in quotes",
         ValueKind::Duration => "a time such as \"5m\"",
         ValueKind::Quantity => "a quantity such as \"10G\"",
         ValueKind::PercentOrQuantity => {
@@ -30,7 +30,7 @@ pub fn expected(field: &MemberRow) -> String {
     format!("must be {kind}{range}{unit}")
 }
 
-/// The range that rules leave, with a blank before it; empty if they leave every number.
+/// Range that the rules allow, with a leading blank; empty if they allow every number.
 pub fn range(rules: &[Rule]) -> String {
     let mut min = None;
     let mut above = None;
@@ -56,7 +56,7 @@ pub fn range(rules: &[Rule]) -> String {
     }
 }
 
-/// Whether a number keeps all rules that do not compare it with another member.
+/// Returns true if a number satisfies all rules except those that compare it with another member.
 pub(super) fn is_in_range(rules: &[Rule], number: f64) -> bool {
     rules.iter().all(|rule| match *rule {
         Rule::Min(min) => number >= bound(min),
@@ -67,12 +67,12 @@ pub(super) fn is_in_range(rules: &[Rule], number: f64) -> bool {
     })
 }
 
-/// A number of hundredths with two decimals.
+/// Formats hundredths with two decimals.
 pub(super) fn hundredths(number: i64) -> String {
     format!("{}.{:02}", number / 100, number % 100)
 }
 
-/// A bound as a number to compare with.
+/// A bound as a number for comparisons.
 #[expect(clippy::cast_precision_loss, reason = "bounds are small numbers")]
 pub(super) fn bound(bound: i64) -> f64 {
     bound as f64
@@ -93,7 +93,7 @@ mod tests {
     #[case(&SYSTEM, "totalNetworkBandwidth", "must be a quantity such as \"10G\", bytes per second")]
     #[case(&THRESHOLD, "enable", "must be true or false")]
     #[case(&AMPLIFICATION, "bounds.cpu.min", "must be a number from 0.50 to 1.00, as a ratio")]
-    fn a_row_says_what_it_takes(#[case] key: &'static Key, #[case] member: &str, #[case] text: &str) {
+    fn a_row_describes_its_values(#[case] key: &'static Key, #[case] member: &str, #[case] text: &str) {
         let (_, field) = key.rows().find(|(_, field)| field.member == member).unwrap();
         assert_eq!(expected(field), text);
     }

@@ -1,15 +1,15 @@
-//! What a check has found so far.
+//! Findings of a check so far.
 
 use headroom_domain::field::{Error, Errors, Path};
 
 use super::{report::Report, table::Key};
 
-/// How many errors a report lists.
+/// Maximum number of errors that a report lists.
 const MOST_ERRORS: usize = 100;
-/// How many warnings a report lists.
+/// Maximum number of warnings that a report lists.
 const MOST_WARNINGS: usize = 32;
 
-/// Collects a report.
+/// Collects the findings of a report.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     refusal: Option<String>,
@@ -20,14 +20,14 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Refuses the version in Koordinator's words; the first words stay.
+    /// Refuses the version in Koordinator's words; only the first refusal is kept.
     pub(super) fn refuse(&mut self, words: impl FnOnce() -> String) {
         if self.refusal.is_none() {
             self.refusal = Some(words());
         }
     }
 
-    /// Lists what is wrong with one value.
+    /// Adds an error about one value.
     pub(super) fn error(&mut self, error: impl FnOnce() -> Error) {
         self.error_count += 1;
         if self.error_count <= MOST_ERRORS {
@@ -35,7 +35,7 @@ impl Findings {
         }
     }
 
-    /// Lists what is probably not meant.
+    /// Adds a warning about a probable mistake.
     pub(super) fn warn(&mut self, warning: impl FnOnce() -> String) {
         self.warning_count += 1;
         if self.warning_count <= MOST_WARNINGS {
@@ -43,12 +43,12 @@ impl Findings {
         }
     }
 
-    /// How many errors there are, listed or not.
+    /// Number of errors, listed or not.
     pub(super) fn error_count(&self) -> usize {
         self.error_count
     }
 
-    /// The report. What is not listed is counted in a last warning.
+    /// Returns the report. Findings that are not listed are counted in a last warning.
     pub(super) fn into_report(mut self) -> Report {
         let counts = [
             (self.error_count, MOST_ERRORS, "errors"),
@@ -67,7 +67,7 @@ impl Findings {
     }
 }
 
-/// Where something below a key is in the ConfigMap.
+/// Path in the ConfigMap of something below a key.
 pub(super) fn path(key: &Key, below: &str) -> Path {
     let path = Path::new("data").key(key.name);
     if below.is_empty() { path } else { path.child(below) }

@@ -1,6 +1,7 @@
-//! JSON text as a flat tree that keeps what Go's decoder sees: the order of members, repeated ones, numbers as written.
+//! JSON text as a flat tree that keeps everything that Go's decoder sees: order of members, repeated members, numbers
+//! as written.
 //!
-//! Nothing here recurses, so a text may be nested as deeply as Go lets it be. A tree takes 16 bytes for each value, key and
+//! Nothing here recurses, so the nesting may be as deep as Go allows. A tree needs 16 bytes for each value, key and
 //! container of the text.
 
 mod scan;
@@ -11,34 +12,34 @@ use std::borrow::Cow;
 pub use self::scan::SyntaxError;
 use self::text::unescaped;
 
-/// A text that is one JSON value.
+/// Text with one JSON value.
 #[derive(Debug, Clone)]
 pub struct Tree<'t> {
     text: &'t str,
-    /// Values in the order of the text. The members of an object follow it, each key before its value.
+    /// Values in text order. The members of an object follow it, each key before its value.
     nodes: Vec<Node>,
 }
 
-/// What a value is.
+/// Types of JSON values, as scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonKind {
-    /// `null`.
+    /// The literal `null` in the text.
     Null,
-    /// `true`.
+    /// The literal `true` in the text.
     True,
-    /// `false`.
+    /// The literal `false` in the text.
     False,
     /// A number of any size.
     Number,
-    /// A text.
+    /// A string, with or without escapes.
     Text,
-    /// A list.
+    /// An array with any number of elements.
     List,
-    /// An object.
+    /// An object, possibly with repeated members.
     Object,
 }
 
-/// A value of a tree.
+/// Value in a tree, with its position.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
     tree: &'a Tree<'a>,
@@ -50,12 +51,12 @@ struct Node {
     kind: JsonKind,
     start: u32,
     end: u32,
-    /// The place behind everything that is in this value.
+    /// Index after the last value inside this value.
     next: u32,
 }
 
 impl JsonKind {
-    /// Go's word for it.
+    /// Name of the type in Go's messages.
     pub const fn go_name(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -69,16 +70,16 @@ impl JsonKind {
 }
 
 impl<'t> Tree<'t> {
-    /// Reads a text that is one JSON value with nothing but blanks around it.
+    /// Parses a text with exactly one JSON value, with optional blanks around it.
     ///
     /// # Errors
-    /// It is anything else, or is nested more than 10,000 deep. The texts are Go's.
+    /// The text is not JSON, or is nested more than 10,000 levels deep. The messages are Go's.
     pub fn parse(text: &'t str) -> Result<Self, SyntaxError> {
         let nodes = scan::scan(text)?;
         Ok(Self { text, nodes })
     }
 
-    /// The value itself.
+    /// The value of the whole text.
     pub fn root(&self) -> Value<'_> {
         Value { tree: self, index: 0 }
     }
@@ -95,41 +96,41 @@ impl<'t> Tree<'t> {
 }
 
 impl<'a> Value<'a> {
-    /// What it is.
+    /// Type of the value, from its first character.
     pub fn kind(self) -> JsonKind {
         self.node().kind
     }
 
-    /// True for `null`.
+    /// Returns true for the literal `null`.
     pub fn is_null(self) -> bool {
         self.kind() == JsonKind::Null
     }
 
-    /// True for an object and for `null`.
+    /// Returns true for an object and for `null`.
     pub fn is_object_or_null(self) -> bool {
         matches!(self.kind(), JsonKind::Object | JsonKind::Null)
     }
 
-    /// True for a list and for `null`.
+    /// Returns true for a list and for `null`.
     pub fn is_list_or_null(self) -> bool {
         matches!(self.kind(), JsonKind::List | JsonKind::Null)
     }
 
-    /// The value as it is written.
+    /// The value as written in the text.
     pub fn written(self) -> &'a str {
         let Node { start, end, .. } = self.node();
         let range = place(start)..place(end);
         self.tree.text.get(range).unwrap_or_default()
     }
 
-    /// The text that it is; `None` if it is none. Half a surrogate pair reads as U+FFFD, as in Go.
+    /// The unescaped string; `None` for other types. Half a surrogate pair becomes U+FFFD, like in Go.
     pub fn string(self) -> Option<Cow<'a, str>> {
         let quoted = (self.kind() == JsonKind::Text).then(|| self.written())?;
         let inside = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
         Some(unescaped(inside))
     }
 
-    /// The members of an object in their order, repeated ones among them; nothing for any other value.
+    /// Members of an object in text order, including repeated ones; none for other types.
     pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Value<'a>)> {
         let mut keys = self.inside(JsonKind::Object);
         std::iter::from_fn(move || {
@@ -138,12 +139,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The elements of a list; nothing for any other value.
+    /// Elements of a list; none for other types.
     pub fn elements(self) -> impl Iterator<Item = Value<'a>> {
         self.inside(JsonKind::List)
     }
 
-    /// What is in a container of that kind, one after the other.
+    /// Values directly inside a container of this type.
     fn inside(self, kind: JsonKind) -> impl Iterator<Item = Value<'a>> {
         let node = self.node();
         let end = if node.kind == kind { place(node.next) } else { 0 };

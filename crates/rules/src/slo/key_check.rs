@@ -1,4 +1,4 @@
-//! What is wrong with one key of the ConfigMap: its text, its values, its entries.
+//! Checks one key of the ConfigMap: its text, its values, its entries.
 
 use headroom_domain::{field::Error, selector::SelectorIndex};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::switch::Switches;
 
-/// A key, its text, and what could be read of it.
+/// A key, its text, and the result of parsing it.
 pub(super) type KeyReading<'t> = (&'static Key, &'t str, Result<Reading, SyntaxError>);
 
 /// Checks the keys of a version, one after the other.
@@ -33,7 +33,7 @@ pub(super) struct KeyCheck<'c> {
 }
 
 impl<'c> KeyCheck<'c> {
-    /// The text of a key, if it is to be checked: if there is one, and it is another than before.
+    /// Text of a key if it must be checked: if it exists and differs from the old version.
     pub(super) fn changed_text(&self, key: &Key) -> Option<&'c str> {
         let is_covered = key.is_checked_upstream || self.switches.is_on(&CHECKS_ALL_KEYS);
         let text = self.text(key).filter(|_| is_covered)?;
@@ -44,7 +44,7 @@ impl<'c> KeyCheck<'c> {
         is_changed.then_some(text)
     }
 
-    /// The text of a key, if there is one.
+    /// Text of a key, if it exists.
     pub(super) fn text(&self, key: &Key) -> Option<&'c str> {
         let text = self.new.get(key.name).map(String::as_str);
         text.filter(|text| !text.is_empty())
@@ -99,7 +99,7 @@ impl<'c> KeyCheck<'c> {
         Some(selecting)
     }
 
-    /// What the kernel's settings say, with which bandwidth is compared; `None` if that cannot be told.
+    /// Returns the kernel settings with the total bandwidth; `None` if they cannot be determined.
     fn system(&mut self) -> Option<Document> {
         let may_lack = self.switches.is_on(&QOS_WITHOUT_SYSTEM);
         let Some(text) = self.text(&SYSTEM) else {
@@ -107,7 +107,7 @@ impl<'c> KeyCheck<'c> {
                 return Some(Document::default());
             }
             self.refuse_parse(&SYSTEM, "unexpected end of JSON input");
-            let detail = "resource-qos-config is not taken without it";
+            let detail = "resource-qos-config requires it";
             self.findings
                 .error(|| Error::required(&path(&SYSTEM, ""), detail));
             return None;
@@ -121,13 +121,13 @@ impl<'c> KeyCheck<'c> {
                 self.refuse_faults(&SYSTEM, &faults);
                 None
             }
-            // Koordinator compares with nothing then.
+            // Koordinator skips the comparison then.
             Ok(_) if !may_lack && text.trim() == "null" => None,
             Ok(Reading { document, .. }) => Some(document),
         }
     }
 
-    /// Compares the bandwidth of classes, which stays as it is, with another total.
+    /// Compares the unchanged bandwidth of classes with a changed total.
     fn check_dependents(&mut self, system: &Document) {
         if !self.switches.is_on(&DEPENDENT_KEYS) || self.changed_text(&QOS).is_some() {
             return;
@@ -139,7 +139,7 @@ impl<'c> KeyCheck<'c> {
         }
     }
 
-    /// Reads our own members as the webhook does that follows them, where nothing else is wrong.
+    /// Reads Headroom's own members like the webhook, if there is no other error.
     fn check_policies(&mut self, document: &Document, text: &str) {
         let Err(PolicyRefusal { path: below, reason }) = amplification::read(text) else {
             return;
@@ -172,7 +172,7 @@ impl<'c> KeyCheck<'c> {
         self.refuse_parse(key, &reason);
         let hint = match reason.as_str() {
             "invalid character '}' looking for beginning of object key string"
-            | "invalid character ']' looking for beginning of value" => "; the last comma is one too many",
+            | "invalid character ']' looking for beginning of value" => "; remove the last comma",
             _ => "",
         };
         let SyntaxError { line, column, .. } = error;
@@ -204,7 +204,7 @@ impl<'c> KeyCheck<'c> {
                 let text = format!("unknown member{hint}");
                 envelope::fields(Reason::Parameter, &[(field, text)].into())
             });
-            let detail = format!("is no member{hint}");
+            let detail = format!("is not a member{hint}");
             self.findings
                 .error(|| Error::forbidden(&path(key, below), &detail));
         }

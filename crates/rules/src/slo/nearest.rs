@@ -1,9 +1,10 @@
-//! The known name that somebody probably meant.
+//! Finds the known name closest to a misspelt one.
 
-/// A name that is longer is no misspelt one. Bounds what a comparison costs.
+/// Maximum length of a name that counts as misspelt; bounds the cost of a comparison.
 const LONGEST: usize = 64;
 
-/// The known name that differs least from `name`; `None` if none is near: a third of its letters, or its case, may differ.
+/// Returns the known name with the fewest differences from `name`; `None` if none is near: up to a third of the
+/// letters, or only the case, may differ.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     if name.is_empty() || name.len() > LONGEST {
         return None;
@@ -30,7 +31,7 @@ mod tests {
     #[case("enabled", Some("enable"))]
     #[case("e", None)]
     #[case("", None)]
-    fn a_misspelt_name_is_near_and_another_is_not(#[case] name: &str, #[case] expected: Option<&str>) {
+    fn only_misspelt_names_are_near(#[case] name: &str, #[case] expected: Option<&str>) {
         let known = ["enable", "cpuReclaimThresholdPercent", "degradeTimeMinutes"];
         assert_eq!(nearest(name, known), expected);
         assert_eq!(nearest(&name.repeat(100), known), None);

@@ -1,9 +1,9 @@
-//! Entries that select the same nodes, so that which of them counts is decided by their order alone.
+//! Finds entries that select the same nodes, so that only their order decides which one applies.
 //!
-//! Two entries overlap if there are labels that match both, and one of the two speaks of all these labels: whoever labels a
-//! node for the one entry need not know of the other. Where each of two asks for a label that the other does not speak of,
-//! such as `pool=a` and `gpu=true`, only nodes that have both labels are selected twice; these are looked for among the
-//! nodes that there are. Koordinator's samples count as well: they have labels of which some entry speaks.
+//! Two entries overlap if some labels match both and one of the entries has conditions on all these labels: a user
+//! who labels a node for that entry need not know about the other one. If each of two entries needs a label without a
+//! condition in the other, such as `pool=a` and `gpu=true`, only nodes with both labels are selected twice; those are
+//! searched among existing nodes. Koordinator's samples count as well: some entry has conditions on their labels.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,15 @@ use super::{
     table::Key,
 };
 
-/// How many overlaps of a key are listed.
+/// Maximum number of overlaps listed for a key.
 const MOST_OVERLAPS: usize = 16;
-/// How many pairs of entries of a key are compared. A few thousand entries that ask for the same labels have more.
+/// Maximum number of pairs of entries compared for a key. A few thousand entries with conditions on the same labels
+/// have more pairs.
 const MOST_PAIRS: usize = 1_000_000;
-/// How many labels of samples of a key are tried.
+/// Maximum number of sample labels tried for a key.
 const MOST_SAMPLE_LABELS: usize = 100_000;
 
-/// Checks that no two entries of a key overlap. Not exactly: as Koordinator finds it out.
+/// Checks that no two entries of a key overlap; under Koordinator's behaviour with its samples only.
 pub(super) fn check(
     key: &'static Key,
     selecting: &Selecting<'_>,
@@ -50,13 +51,18 @@ pub(super) fn check(
         let (found, all_compared) = overlaps.pairs();
         pairs = found;
         if !all_compared {
-            let what = "too many entries to compare each with each";
-            findings.warn(|| format!("{}: {what}: overlaps may be missed", key.name));
+            let what = "too many entries to compare all pairs";
+            findings.warn(|| format!("{}: {what}: overlaps may remain undetected", key.name));
         }
     } else if sampled.is_none() && !are_all {
-        findings.warn(|| format!("{}: too many samples of labels: overlaps may be missed", key.name));
+        findings.warn(|| {
+            format!(
+                "{}: too many samples of labels: overlaps may remain undetected",
+                key.name
+            )
+        });
     }
-    // A sample of a third entry may match two that are independent of each other.
+    // A sample of a third entry may match two independent entries.
     if let Some(labels) = &sampled
         && let [one, other, ..] = *index.matching(labels)
         && !pairs.contains(&(one, other))
@@ -78,7 +84,7 @@ struct Overlaps<'c> {
 }
 
 impl Overlaps<'_> {
-    /// The first sample that two entries match, and whether all were tried.
+    /// Returns the first sample that two entries match, and whether all samples were tried.
     fn sampled(&self) -> (Option<Labels>, bool) {
         let mut left = MOST_SAMPLE_LABELS;
         let mut are_all = true;
@@ -101,7 +107,7 @@ impl Overlaps<'_> {
         (None, are_all)
     }
 
-    /// The first pairs of entries that overlap, and whether all were compared.
+    /// Returns the first pairs of overlapping entries, and whether all pairs were compared.
     fn pairs(&self) -> (BTreeSet<(usize, usize)>, bool) {
         let mut pairs = BTreeSet::new();
         let mut left = MOST_PAIRS;
@@ -171,7 +177,7 @@ impl Overlaps<'_> {
     }
 }
 
-/// Warns of the first two entries that would both select a node if it had the labels of both.
+/// Warns about the first two entries that would both select a node with the labels of both.
 pub(super) fn warn_of_possible(key: &Key, selecting: &Selecting<'_>, findings: &mut Findings) {
     const MOST: usize = 1000;
     let entries: Vec<_> = selecting.entries.iter().zip(&selecting.selectors).collect();
@@ -188,12 +194,12 @@ pub(super) fn warn_of_possible(key: &Key, selecting: &Selecting<'_>, findings: &
             let first = called(key, *first, first_entry);
             let second = called(key, *second, second_entry);
             let name = key.name;
-            format!("{name}: entries {first} and {second} would both select {example}; the first would count")
+            format!("{name}: entries {first} and {second} would both select {example}; the first would apply")
         });
     }
 }
 
-/// A node with these labels, in words, shortened.
+/// Describes a node with these labels, shortened.
 fn example_text(labels: &Labels) -> String {
     const MOST: usize = 8;
     if labels.is_empty() {

@@ -1,8 +1,8 @@
-//! Values in their ranges, and pairs of them in their order.
+//! Checks ranges of values, and the order of pairs of values.
 
 use std::collections::BTreeMap;
 
-use headroom_domain::field::{Error, Shown};
+use headroom_domain::field::{BadValue, Error};
 
 use super::{
     document::{Content, Document, Given, Strategy},
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::switch::Switches;
 
-/// How many fields the words of a refusal name. Koordinator has no limit.
+/// Maximum number of fields that a refusal names. Koordinator has no limit.
 const MOST: usize = 256;
 
-/// Checks all values of a document. Koordinator refuses those of a key together.
+/// Checks all values of a document. Koordinator refuses the values of a key together.
 pub(super) fn check(key: &'static Key, document: &Document, switches: &Switches, findings: &mut Findings) {
     let mut check = Ranges {
         key,
@@ -57,14 +57,14 @@ struct Ranges<'c> {
     cluster: Option<&'c Strategy>,
     uses_defaults: bool,
     needs_words: bool,
-    /// What Koordinator says, by path in its code.
+    /// Koordinator's sentences, by path in its code.
     sentences: BTreeMap<String, String>,
-    /// How many values are out of range.
+    /// Number of values out of range.
     count: usize,
     findings: &'c mut Findings,
 }
 
-/// Where a strategy is: in an entry, or for all nodes.
+/// Position of a strategy: an entry, or all nodes.
 #[derive(Debug, Clone, Copy)]
 struct StrategyPlace {
     key: &'static Key,
@@ -97,7 +97,7 @@ impl StrategyPlace {
 /// The other value of a pair.
 struct Counterpart {
     number: f64,
-    /// Where it comes from, in words; empty if it stands beside the first.
+    /// Origin in words; empty if it is in the same object as the first.
     origin: &'static str,
 }
 
@@ -129,7 +129,7 @@ impl Ranges<'_> {
         if self.sentences.len() < MOST {
             let MemberRow { go, member, .. } = given.field;
             let class = given.class.map(|class| class.go).unwrap_or_default();
-            // Names of maps are in our paths alone.
+            // Names of maps occur only in Headroom's paths.
             let inner = if member.contains('{') { own } else { go };
             let place = place.in_go();
             let parts = [place.as_str(), class, inner];
@@ -141,10 +141,10 @@ impl Ranges<'_> {
         let json: Vec<&str> = json.into_iter().filter(|part| !part.is_empty()).collect();
         let path = path(self.key, &json.join("."));
         self.findings
-            .error(|| Error::invalid(&path, Shown::from(&given.content), detail));
+            .error(|| Error::invalid(&path, BadValue::from(&given.content), detail));
     }
 
-    /// What is wrong with a value by a rule: Koordinator's sentence, and ours.
+    /// Returns the fault of a value under a rule: Koordinator's sentence, and Headroom's.
     fn violation(
         &self,
         strategy: &Strategy,
@@ -171,7 +171,7 @@ impl Ranges<'_> {
         Some((format!("{} must be {sentence}", field.go_name()), expected(field)))
     }
 
-    /// What is wrong with a value beside the member of that name, which it must be above, or below.
+    /// Returns the fault of a value compared with its counterpart, which must be lower or higher.
     fn pair_violation(
         &self,
         strategy: &Strategy,
@@ -192,7 +192,7 @@ impl Ranges<'_> {
         };
         match self.counterpart(strategy, place, given, other) {
             None if self.uses_defaults => None,
-            None => words(", which is not set beside it"),
+            None => words(", which is not set next to it"),
             Some(Counterpart { number: other, .. }) if number > other && is_above => None,
             Some(Counterpart { number: other, .. }) if number < other && !is_above => None,
             Some(Counterpart { number, origin }) => words(&format!(", which is {number}{origin}")),
@@ -208,7 +208,7 @@ impl Ranges<'_> {
         fields.iter().find(|field| field.member == member)
     }
 
-    /// The value that the other member of a pair has, here or by what this is laid over.
+    /// Returns the counterpart's value, from the same object or from the layer below.
     fn counterpart(
         &self,
         strategy: &Strategy,
@@ -234,7 +234,7 @@ impl Ranges<'_> {
     }
 }
 
-/// The number with commas between thousands.
+/// Formats a number with commas between thousands.
 fn with_commas(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = if number < 0 { "-".to_owned() } else { String::new() };

@@ -1,38 +1,37 @@
-//! What the check is asked, and what it answers.
+//! Inputs and result of the check.
 
 use headroom_domain::{field::Errors, selector::Labels};
 
-/// The ConfigMap by name, as texts have it.
+/// Namespace and name of the ConfigMap, for messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// Its namespace.
+    /// Namespace of the ConfigMap, for Koordinator's messages.
     pub namespace: &'a str,
-    /// Its name.
+    /// Name of the ConfigMap, for Koordinator's messages.
     pub name: &'a str,
 }
 
-/// What an administrator asks of the check.
+/// Settings of the check that administrators choose.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CheckSettings {
-    /// Whether each entry of a key needs a name of its own.
+    /// True if each entry of a key needs a unique name.
     pub needs_names: bool,
 }
 
-/// The nodes that there are. They are asked for only where a key has two entries.
+/// Existing nodes. They are visited only for keys with two entries.
 pub trait Nodes {
-    /// Visits each node once with its name and its labels, in any order.
+    /// Visits each node once with its name and labels, in any order.
     fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels));
 }
 
-/// What is wrong with a version of the ConfigMap.
+/// Result of checking a version of the ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// Why it is refused, in the words in which Koordinator's clients know the first thing that is wrong; `None` if it is
-    /// not refused.
+    /// Refusal in Koordinator's words about the first fault; `None` if the version is accepted.
     pub refusal: Option<String>,
-    /// Everything that is wrong, with path, value and allowed range: what `refusal` says first, then the rest. Empty if
-    /// it is not refused.
+    /// All errors with path, value and allowed range: the one in `refusal` first, then the rest. Empty if the version
+    /// is accepted.
     pub errors: Errors,
-    /// What is probably not meant, and yet no reason to refuse it.
+    /// Probable mistakes that are no reason for a refusal.
     pub warnings: Vec<String>,
 }

@@ -1,16 +1,16 @@
-//! Sets of labels by which Koordinator looks for entries that select the same nodes.
+//! Koordinator's label sets for finding entries that select the same nodes.
 //!
-//! An entry's samples have its labels, and for each of its expressions with values one of these, whatever the operator:
-//! the first sample has the first of each, the second the second of each, and so on around. Most combinations of values are
-//! never tried, so most overlaps of such entries are not found.
+//! The samples of an entry have its labels, and one value of each expression with values, whatever the operator: the
+//! first sample has the first value of each expression, the second sample the second, and so on, cyclically. Most
+//! combinations of values are never tried, so most overlaps of such entries remain undetected.
 
 use headroom_domain::selector::{LabelSelector, Labels};
 
-/// How many samples are tried for an entry. Koordinator tries as many as there are combinations of values, whatever their
-/// number; they repeat themselves after the least common multiple of the numbers of values.
+/// Maximum number of samples for an entry. Koordinator tries as many as there are combinations of values, without
+/// limit; they repeat after the least common multiple of the numbers of values.
 const MOST: usize = 4096;
 
-/// The samples of a selector, and whether these are all.
+/// Samples of a selector, and whether they are complete.
 #[derive(Debug)]
 pub(super) struct Samples<'s> {
     selector: &'s LabelSelector,
@@ -20,7 +20,7 @@ pub(super) struct Samples<'s> {
 }
 
 impl<'s> Samples<'s> {
-    /// The samples of a selector.
+    /// Creates the samples of a selector.
     pub(super) fn new(selector: &'s LabelSelector) -> Self {
         let counts = selector
             .match_expressions

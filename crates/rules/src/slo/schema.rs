@@ -1,7 +1,7 @@
 //! JSON Schema of the ConfigMap, from the rows of the table: for editors, and for checks before anything is applied.
 //!
-//! It is of draft 2020-12. A document that it refuses has something wrong with it, or spells a member in another case than
-//! the table does. What needs more than one value, such as selectors that overlap, is left to the check.
+//! The schema uses draft 2020-12. A document that it refuses is wrong, or spells a member in another case than the
+//! table. Rules about more than one value, such as overlapping selectors, are left to the check.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use super::{
     table::{Class, KEYS, Key, MemberRow, Rule, ValueKind},
 };
 
-/// The schema of the whole ConfigMap. The text under each key has one of its own under `$defs`.
+/// Schema of the whole ConfigMap. The text of each key has its own schema under `$defs`.
 pub fn config_map() -> Value {
     let texts = KEYS.iter().map(|key| {
         let text = json!({
@@ -35,10 +35,10 @@ pub fn config_map() -> Value {
     })
 }
 
-/// The text under a key.
+/// Schema of a key's text.
 fn document(key: &'static Key) -> Value {
     let entry = json!({
-        "name": {"type": ["string", "null"], "description": "The name of the entry, as errors have it."},
+        "name": {"type": ["string", "null"], "description": "The name of the entry, which errors contain."},
         "nodeSelector": {"$ref": "#/$defs/nodeSelector"},
     });
     let mut entry = with_strategy(key, entry);
@@ -46,7 +46,7 @@ fn document(key: &'static Key) -> Value {
     let mut members = Map::new();
     let entries = json!({
         "type": ["array", "null"],
-        "description": "What holds for the nodes of a selector. The first entry that selects a node counts.",
+        "description": "Settings for the nodes of a selector. The first entry that selects a node applies.",
         "items": entry,
     });
     put(&mut members, key.entries, entries);
@@ -54,7 +54,7 @@ fn document(key: &'static Key) -> Value {
         None => with_strategy(key, Value::Object(members)),
         Some(cluster) => {
             let mut strategy = with_strategy(key, json!({}));
-            put(&mut strategy, "description", json!("What holds for all nodes."));
+            put(&mut strategy, "description", json!("Settings for all nodes."));
             put(&mut members, cluster, Value::Object(strategy));
             object(key, members)
         }
@@ -63,7 +63,7 @@ fn document(key: &'static Key) -> Value {
     Value::Object(document)
 }
 
-/// An object that has the members of a strategy, and these.
+/// An object with the members of a strategy and these members.
 fn with_strategy(key: &Key, members: Value) -> Map<String, Value> {
     let mut object = Map::new();
     put(
@@ -78,12 +78,12 @@ fn with_strategy(key: &Key, members: Value) -> Map<String, Value> {
     object
 }
 
-/// What the members of what holds for nodes are called under `$defs`.
+/// Name of a strategy's schema under `$defs`.
 fn strategy_name(key: &Key) -> String {
     format!("{}.strategy", key.name)
 }
 
-/// The members of what holds for nodes, of which a newer Koordinator may have more.
+/// Members of a strategy; a newer Koordinator may have more.
 fn strategy(key: &'static Key) -> Value {
     let mut members = Map::new();
     for (class, field) in key.rows() {
@@ -94,7 +94,7 @@ fn strategy(key: &'static Key) -> Value {
     json!({"type": ["object", "null"], "properties": members})
 }
 
-/// Puts the schema of a value where its path leads, below objects, lists and maps.
+/// Inserts the schema of a value at its path, below objects, lists and maps.
 fn insert(key: &Key, members: &mut Map<String, Value>, path: &[&str], leaf: Value) {
     let Some((first, rest)) = path.split_first() else {
         return;
@@ -127,7 +127,6 @@ fn insert(key: &Key, members: &mut Map<String, Value>, path: &[&str], leaf: Valu
     }
 }
 
-/// The schema of a value.
 fn leaf(key: &Key, class: Option<&Class>, field: &MemberRow) -> Value {
     let kind = match field.kind {
         ValueKind::Bool => json!(["boolean", "null"]),
@@ -145,7 +144,7 @@ fn leaf(key: &Key, class: Option<&Class>, field: &MemberRow) -> Value {
         put(&mut schema, "type", kind);
     }
     if field.kind == ValueKind::PercentOrQuantity {
-        // Bounds of numbers say nothing of texts.
+        // Bounds apply to numbers, not to strings.
         put(&mut schema, "minimum", json!(0));
         put(&mut schema, "maximum", json!(100));
     }
@@ -166,7 +165,7 @@ fn leaf(key: &Key, class: Option<&Class>, field: &MemberRow) -> Value {
         put(&mut schema, "default", default);
     }
     if !field.words.is_empty() {
-        // Another word than those of this version may be one of a newer Koordinator.
+        // An unknown word may be one of a newer Koordinator.
         let words = if key.is_strict { "enum" } else { "examples" };
         let mut known = json!(field.words);
         if let Some(list) = known.as_array_mut().filter(|_| key.is_strict) {
@@ -184,7 +183,7 @@ fn description(field: &MemberRow) -> String {
     format!("{} It {}.{since}", field.about, expected(field))
 }
 
-/// The default as JSON; `None` for one that stands for several values.
+/// Default as JSON; `None` if it stands for several values.
 fn default(field: &MemberRow, text: &str) -> Option<Value> {
     match field.kind {
         ValueKind::Bool | ValueKind::Int64 | ValueKind::Int32 | ValueKind::Number => {
@@ -195,7 +194,7 @@ fn default(field: &MemberRow, text: &str) -> Option<Value> {
     }
 }
 
-/// An object with these members, and others where a newer Koordinator may have some.
+/// An object with these members, and others if a newer Koordinator may have more.
 fn object(key: &Key, members: Map<String, Value>) -> Map<String, Value> {
     let mut object = Map::new();
     put(&mut object, "type", json!(["object", "null"]));
@@ -206,7 +205,7 @@ fn object(key: &Key, members: Map<String, Value>) -> Map<String, Value> {
     object
 }
 
-/// A label selector that does not select all nodes.
+/// Schema of a label selector that does not select all nodes.
 fn selector() -> Value {
     let expression = json!({
         "type": "object",
@@ -219,7 +218,7 @@ fn selector() -> Value {
     });
     json!({
         "type": "object",
-        "description": "The nodes by their labels. It must have a condition, or the entry would select every node.",
+        "description": "Selects nodes by their labels. At least one condition is required, otherwise the entry would select every node.",
         "properties": {
             "matchLabels": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
             "matchExpressions": {"type": ["array", "null"], "items": expression},
@@ -240,7 +239,7 @@ mod tests {
     use super::*;
     use crate::slo::table::{AMPLIFICATION, COLOCATION, HOST, NORMALIZATION, QOS, SYSTEM, THRESHOLD};
 
-    /// A part of what holds for nodes.
+    /// Schema at a JSON pointer below a strategy.
     fn at(key: &'static Key, pointer: &str) -> Value {
         strategy(key).pointer(pointer).cloned().unwrap_or_default()
     }
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_maps_and_classes_hold_what_their_paths_say() {
+    fn lists_maps_and_classes_have_the_shape_of_their_paths() {
         let inner = "/properties/beClass/properties/cpuQOS/properties/groupIdentity";
         assert_eq!(at(&QOS, inner)["default"], json!(-1));
         let base = "/properties/applications/items/properties/cgroupPath/properties/base";
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_key_whose_members_are_all_known_takes_no_others() {
+    fn only_strict_keys_refuse_unknown_members() {
         for key in KEYS {
             let takes_others = document(key)["unevaluatedProperties"] != json!(false);
             assert_eq!(takes_others, !key.is_strict, "{}", key.name);

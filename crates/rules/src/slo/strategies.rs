@@ -1,7 +1,7 @@
 //! Finds the entries of Koordinator's keys that select a node. If two entries of one key select it, only their order
-//! decides, and Koordinator refuses to let that happen.
+//! decides; Koordinator refuses such labels.
 //!
-//! A key that cannot be read is left out alone, as if it were absent.
+//! An unreadable key is skipped as if it were absent.
 
 use headroom_domain::selector::{Labels, NodeSelector};
 
@@ -13,22 +13,21 @@ use super::{
     table::{KEYS, Key, QOS, SYSTEM},
 };
 
-/// The entries of those keys that can select a node twice.
+/// Entries of the keys that can select a node twice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strategies(Vec<KeyEntries>);
 
-/// A key that more than one entry of selects the same node.
+/// A key with more than one entry that selects the same node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The key in the ConfigMap.
+    /// Name of the key in the ConfigMap.
     pub key: &'static str,
-    /// The names of the entries, in their order; empty for those without.
+    /// Names of the entries, in order; empty for entries without a name.
     pub entries: Vec<String>,
-    /// Their places among all entries of the key.
     places: Vec<usize>,
 }
 
-/// The entries of one key, two at least.
+/// Entries of one key, at least two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KeyEntries {
     key: &'static str,
@@ -42,14 +41,14 @@ struct StrategyEntry {
 }
 
 impl Strategies {
-    /// The keys under which this can be configured, in the order in which conflicts are reported.
+    /// Keys with entries, in the order in which conflicts are reported.
     pub fn keys() -> impl Iterator<Item = &'static str> {
         checked_keys().map(|key| key.name)
     }
 
     /// Reads the content of the ConfigMap.
     pub fn read(data: &Data) -> Self {
-        // To Koordinator, what a class of service gets says nothing without the settings of the kernel.
+        // Koordinator ignores the QoS classes if there are no kernel settings.
         let has_system = document(&SYSTEM, data).is_some();
         let keys = checked_keys().filter(|key| key.name != QOS.name || has_system);
         let strategies = keys.filter_map(|key| {
@@ -64,18 +63,18 @@ impl Strategies {
         Self(strategies.collect())
     }
 
-    /// True if no node can be in conflict, whatever its labels.
+    /// Returns true if no node can be in conflict, whatever its labels.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The conflicts of a node with these labels.
+    /// Returns the conflicts of a node with these labels.
     pub fn conflicts(&self, labels: &Labels) -> impl Iterator<Item = Conflict> {
         self.0.iter().filter_map(|strategy| strategy.conflict(labels))
     }
 
-    /// The first conflict that a change of labels brings about or widens. One that was there before and has no more
-    /// entries now is not the fault of whoever changes another label.
+    /// Returns the first conflict that a change of labels creates or extends. An existing conflict that gets no
+    /// further entries is not caused by the change.
     pub fn grown(&self, before: &Labels, now: &Labels) -> Option<Conflict> {
         self.0.iter().find_map(|strategy| {
             let conflict = strategy.conflict(now)?;
@@ -101,14 +100,14 @@ impl KeyEntries {
 }
 
 impl Conflict {
-    /// The text by which Koordinator's clients know such a denial, misspelt as it is.
-    pub fn in_koordinators_words(&self, node: &str) -> String {
+    /// Koordinator's message of the denial, with its misspellings.
+    pub fn koordinator_message(&self, node: &str) -> String {
         envelope::entries(self.key, self.entries.iter().map(String::as_str), Some(node))
     }
 }
 
 impl StrategyEntry {
-    /// `None` without a selector, or with one that Kubernetes would not take.
+    /// Returns `None` if the selector is missing or invalid for Kubernetes.
     fn new(entry: Entry) -> Option<Self> {
         let selector = NodeSelector::try_from(entry.written_selector.as_ref()?).ok()?;
         Some(Self {
@@ -118,12 +117,11 @@ impl StrategyEntry {
     }
 }
 
-/// The keys that Koordinator checks.
 fn checked_keys() -> impl Iterator<Item = &'static Key> {
     KEYS.into_iter().filter(|key| key.is_checked_upstream)
 }
 
-/// The document of a key, if there is one, and all of it is what it should be.
+/// Returns the document of a key if it exists and is completely valid.
 fn document(key: &'static Key, data: &Data) -> Option<Document> {
     let Reading { document, faults, .. } = decode::read(key, data.get(key.name)?).ok()?;
     faults.is_empty().then_some(document)
@@ -174,7 +172,7 @@ mod tests {
     #[case("ab", "ac", Some("ac"))]
     #[case("abc", "ab", None)]
     #[case("abc", "a", None)]
-    fn a_conflict_grows_when_it_has_an_entry_that_it_had_not(
+    fn a_conflict_grows_with_a_new_entry(
         #[case] before: &str,
         #[case] now: &str,
         #[case] expected: Option<&str>,
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_members_are_read_in_any_case_and_unknown_ones_passed_over() {
+    fn members_are_read_in_any_case_and_unknown_ones_ignored() {
         let document = json!({"NODECONFIGS": [
             {"Name": "a", "nodeselector": {"MatchLabels": {"a": "1"}, "other": 1}, "enable": true},
             {"name": null, "nodeSelector": {"matchexpressions": [{"Key": "b", "Operator": "Exists"}]}},
@@ -221,6 +219,6 @@ mod tests {
             places: vec![0, 1, 2, 3],
         };
         let expected = r#"___{"reason":"ExistNodeConfict","message":{"config":"cpu-burst-config","strategies":["\u003ca\u003e","b\u0026c","","\"\n"],"exampleNodes":["n1"]}}___"#;
-        assert_eq!(conflict.in_koordinators_words("n1"), expected);
+        assert_eq!(conflict.koordinator_message("n1"), expected);
     }
 }

@@ -1,5 +1,5 @@
-//! The keys of the ConfigMap and their members, declared once: the parser, the checks, the texts of errors, schemas and
-//! reference pages follow from these rows.
+//! Declares the keys of the ConfigMap and their members once: parser, checks, error messages, schemas and reference
+//! pages follow from these rows.
 
 mod amplification;
 mod burst;
@@ -15,164 +15,164 @@ pub(super) mod tree;
 
 pub use self::keys::{AMPLIFICATION, BURST, COLOCATION, HOST, KEYS, NORMALIZATION, QOS, SYSTEM, THRESHOLD};
 
-/// A key of the ConfigMap.
+/// A key of the ConfigMap, with all its members.
 #[derive(Debug)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key in `data`.
     pub name: &'static str,
-    /// What it is for.
+    /// Purpose of the key, for schemas and reference pages.
     pub about: &'static str,
-    /// Koordinator's word for it in an error.
+    /// Koordinator's word for the key in an error.
     pub label: &'static str,
-    /// The type of its document in Koordinator's code, by which errors call it.
+    /// Go type of its document, which Koordinator's errors contain.
     pub go_type: &'static str,
-    /// The member with what holds for all nodes; `None` where the members stand in the document itself.
+    /// Member with the strategy for all nodes; `None` if the document itself contains its members.
     pub cluster: Option<&'static str>,
-    /// The field of that in Koordinator's code.
+    /// Go field of the strategy for all nodes.
     pub go_cluster: &'static str,
-    /// The member with the entries for some nodes.
+    /// Member with the entries for some nodes.
     pub entries: &'static str,
-    /// The field of that in Koordinator's code.
+    /// Go field of the entries.
     pub go_entries: &'static str,
-    /// The type of an entry in Koordinator's code.
+    /// Go type of an entry.
     pub go_entry_type: &'static str,
-    /// The type of what holds for nodes, in an entry and for all nodes, in Koordinator's code.
+    /// Go type of a strategy, in an entry and for all nodes.
     pub go_strategy: &'static str,
-    /// The members, without those of classes.
+    /// Members without those of QoS classes.
     pub fields: &'static [MemberRow],
-    /// The classes of service that have members of their own.
+    /// QoS classes with their own members.
     pub classes: &'static [Class],
-    /// The members of each class.
+    /// Members of each QoS class.
     pub class_fields: &'static [MemberRow],
-    /// Whether Koordinator checks the key before it is stored.
+    /// True if Koordinator checks the key before it is stored.
     pub is_checked_upstream: bool,
-    /// Whether an unknown member is an error; else it may be one of a newer Koordinator.
+    /// True if an unknown member is an error; else it may belong to a newer Koordinator.
     pub is_strict: bool,
-    /// The first version of Koordinator that has the key; `None` if that is not recorded.
+    /// First version of Koordinator with the key; `None` if not recorded.
     pub since: Option<&'static str>,
 }
 
-/// A class of service with members of its own.
+/// QoS class with its own members.
 #[derive(Debug)]
 pub struct Class {
-    /// The JSON member.
+    /// Name of the JSON member.
     pub member: &'static str,
-    /// The field in Koordinator's code.
+    /// Name of the Go field.
     pub go: &'static str,
 }
 
 /// A member that has a value.
 #[derive(Debug)]
 pub struct MemberRow {
-    /// Its path of JSON members, such as `memoryQOS.priority`. Behind a list is `[]`, behind a map of any names `{}`.
+    /// Path of JSON member names, such as `memoryQOS.priority`. `[]` follows the name of a list, `{}` the name of a
+    /// map.
     pub member: &'static str,
-    /// The path in Koordinator's code.
+    /// Path of Go fields in Koordinator's code.
     pub go: &'static str,
-    /// What values it takes.
+    /// Type of the values that it accepts.
     pub kind: ValueKind,
-    /// What a number counts.
+    /// Unit of a number; `None` for other types.
     pub unit: Unit,
-    /// What a value must be, in the order in which it is checked. An absent one is not checked.
+    /// Requirements for a value, in the order of the checks. An absent value is not checked.
     pub rules: &'static [Rule],
-    /// What a value should be: others draw a warning.
+    /// Recommendations for a value: a violation is a warning.
     pub advice: &'static [Rule],
-    /// The words that are known; others draw a warning. Empty if any text will do.
+    /// Known words; other words cause a warning. Empty if every string is accepted.
     pub words: &'static [&'static str],
-    /// What holds without the member: nothing, a value, or one for each of the first four classes.
+    /// Defaults: none, one value, or one for each of the first four QoS classes.
     pub default: &'static [&'static str],
-    /// The first version of Koordinator that has the member; `None` if that is not recorded.
+    /// First version of Koordinator with the member; `None` if not recorded.
     pub since: Option<&'static str>,
-    /// What it does.
+    /// Effect of the member, for schemas and reference pages.
     pub about: &'static str,
 }
 
-/// What values a member takes.
+/// Types of values that a member accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// `true` or `false`.
+    /// `true` or `false` in JSON.
     Bool,
     /// A whole number of 64 bits, without fraction or exponent.
     Int64,
     /// A whole number of 32 bits, without fraction or exponent.
     Int32,
-    /// Any number.
+    /// A number with or without fraction.
     Number,
-    /// A text.
+    /// A JSON string, possibly empty.
     Text,
-    /// A text such as `1h30m`.
+    /// A string with a duration, such as `1h30m`.
     Duration,
-    /// A quantity of Kubernetes, as a text or as a number.
+    /// A Kubernetes quantity, as a string or as a number.
     Quantity,
-    /// A whole number of 32 bits, which is a percentage, or a text with a quantity.
+    /// A whole number of 32 bits, which is a percentage, or a string with a quantity.
     PercentOrQuantity,
-    /// An object of any members.
+    /// A JSON object with any members.
     Object,
-    /// Anything.
+    /// Any JSON value, kept as text.
     Any,
 }
 
-/// What a number counts.
+/// Units of numbers, for messages and pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// It counts nothing, or the value is no number.
+    /// No unit, or the value is not a number.
     None,
-    /// Hundredths.
+    /// Percent: hundredths of the whole.
     Percent,
-    /// Thousandths.
+    /// Permille: thousandths of the whole.
     Permill,
-    /// Ten-thousandths.
+    /// Permyriad: ten-thousandths of the whole.
     Permyriad,
-    /// A factor, 1 is the whole.
+    /// A ratio; 1 is the whole.
     Ratio,
-    /// Nanoseconds.
+    /// Nanoseconds, as a whole number.
     Nanoseconds,
-    /// Microseconds.
+    /// Microseconds, as a whole number.
     Microseconds,
-    /// Seconds.
+    /// Seconds, as a whole number.
     Seconds,
-    /// Minutes.
+    /// Minutes, as a whole number.
     Minutes,
-    /// Bytes.
+    /// Bytes, without a unit prefix.
     Bytes,
-    /// Bytes per second.
+    /// Bytes per second, without a prefix.
     BytesPerSecond,
-    /// Operations per second.
+    /// Disk operations (reads or writes) per second.
     PerSecond,
-    /// The priority of a pod.
+    /// Priority of a pod, as in `spec.priority`.
     Priority,
     /// 0 is off, 1 is on.
     OffOn,
 }
 
-/// What a value must be.
+/// Requirements for a value of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// At least that.
+    /// At least this number (inclusive).
     Min(i64),
-    /// At most that.
+    /// At most this number (inclusive).
     Max(i64),
-    /// More than that.
+    /// More than this number (exclusive).
     Above(i64),
-    /// From the first to the second, in hundredths.
+    /// Between the first and the second number, both in hundredths, inclusive.
     Hundredths(i64, i64),
-    /// More than the member of that name beside it.
+    /// More than the member with this name in the same object.
     AboveMember(&'static str),
-    /// Less than the member of that name beside it.
+    /// Less than the member with this name in the same object.
     BelowMember(&'static str),
-    /// A text that is not empty.
+    /// A string that is not empty.
     NotEmpty,
 }
 
-/// Percent of a whole.
+/// Percentages from 0 to 100.
 const PERCENT: &[Rule] = &[Rule::Min(0), Rule::Max(100)];
-/// Percent that may be more than the whole.
+/// Percentages that may exceed 100.
 const POSITIVE: &[Rule] = &[Rule::Min(0)];
-/// At least one.
 const COUNT: &[Rule] = &[Rule::Min(1)];
-/// 0 or 1.
+/// The numbers 0 and 1.
 const OFF_ON: &[Rule] = &[Rule::Min(0), Rule::Max(1)];
 
-/// A member without rules, to declare others from.
+/// Template for members without rules.
 const ANY: MemberRow = MemberRow {
     member: "",
     go: "",
@@ -185,32 +185,30 @@ const ANY: MemberRow = MemberRow {
     since: None,
     about: "",
 };
-/// A whole percentage.
 const PERCENTAGE: MemberRow = MemberRow {
     kind: ValueKind::Int64,
     unit: Unit::Percent,
     rules: PERCENT,
     ..ANY
 };
-/// A switch.
 const SWITCH: MemberRow = MemberRow {
     kind: ValueKind::Bool,
     default: &["false"],
     ..ANY
 };
-/// A word.
+/// Template for strings with known words.
 const WORD: MemberRow = MemberRow {
     kind: ValueKind::Text,
     ..ANY
 };
 
 impl Key {
-    /// The key of that name.
+    /// Returns the key with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         KEYS.into_iter().find(|key| key.name == name)
     }
 
-    /// Every member, with its class if it belongs to one, in the order of the table.
+    /// All members with their QoS class, if they have one, in table order.
     pub fn rows(&'static self) -> impl Iterator<Item = (Option<&'static Class>, &'static MemberRow)> {
         let common = self.fields.iter().map(|field| (None, field));
         let classes = self.classes.iter();
@@ -221,7 +219,7 @@ impl Key {
 }
 
 impl MemberRow {
-    /// What holds without the member, in a class if it belongs to one; `None` if nothing does.
+    /// Default of the member in a QoS class, if it has one; `None` if there is no default.
     pub fn default_in(&self, class: Option<&Class>) -> Option<&'static str> {
         match (self.default, class) {
             ([only], _) => Some(only),
@@ -235,12 +233,12 @@ impl MemberRow {
         }
     }
 
-    /// The name of the field in Koordinator's code, without what it is in.
+    /// Name of the Go field without the enclosing fields.
     pub fn go_name(&self) -> &'static str {
         self.go.rsplit('.').next().unwrap_or_default()
     }
 
-    /// The path of the member of that name beside this one.
+    /// Path of the member with this name in the same object.
     pub fn sibling(&self, name: &str) -> String {
         match self.member.rsplit_once('.') {
             Some((parent, _)) => format!("{parent}.{name}"),
@@ -250,7 +248,7 @@ impl MemberRow {
 }
 
 impl Unit {
-    /// The unit in words; empty for none.
+    /// Unit in words; empty if there is none.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "",

@@ -1,4 +1,4 @@
-//! Tests of the check as a whole, each answer in both behaviours. A row is named after its case.
+//! Tests of the whole check, each response under both behaviours. A row has the name of its case.
 
 mod flow;
 mod network;
@@ -14,7 +14,7 @@ use headroom_domain::selector::Labels;
 use super::*;
 use crate::switch::{Compat, Switches};
 
-/// The keys by short names.
+/// Short names of the keys.
 pub(super) const COLO: &str = "colocation-config";
 pub(super) const THR: &str = "resource-threshold-config";
 pub(super) const QOS: &str = "resource-qos-config";
@@ -24,7 +24,6 @@ pub(super) const HOST: &str = "host-application-config";
 pub(super) const NORM: &str = "cpu-normalization-config";
 pub(super) const AMP: &str = "resource-amplification-config";
 
-/// Nodes by name.
 #[derive(Debug, Default)]
 pub(super) struct FewNodes(pub(super) Vec<(&'static str, Labels)>);
 
@@ -36,7 +35,6 @@ impl Nodes for FewNodes {
     }
 }
 
-/// A version that is checked.
 #[derive(Debug, Default)]
 pub(super) struct Case {
     pub(super) new: Data,
@@ -100,7 +98,7 @@ impl Case {
         self.report(compat).refusal.unwrap_or_else(|| "OK".to_owned())
     }
 
-    /// Both behaviours answer that; `OK` is no refusal, any other text is a part of one.
+    /// Both behaviours return this; `OK` means no refusal, any other text is a part of the refusal.
     pub(super) fn is(&self, expected: &str) {
         self.is_upstream(expected);
         self.is_ours(expected);
@@ -136,7 +134,7 @@ pub(super) fn cluster(strategy: &str) -> String {
     format!(r#"{{"clusterStrategy":{strategy}}}"#)
 }
 
-/// An entry for nodes with `x=1`, with these members.
+/// An entry for nodes with `x=1` and these members.
 pub(super) fn entry(members: &str) -> String {
     let comma = if members.is_empty() { "" } else { "," };
     format!(r#"{{"name":"a","nodeSelector":{{"matchLabels":{{"x":"1"}}}}{comma}{members}}}"#)

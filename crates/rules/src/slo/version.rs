@@ -1,25 +1,25 @@
-//! What is to be said of a version of the ConfigMap whatever its documents say: that it is too long, and which keys it
-//! leaves without text.
+//! Checks of a version of the ConfigMap that do not depend on its documents: total length, and keys that lost their
+//! text.
 
 use super::{Data, table::KEYS};
 
-/// The most bytes of all texts together, as Kubernetes has it. It refuses longer ones before it asks; others who ask are not
-/// worth the memory.
+/// Maximum length of all texts together, in bytes: Kubernetes' limit. The API server refuses longer ones before it
+/// calls webhooks; for other callers this bounds memory.
 pub const LONGEST: usize = 1 << 20;
 
-/// Why the texts are too long, if they are.
+/// Returns an error if the texts are too long.
 pub fn too_long(data: &Data) -> Option<String> {
     let bytes: usize = data.values().map(String::len).sum();
     (bytes > LONGEST).then(|| format!("data: Too long: may not be more than {LONGEST} bytes"))
 }
 
-/// What it means that keys have lost their text.
+/// Warnings about keys that lost their text.
 pub fn emptied(new: &Data, old: &Data) -> Vec<String> {
     let has_text = |data: &Data, name: &str| data.get(name).is_some_and(|text| !text.is_empty());
     let names = KEYS.iter().map(|key| key.name);
     let emptied = names.filter(|name| has_text(old, name) && !has_text(new, name));
     emptied
-        .map(|name| format!("{name} is gone: defaults hold for all nodes"))
+        .map(|name| format!("{name} was removed: defaults apply to all nodes"))
         .collect()
 }
 
@@ -44,12 +44,12 @@ mod tests {
     }
 
     #[test]
-    fn a_known_key_that_has_no_text_any_more_is_gone() {
+    fn a_known_key_without_text_counts_as_removed() {
         let old = data("system-config", "{}");
         for new in [Data::new(), data("system-config", "")] {
             assert_eq!(
                 emptied(&new, &old),
-                ["system-config is gone: defaults hold for all nodes"]
+                ["system-config was removed: defaults apply to all nodes"]
             );
         }
         for (new, old) in [

@@ -1,4 +1,4 @@
-//! What is asked of the node of a Pod in a tree.
+//! Tests of the node affinity of a Pod in a tree.
 
 use headroom_domain::selector::LabelSelector;
 
@@ -12,7 +12,7 @@ fn required(terms: &Value) -> Value {
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}})
 }
 
-/// What comes of an affinity under our behaviour and under Koordinator's.
+/// Results for an affinity under Headroom's behaviour and under Koordinator's.
 fn ours_and_theirs(affinity: &Value, nodes: &Value) -> [Result<Value, String>; 2] {
     let nodes: LabelSelector = serde_json::from_value(nodes.clone()).unwrap();
     BOTH.map(|compat| {
@@ -67,14 +67,14 @@ fn each_term_gets_the_conditions_and_preferences_stay() {
 }
 
 #[test]
-fn ours_adds_nothing_twice_and_opens_no_empty_term() {
+fn conditions_are_added_once_and_empty_terms_stay_empty() {
     let nodes = json!({"matchLabels": {"pool": "a"}});
     let there = required(&json!([{"matchExpressions": [pool()]}, {}, {"matchExpressions": []}]));
     let theirs = required(&json!([
         {"matchExpressions": [pool(), pool()]}, {"matchExpressions": [pool()]}, {"matchExpressions": [pool()]},
     ]));
     assert_eq!(ours_and_theirs(&there, &nodes), [Ok(there.clone()), Ok(theirs)]);
-    // A tree for all nodes.
+    // The tree has no node conditions.
     let unschedulable = required(&json!([{}]));
     assert_eq!(
         ours_and_theirs(&Value::Null, &json!({})),
@@ -83,7 +83,7 @@ fn ours_adds_nothing_twice_and_opens_no_empty_term() {
 }
 
 #[test]
-fn what_kubernetes_does_not_take_is_an_error() {
+fn an_invalid_affinity_is_an_error() {
     let nodes = json!({"matchLabels": {"pool": "a"}});
     for (affinity, text) in [
         (json!(1), "spec.affinity is not an object"),

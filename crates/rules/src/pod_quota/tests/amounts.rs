@@ -1,10 +1,10 @@
-//! Whether there is room: Koordinator's cases, and where ours differ.
+//! Tests of the available quota: Koordinator's cases, and the differences.
 
 use headroom_domain::amounts::Amounts;
 
 use super::*;
 
-/// A world of one quota: max, child-request and admission as texts; empty for none.
+/// One quota with max, child-request and admission as texts; empty means absent.
 struct Row {
     max: Value,
     child_request: &'static str,
@@ -32,13 +32,14 @@ fn text_of(row: &Row, compat: Compat) -> String {
     let cost: Amounts = serde_json::from_value(row.cost.clone()).unwrap();
     let named: Vec<&str> = quota.max.iter().map(|(name, _)| name).collect();
     let cost = cost.only(&named);
-    // Ours counts pods; where the annotation can be read, let them come to what it says.
+    // Headroom counts pods: if the annotation can be read, their sum equals it.
     let usage = Usage {
         stored: serde_json::from_str(row.child_request).unwrap_or_default(),
-        claimed: Amounts::default(),
+        pending: Amounts::default(),
         noted: row.child_request.into(),
     };
-    room(&quota, &cost, &usage, &switches(compat)).map_or_else(|error| error.to_string(), |()| String::new())
+    check_quota(&quota, &cost, &usage, &switches(compat))
+        .map_or_else(|error| error.to_string(), |()| String::new())
 }
 
 const SYNTAX: &str =
@@ -62,24 +63,24 @@ const END: &str = "unexpected end of JSON input";
 #[case::e19(row(json!({"requests.cpu": 1, "cpu": 4}), "", "", json!({"cpu": 5})), "exceeded quota: kube-system/lab, requested: cpu=5, used: , limited: cpu=4")]
 #[case::e20(row(json!({}), "", "", json!({"cpu": 5})), "")]
 #[case::e40(row(json!({"cpu": 10}), "", r#"{"cpu""#, json!({})), END)]
-fn there_is_room_or_not(#[case] row: Row, #[case] expected: &str) {
+fn a_pod_fits_or_exceeds_the_quota(#[case] row: Row, #[case] expected: &str) {
     for compat in BOTH {
         assert_eq!(text_of(&row, compat), expected, "{compat:?}");
     }
 }
 
-/// First ours, then Koordinator's.
+/// Headroom's result first, then Koordinator's.
 #[rstest]
 #[case::e5(row(json!({"example.com/gpu": 1}), "", "", json!({"example.com/gpu": 5})), ["exceeded quota: kube-system/lab, requested: example.com/gpu=5, used: , limited: example.com/gpu=1", ""])]
 #[case::e12(row(json!({"cpu": 1, "memory": "64Gi"}), "", r#"{"memory": "1Gi"}"#, json!({"cpu": 5})), ["exceeded quota: kube-system/lab, requested: cpu=5, used: , limited: cpu=1", ""])]
 #[case::e15(row(json!({"cpu": 10}), r#"{"cpu": "x"}"#, "", json!({"cpu": 1})), ["", SYNTAX])]
 #[case::e42(row(json!({"cpu": 10}), r#"{"cpu""#, r#"{"cpu""#, json!({"cpu": 1})), [END, END])]
-fn ours_differs(#[case] row: Row, #[case] expected: [&str; 2]) {
+fn headroom_differs_from_koordinator(#[case] row: Row, #[case] expected: [&str; 2]) {
     assert_eq!(BOTH.map(|compat| text_of(&row, compat)), expected);
 }
 
 #[test]
-fn what_is_wrong_with_both_annotations_is_said_in_brackets() {
+fn errors_of_both_annotations_are_joined_in_brackets() {
     let row = row(
         json!({"cpu": 10}),
         r#"{"cpu": "x"}"#,
@@ -91,7 +92,7 @@ fn what_is_wrong_with_both_annotations_is_said_in_brackets() {
 }
 
 #[test]
-fn claims_count_beside_what_is_stored_or_noted() {
+fn pending_admissions_count_in_addition_to_stored_or_noted_usage() {
     let quota = Quota {
         namespace: "q".into(),
         name: "lab".into(),
@@ -101,13 +102,13 @@ fn claims_count_beside_what_is_stored_or_noted() {
     let amounts = |cpu: i64| -> Amounts { serde_json::from_value(json!({"cpu": cpu})).unwrap() };
     let usage = Usage {
         stored: amounts(2),
-        claimed: amounts(1),
+        pending: amounts(1),
         noted: r#"{"cpu": 1}"#.into(),
     };
-    let fits = |cpu, compat| room(&quota, &amounts(cpu), &usage, &switches(compat)).is_ok();
+    let fits = |cpu, compat| check_quota(&quota, &amounts(cpu), &usage, &switches(compat)).is_ok();
     assert_eq!([1, 2].map(|cpu| fits(cpu, Compat::Headroom)), [true, false]);
     assert_eq!([2, 3].map(|cpu| fits(cpu, Compat::Upstream)), [true, false]);
-    let error = room(&quota, &amounts(2), &usage, &Switches::default()).unwrap_err();
+    let error = check_quota(&quota, &amounts(2), &usage, &Switches::default()).unwrap_err();
     let causes = error.errors().causes();
     assert_eq!(causes.len(), 1);
     assert!(
@@ -127,22 +128,22 @@ fn huge_amounts_do_not_wrap() {
     let huge: Amounts = serde_json::from_value(json!({"cpu": "9E"})).unwrap();
     let usage = Usage {
         stored: huge.clone(),
-        claimed: huge.clone(),
+        pending: huge.clone(),
         ..Usage::default()
     };
-    assert!(room(&quota, &huge, &usage, &Switches::default()).is_err());
+    assert!(check_quota(&quota, &huge, &usage, &Switches::default()).is_err());
 }
 
 #[rstest]
 #[case(json!({"cpu": 3, "memory": 1}), json!({"cpu": 1, "memory": 1}), "cpu=2")]
 #[case(json!({"cpu": 1}), json!({"cpu": 3}), "")]
 #[case(json!({"cpu": "1500m"}), json!({}), "cpu=1500m")]
-fn growth_is_what_was_not_there(#[case] cost: Value, #[case] before: Value, #[case] expected: &str) {
+fn growth_counts_only_new_amounts(#[case] cost: Value, #[case] before: Value, #[case] expected: &str) {
     let amounts = |value: Value| serde_json::from_value::<Amounts>(value).unwrap();
     assert_eq!(growth(&amounts(cost), &amounts(before)).to_string(), expected);
 }
 
-/// What goes beyond the limits, and what is left of CPU: first by ours, then by Koordinator's.
+/// The excess over the limits, and the CPU that is left: Headroom's result first, then Koordinator's.
 #[rstest]
 #[case::below(json!({"cpu": 4}), "", json!({"cpu": 4, "x": 9}), ["", ""], Some("0"))]
 #[case::above(json!({"cpu": 4, "memory": 1}), "", json!({"cpu": 7, "memory": 1}), ["cpu 7 > max 4 by 3", "cpu 7 > max 4 by 3"], Some("-3"))]
@@ -150,7 +151,7 @@ fn growth_is_what_was_not_there(#[case] cost: Value, #[case] before: Value, #[ca
 #[case::raised(json!({"cpu": 4}), r#"{"cpu": 9}"#, json!({"cpu": 8}), ["", ""], Some("1"))]
 #[case::not_in_admission(json!({"cpu": 4, "memory": 1}), r#"{"cpu": 9}"#, json!({"memory": 2}), ["memory 2 > max 1 by 1", ""], Some("9"))]
 #[case::device(json!({"acme.io/card": 1}), "", json!({"acme.io/card": 2}), ["acme.io/card 2 > max 1 by 1", ""], None)]
-fn what_goes_beyond_the_limits_is_told(
+fn excess_over_the_limits_is_reported(
     #[case] max: Value,
     #[case] admission: &str,
     #[case] used: Value,
@@ -190,7 +191,7 @@ fn an_unreadable_limit_is_no_limit_but_an_error() {
     assert!(Limits::read(&quota, &Switches::default()).is_err());
 }
 
-/// A quota of CPU and memory, of which `before` may be what is stored.
+/// A quota of CPU and memory whose stored version may still be `before`.
 fn changing(max: Value, admission: &str, before: Option<Quota>) -> Quota {
     Quota {
         namespace: "q".into(),
@@ -219,7 +220,7 @@ fn changing(max: Value, admission: &str, before: Option<Quota>) -> Quota {
     changing(json!({"cpu": 9}), "", Some(changing(json!({"cpu": 4}), "", Some(changing(json!({"cpu": 3}), "", None))))),
     "cpu=3 max"
 )]
-fn what_may_be_in_force_limits(#[case] quota: Quota, #[case] expected: &str) {
+fn every_possibly_stored_version_limits(#[case] quota: Quota, #[case] expected: &str) {
     let limits = Limits::read(&quota, &Switches::default()).unwrap();
     let each = limits.amounts.iter().map(|(name, amount)| {
         let source = limits.source(name).name();

@@ -12,49 +12,49 @@ use serde_json::{Map, Number, Value};
 
 use super::Amplification;
 
-/// The value of the key: what holds for all nodes, and for those that an entry selects.
+/// Value of the key: settings for all nodes, and for the nodes that an entry selects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyDocument {
-    /// For all nodes.
+    /// Settings for all nodes without overrides.
     pub cluster: Amplification,
     entries: Vec<PolicyEntry>,
 }
 
-/// What holds for the nodes that a selector matches.
+/// Settings for the nodes that a selector matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyEntry {
-    /// Its name, or its place where it has none, as in `nodeConfigs[1]`.
+    /// Name of the entry, or its index if it has none, such as `nodeConfigs[1]`.
     pub name: String,
     selector: NodeSelector,
-    /// What it lays over what holds for all nodes.
+    /// Settings that override those for all nodes.
     pub own: Amplification,
 }
 
-/// Why a version is not taken.
+/// Reason why a version is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
 pub struct PolicyRefusal {
-    /// Where it is wrong, below the key; empty for the text itself.
+    /// Path of the faulty value below the key; empty for the whole text.
     pub path: String,
-    /// What is wrong.
+    /// Reason of the refusal, without the path.
     pub reason: String,
 }
 
-/// An amplification ratio for Koordinator's controller, from 1 to a million.
+/// Amplification ratio for Koordinator's controller, from 1 to a million.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Number")]
 struct KoordinatorRatio;
 
-/// The members of a JSON object that nobody has taken yet, and where the object is.
+/// Members of a JSON object that are not yet read, with the path of the object.
 struct UnreadPart {
     path: String,
     members: Map<String, Value>,
 }
 
-/// Reads the value of the key. Empty text and `null` say nothing.
+/// Parses the value of the key. Empty text and `null` mean no settings.
 ///
 /// # Errors
-/// The text is not JSON, or something in it is unknown, of a wrong type or out of range.
+/// The text is not JSON, or contains an unknown member, a wrong type or a value out of range.
 pub fn read(text: &str) -> Result<PolicyDocument, PolicyRefusal> {
     if text.is_empty() {
         return Ok(PolicyDocument::default());
@@ -92,7 +92,7 @@ fn entry(path: String, value: Value) -> Result<PolicyEntry, PolicyRefusal> {
 }
 
 impl PolicyDocument {
-    /// The first entry that selects a node with these labels, which are not asked for in vain.
+    /// Returns the first entry that selects a node with these labels, which are read only if there are entries.
     pub fn entry<L: Borrow<Labels>>(&self, labels: impl FnOnce() -> L) -> Option<&PolicyEntry> {
         if self.entries.is_empty() {
             return None;
@@ -117,7 +117,7 @@ impl UnreadPart {
         }
     }
 
-    /// Takes one member out; `None` if it is absent or `null`.
+    /// Removes and returns one member; `None` if it is absent or `null`.
     fn remove<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, PolicyRefusal> {
         match self.members.remove(key) {
             None => Ok(None),
@@ -125,9 +125,9 @@ impl UnreadPart {
         }
     }
 
-    /// What is left when Koordinator's own fields are out: ours, and nothing else.
+    /// Reads Headroom's settings from the members that remain after Koordinator's own fields.
     fn amplification(mut self) -> Result<Amplification, PolicyRefusal> {
-        // What these do is up to Koordinator's controller; a version that it would refuse is refused here as well.
+        // These fields are for Koordinator's controller; values that it would refuse are refused here as well.
         let _is_enabled: Option<bool> = self.remove("enable")?;
         let _ratios: Option<BTreeMap<String, Option<KoordinatorRatio>>> =
             self.remove("resourceAmplificationRatio")?;
@@ -154,7 +154,7 @@ impl TryFrom<Number> for KoordinatorRatio {
     }
 }
 
-/// The value as that type; refusals name the path inside it.
+/// Deserializes the value; refusals contain the path inside it.
 fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, PolicyRefusal> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let inside = error.path().iter().next().map(|_| error.path().to_string());
@@ -162,7 +162,7 @@ fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, PolicyRefus
         PolicyRefusal {
             path: joined(path, &inside.unwrap_or_default()),
             reason: match text.split_once(", expected") {
-                // The fields that it would list are not all that there are.
+                // The list of expected fields is incomplete, because it lacks Koordinator's.
                 Some((unknown, _)) if unknown.starts_with("unknown field") => unknown.to_owned(),
                 Some(_) | None => text,
             },

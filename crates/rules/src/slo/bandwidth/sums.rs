@@ -1,7 +1,7 @@
-//! Sums of the bandwidth that classes request, and what they are compared with.
+//! Sums of the bandwidth that classes request, compared with their bounds.
 
 use headroom_domain::{
-    field::{Error, Shown},
+    field::{BadValue, Error},
     quantity::Quantity,
 };
 
@@ -16,7 +16,7 @@ use super::{
 
 const TOTAL: &str = "totalNetworkBandwidth";
 
-/// Checks that the classes request no more than 100 %. Koordinator adds amounts to that as well.
+/// Checks that the classes request at most 100 %. Koordinator adds amounts to this sum as well.
 pub(super) fn check_percentages(qos: &Document, by_kind: bool, findings: &mut Findings) {
     for_each_part(qos, by_kind, |part, effective| {
         for kind in REQUESTS {
@@ -36,7 +36,7 @@ pub(super) fn check_percentages(qos: &Document, by_kind: bool, findings: &mut Fi
             });
             findings.error(|| {
                 let detail = format!(
-                    "{} of all classes adds up to {sum} percent, and may to 100",
+                    "{} of all classes adds up to {sum} percent, the maximum is 100",
                     kind.name()
                 );
                 Error::invalid(&path(&QOS, &part.below("")), shown(sum), &detail)
@@ -45,8 +45,8 @@ pub(super) fn check_percentages(qos: &Document, by_kind: bool, findings: &mut Fi
     });
 }
 
-/// Checks that the classes request, and are limited to, no more than the bandwidth of the node. Where that is not known,
-/// nothing is compared. Koordinator takes an unknown one for none, and adds percentages to amounts.
+/// Checks that the requests and limits of the classes are at most the bandwidth of the node. An unknown bandwidth is
+/// not compared. Koordinator treats an unknown bandwidth as 0, and adds percentages to amounts.
 pub(in super::super) fn check_totals(
     qos: &Document,
     system: &Document,
@@ -94,13 +94,13 @@ fn check_limits(part: &Part<'_>, effective: InForce<'_>, total: Quantity, findin
         }
         findings.refuse(|| over_total(part));
         findings.error(|| {
-            let detail = format!("must not be more than {TOTAL}, which is {total}");
+            let detail = format!("must be at most {TOTAL}, which is {total}");
             Error::invalid(&path(&QOS, &part.below(member.own)), limit.to_string(), &detail)
         });
     }
 }
 
-/// What Koordinator says of sums that are too high.
+/// Koordinator's message about sums that are too high.
 fn over_total(part: &Part<'_>) -> String {
     match part.entry {
         None => "total net bandwidth over total network bandwidth in clusterStrategy".to_owned(),
@@ -112,8 +112,8 @@ fn over_total(part: &Part<'_>) -> String {
     }
 }
 
-/// Calls for each part with what is in force for its nodes: of an entry what it lays over what holds for all, unless
-/// Koordinator's way is asked for. An entry that requests and limits nothing adds nothing to check.
+/// Calls `check` for each part with the strategies in force for its nodes: an entry is merged over the strategy for
+/// all nodes, except under Koordinator's behaviour. An entry without requests and limits needs no check.
 fn for_each_part(qos: &Document, is_merged: bool, mut check: impl FnMut(&Part<'_>, InForce<'_>)) {
     for part in parts(qos) {
         let has_own = MEMBERS
@@ -136,7 +136,7 @@ fn sum(in_force: InForce<'_>, kind: MemberKind, amount: impl Fn(Bandwidth) -> Op
     bandwidths.filter_map(amount).fold(0, i128::saturating_add)
 }
 
-/// The bandwidth of the nodes of a part, if it is known: that of the entry with the same selector, or that of all nodes.
+/// Returns the bandwidth of a part's nodes if it is known: from the entry with the same selector, or from all nodes.
 fn known_total(qos: &Document, system: &Document, part: &Part<'_>) -> Option<Quantity> {
     let is_known = |total: &Quantity| !total.is_zero() && !total.is_negative();
     let of_entry = part
@@ -146,7 +146,7 @@ fn known_total(qos: &Document, system: &Document, part: &Part<'_>) -> Option<Qua
     of_entry.filter(is_known).or_else(of_cluster).filter(is_known)
 }
 
-/// The bandwidth that Koordinator compares with.
+/// Returns the bandwidth that Koordinator compares with.
 fn koordinators_total(qos: &Document, system: &Document, part: &Part<'_>) -> Option<Quantity> {
     let or_none = |strategy| total(strategy).unwrap_or(Quantity::ZERO);
     match (part.entry, &system.cluster) {
@@ -156,7 +156,7 @@ fn koordinators_total(qos: &Document, system: &Document, part: &Part<'_>) -> Opt
     }
 }
 
-/// What `system-config` says of the nodes of an entry, if it has one with the same selector.
+/// Returns the strategy of `system-config` for the entry with the same selector, if there is one.
 fn same_nodes<'d>(qos: &Document, system: &'d Document, index: usize) -> Option<&'d Strategy> {
     let selector = &qos.entries.get(index)?.written_selector;
     let entry = system
@@ -166,7 +166,7 @@ fn same_nodes<'d>(qos: &Document, system: &'d Document, index: usize) -> Option<
     Some(&entry.strategy)
 }
 
-/// Warns of entries whose nodes lose their total: Koordinator's merging takes one that an entry lacks for none.
+/// Warns about entries whose nodes lose their total: Koordinator's merge sets a missing total of an entry to 0.
 pub(in super::super) fn warn_of_lost_totals(system: &Document, findings: &mut Findings) {
     let is_set = system
         .cluster
@@ -179,7 +179,7 @@ pub(in super::super) fn warn_of_lost_totals(system: &Document, findings: &mut Fi
     for (index, _) in lost {
         findings.warn(|| {
             let Key { name, entries, .. } = SYSTEM;
-            format!("{name}: {entries}[{index}] has no {TOTAL}: Koordinator sets it to 0 for its nodes")
+            format!("{name}: {entries}[{index}] has no {TOTAL}, so Koordinator sets it to 0 for these nodes")
         });
     }
 }
@@ -191,7 +191,7 @@ fn total(strategy: &Strategy) -> Option<Quantity> {
     Some(*total)
 }
 
-/// Sums of a few 64-bit numbers as they are, others as texts.
-fn shown(sum: i128) -> Shown {
-    i64::try_from(sum).map_or_else(|_| Shown::Text(sum.to_string()), Shown::Integer)
+/// Formats sums in the range of 64-bit integers as numbers, others as texts.
+fn shown(sum: i128) -> BadValue {
+    i64::try_from(sum).map_or_else(|_| BadValue::Text(sum.to_string()), BadValue::Integer)
 }

@@ -1,6 +1,6 @@
-//! Reads one value as Go's decoder and Kubernetes' types do, with their words for what they do not take.
+//! Parses one value like Go's decoder and Kubernetes' types, with their messages.
 
-use headroom_domain::{field::Shown, quantity::Quantity};
+use headroom_domain::{field::BadValue, quantity::Quantity};
 
 use super::super::{
     document::Content,
@@ -8,17 +8,17 @@ use super::super::{
     table::ValueKind,
 };
 
-/// Kubernetes' words for a text that is no quantity.
+/// Kubernetes' message for an invalid quantity.
 pub(crate) const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NO_SUFFIX: &str = "unable to parse quantity's suffix";
 
-/// Why a value is not taken.
+/// Reasons why a value is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mismatch {
-    /// It is of another type: what it is, and what it should be, in Go's words.
+    /// The value has the wrong type: actual and expected type, in Go's words.
     Type(String, &'static str),
-    /// The type refuses it in these words.
+    /// The type refuses the value with this message.
     Refused(String),
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn text(value: Value<'_>) -> Result<String, Mismatch> {
     Ok(text.into_owned())
 }
 
-/// Kubernetes reads the text with another decoder, whose error lacks the path.
+/// Kubernetes parses the text with another decoder, whose error lacks the path.
 fn duration(value: Value<'_>) -> Result<Content, Mismatch> {
     let text = if value.is_null() {
         Ok(String::new())
@@ -94,10 +94,10 @@ fn duration(value: Value<'_>) -> Result<Content, Mismatch> {
     }
 }
 
-/// What Go says of a text that is no duration; `None` for one that is. How long it may be is not checked.
+/// Go's message about an invalid duration; `None` for a valid one. The maximum is not checked.
 fn duration_fault(text: &str) -> Option<String> {
     const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-    let shown = Shown::from(shortened(text));
+    let shown = BadValue::from(shortened(text));
     let invalid = || Some(format!("invalid duration {shown}"));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -118,7 +118,7 @@ fn duration_fault(text: &str) -> Option<String> {
             return Some(format!("missing unit in duration {shown}"));
         }
         if !UNITS.contains(&unit) {
-            let unit = Shown::from(shortened(unit));
+            let unit = BadValue::from(shortened(unit));
             return Some(format!("unknown unit {unit} in duration {shown}"));
         }
         rest = behind;
@@ -126,7 +126,7 @@ fn duration_fault(text: &str) -> Option<String> {
     None
 }
 
-/// A quantity is read from the value as written, without quotes if it has some.
+/// Parses a quantity from the value as written, without quotes if it has some.
 fn quantity(value: Value<'_>) -> Result<Content, Mismatch> {
     let text = match value.string() {
         Some(text) => text.trim().to_owned(),
@@ -138,7 +138,7 @@ fn quantity(value: Value<'_>) -> Result<Content, Mismatch> {
     }
 }
 
-/// The quantity, or Kubernetes' words for what is wrong with it.
+/// Parses a quantity, or returns Kubernetes' message.
 pub(crate) fn parse_quantity(text: &str) -> Result<Quantity, &'static str> {
     text.parse().map_err(|_error| {
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -164,7 +164,7 @@ fn percent_or_quantity(value: Value<'_>) -> Result<Content, Mismatch> {
     })
 }
 
-/// What an error shows of a text.
+/// Shortens a text for an error.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 64;
     if text.chars().nth(MOST).is_none() {

@@ -1,4 +1,4 @@
-//! Reads the members of a strategy down the tree of the key's names.
+//! Reads the members of a strategy along the tree of the key's names.
 
 use std::borrow::Cow;
 
@@ -26,11 +26,10 @@ pub(super) struct MemberReader<'r> {
     pub(super) strategy: &'r mut Strategy,
 }
 
-/// A place in the strategy.
 #[derive(Debug, Clone)]
 struct At {
     node: &'static PathNode,
-    /// Its path where it is in a list or a map; else it is that of the node.
+    /// Path of the position if it is in a list or a map; else the path is that of the node.
     element: Option<String>,
 }
 
@@ -39,7 +38,7 @@ impl At {
         self.element.as_deref().unwrap_or(&self.node.path)
     }
 
-    /// A member of it.
+    /// Returns the position of a member, if it is known.
     fn member(&self, name: &str) -> Option<Self> {
         let (known, node) = self.node.member(name, is_same_name)?;
         let element = self.element.as_ref().map(|path| joined(path, known));
@@ -62,11 +61,11 @@ impl MemberReader<'_> {
         }
     }
 
-    /// Reads what is at a place: a value, or an object, a list or a map in which it goes on.
+    /// Reads the value at a position, including the values in an object, a list or a map.
     fn value(&mut self, at: &At, value: Value<'_>) {
         let At { node, element } = at;
         match (&node.shape, value.kind()) {
-            // Go has this one read the text, and it takes null for none.
+            // Go passes the text to the type here, which treats `null` as a zero duration.
             (Shape::Value(field), JsonKind::Null) if field.kind == ValueKind::Duration => {
                 self.leaf(at, field, value);
             }
@@ -76,7 +75,7 @@ impl MemberReader<'_> {
                 self.strategy.remove(node, element.as_deref());
                 for (index, value) in value.elements().enumerate() {
                     let element = Some(format!("{}[{index}]", at.path()));
-                    // The list is empty so far: there is nothing to drop.
+                    // The list is empty so far, so no value must be dropped.
                     if !value.is_null() || matches!(&inner.shape, Shape::Value(_)) {
                         self.value(&At { node: inner, element }, value);
                     }
@@ -152,13 +151,13 @@ impl MemberReader<'_> {
     }
 }
 
-/// The members of a strategy itself.
+/// Names of the members of a strategy.
 pub(super) fn names(key: &Key) -> impl Iterator<Item = &'static str> {
     let members = key.tree().into_iter().flat_map(PathNode::members);
     members.map(|(name, _)| *name)
 }
 
-/// Whether Go takes one name for the other: by letters, whatever their case, with two that look like letters of ours.
+/// Returns true if Go treats the names as equal: ignoring case, including two non-ASCII letters that fold to ASCII.
 pub(crate) fn is_same_name(name: &str, known: &str) -> bool {
     let fold = |character: char| match character {
         'ſ' => 's',

@@ -1,4 +1,4 @@
-//! Reads the label selector of an entry.
+//! Parses the label selector of an entry.
 
 use headroom_domain::selector::{LabelSelector, LabelSelectorRequirement};
 
@@ -13,7 +13,7 @@ use super::{
 
 const MEMBERS: [&str; 2] = ["matchLabels", "matchExpressions"];
 const REQUIREMENT_MEMBERS: [&str; 3] = ["key", "operator", "values"];
-/// The types in Kubernetes' code.
+/// Names of the types in Kubernetes' code.
 const SELECTOR: &str = "LabelSelector";
 const REQUIREMENT: &str = "LabelSelectorRequirement";
 

@@ -1,9 +1,9 @@
-//! Where a value is, as a chain that becomes a text only where something is wrong.
+//! Path of a value, as a chain that is formatted only for errors.
 
 use std::fmt;
 
-/// The way to a value. Prints as `nodeConfigs[1].nodeSelector.matchLabels[pool]`; with `{:#}` as Go's decoder has it,
-/// without places in lists and names in maps.
+/// Path of a value. Displays as `nodeConfigs[1].nodeSelector.matchLabels[pool]`; with `{:#}` in the form of Go's
+/// decoder, without indexes of lists and names in maps.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trail<'t> {
     /// A member of the document.

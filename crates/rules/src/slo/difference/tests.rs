@@ -1,4 +1,4 @@
-//! Tests of what changes for which nodes.
+//! Tests of changed values and their nodes.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::slo::{
     tests::{COLO, THR},
 };
 
-/// Nodes by name.
+/// Nodes with names and labels.
 #[derive(Debug)]
 struct LabelledNodes(Vec<(String, Labels)>);
 
@@ -27,7 +27,7 @@ fn documents(key: &str, text: &str) -> SloDocuments {
     SloDocuments::read(&Data::from([(key.to_owned(), text.to_owned())]))
 }
 
-/// Nodes n0, n1, ... with these values of label `pool`; none where it is empty.
+/// Nodes n0, n1, ... with these values of label `pool`; no label for an empty value.
 fn pools<'p>(pools: impl IntoIterator<Item = &'p str>) -> LabelledNodes {
     let nodes = pools.into_iter().enumerate().map(|(number, pool)| {
         let labels = (!pool.is_empty()).then(|| ("pool".to_owned(), pool.to_owned()));
@@ -73,7 +73,7 @@ fn nodes_with_equal_changes_are_one_group() {
     );
     let nodes = pools(["c", "b", "a", "", "c", "c", "b"]);
     let found = difference(&old, &documents(COLO, &new), &nodes);
-    // Nodes of pool a have what they had, if from elsewhere.
+    // Nodes of pool a keep their values, but with another origin.
     assert_eq!(
         shown(&found),
         [
@@ -84,7 +84,7 @@ fn nodes_with_equal_changes_are_one_group() {
 }
 
 #[test]
-fn what_goes_and_what_comes_has_one_side() {
+fn added_and_removed_values_have_one_side() {
     let old = documents(THR, r#"{"clusterStrategy":{"cpuEvictTimeWindowSeconds":5}}"#);
     let new = documents(THR, r#"{"clusterStrategy":{"cpuSuppressMinPercent":5}}"#);
     assert_eq!(
@@ -109,7 +109,7 @@ fn the_order_of_entries_counts() {
 }
 
 #[test]
-fn nothing_is_compared_with_what_cannot_be_read() {
+fn unreadable_versions_are_not_compared() {
     let (good, bad) = (
         documents(COLO, r#"{"degradeTimeMinutes":20}"#),
         documents(COLO, "{"),
@@ -136,7 +136,7 @@ fn many_nodes_and_entries_are_compared_in_time() {
     let start = Instant::now();
     let found = difference(&entries(1), &entries(2), &nodes);
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-    // Each entry is another origin.
+    // Each entry is a distinct origin.
     assert_eq!(found[0].groups.len(), 500);
     assert!(
         found[0]
@@ -199,7 +199,7 @@ proptest! {
                         None => before.remove(&change.path),
                     };
                 }
-                // With the changes, what held before is what holds after.
+                // Applying the changes to the old values gives the new values.
                 prop_assert!(before.keys().eq(after.keys()));
                 prop_assert!(before.values().zip(after.values()).all(|(one, other)| one.is_same(other)));
             }

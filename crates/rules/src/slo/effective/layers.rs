@@ -1,4 +1,4 @@
-//! Lays what an entry says over what holds for all nodes, and that over defaults, and keeps where each value comes from.
+//! Merges the layers of a key and keeps the origin of each value.
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ use super::{
     node_labels::NodeLabelValue,
 };
 
-/// The member that an entry of `system-config` resets where it lacks it.
+/// Member that an entry of `system-config` resets if it lacks it.
 const TOTAL: &str = "totalNetworkBandwidth";
 
-/// What holds for a node: `entry` is the first that selects it, by name.
+/// Merges the values of a node; `entry` is the first entry that selects it, with its name.
 pub(in super::super) fn merged(
     key: &'static Key,
     cluster: Option<&Strategy>,
@@ -56,7 +56,7 @@ pub(in super::super) fn merged(
     values
 }
 
-/// Puts the values of a strategy over those that are there.
+/// Overwrites values with those of a strategy.
 fn lay(strategy: &Strategy, origin: &Origin, values: &mut EffectiveValues) {
     let lists = strategy
         .iter()
@@ -67,7 +67,7 @@ fn lay(strategy: &Strategy, origin: &Origin, values: &mut EffectiveValues) {
     }
     for (path, given) in strategy.iter() {
         let content = match &given.content {
-            // A text that is empty is left out where Koordinator writes the layer as JSON.
+            // Koordinator omits an empty string when it writes the layer as JSON.
             Content::Text(text) if text.is_empty() => continue,
             Content::Json(over) => {
                 let below = values.get(path).map(|value| &value.content);
@@ -91,7 +91,7 @@ fn lay(strategy: &Strategy, origin: &Origin, values: &mut EffectiveValues) {
     }
 }
 
-/// An object with the members of another over its own; anything else is replaced.
+/// Merges the members of an object over those of another; other values are replaced.
 fn with_members(below: Option<&Content>, over: &str) -> String {
     let members = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
     let below = match below {
@@ -107,7 +107,7 @@ fn with_members(below: Option<&Content>, over: &str) -> String {
     }
 }
 
-/// Koordinator's merging takes a total that the entry lacks for none.
+/// Koordinator's merge sets a total that the entry lacks to 0.
 fn reset_total(key: &'static Key, origin: Origin, values: &mut EffectiveValues) {
     let Some(field) = key.fields.iter().find(|field| field.member == TOTAL) else {
         return;
@@ -128,7 +128,7 @@ fn reset_total(key: &'static Key, origin: Origin, values: &mut EffectiveValues) 
     }
 }
 
-/// Adds the agent's values for classes that are enabled, and for what belongs to no class.
+/// Adds the agent's values for enabled QoS classes, and for members without a class.
 fn add_recommended(key: &'static Key, values: &mut EffectiveValues) {
     let enabled: Vec<String> = values
         .iter()
@@ -141,7 +141,7 @@ fn add_recommended(key: &'static Key, values: &mut EffectiveValues) {
     add_defaults(key, &Origin::Agent, is_wanted, values);
 }
 
-/// Adds the defaults of members that nothing is known of.
+/// Adds the defaults of members without a value.
 fn add_defaults(
     key: &'static Key,
     origin: &Origin,
@@ -173,7 +173,7 @@ fn add_defaults(
     }
 }
 
-/// The path of each value of a default: one, or those of a list.
+/// Paths of a default's values: one, or several for a list.
 fn default_paths(field: &'static MemberRow, default: &'static str) -> Vec<(String, &'static str)> {
     match field.member.strip_suffix("[]") {
         None => vec![(field.member.to_owned(), default)],
@@ -186,7 +186,7 @@ fn default_paths(field: &'static MemberRow, default: &'static str) -> Vec<(Strin
     }
 }
 
-/// A default as a value of its kind; `None` if it is none.
+/// Parses a default as a value of its kind; `None` if it is invalid.
 pub(super) fn default_content(field: &MemberRow, text: &str) -> Option<Content> {
     match field.kind {
         ValueKind::Bool => text.parse().ok().map(Content::Bool),

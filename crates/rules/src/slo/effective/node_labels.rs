@@ -1,4 +1,4 @@
-//! Labels of a node that stand above the ConfigMap.
+//! Labels of a node that override the ConfigMap.
 
 use headroom_domain::selector::Labels;
 
@@ -7,8 +7,8 @@ use super::super::{
     table::{COLOCATION, Key, NORMALIZATION},
 };
 
-/// The labels: each with the key of the ConfigMap and the member that it replaces. Those of a member that counts percent
-/// have a ratio, the other has a boolean.
+/// The labels: each with the key of the ConfigMap and the member that it overrides. A label for a percentage contains
+/// a ratio; the other one contains a boolean.
 static LABELS: [(&Key, &str, &str); 5] = [
     (
         &COLOCATION,
@@ -37,16 +37,13 @@ static LABELS: [(&Key, &str, &str); 5] = [
     ),
 ];
 
-/// The values that a node's labels give.
+/// Values from a node's labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct NodeLabelValues(Vec<NodeLabelValue>);
 
-/// The value of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeLabelValue {
-    /// The key of the label.
     pub(super) label: &'static str,
-    /// The member that it replaces.
     pub(super) member: &'static str,
     value: LabelContent,
 }
@@ -58,7 +55,7 @@ enum LabelContent {
 }
 
 impl NodeLabelValues {
-    /// The values for a key. A label that cannot be read counts for nothing.
+    /// Reads the values for a key. Unreadable labels are ignored.
     pub(in super::super) fn read(key: &Key, labels: &Labels) -> Self {
         let of_key = LABELS.iter().filter(|(of, ..)| of.name == key.name);
         let values = of_key.filter_map(|&(of, label, member)| {
@@ -79,7 +76,7 @@ impl NodeLabelValues {
 }
 
 impl NodeLabelValue {
-    /// The value as the member has it.
+    /// The value in the form of the member.
     pub(super) fn content(self) -> Content {
         match self.value {
             LabelContent::Percent(percent) => Content::Int(percent),
@@ -88,7 +85,7 @@ impl NodeLabelValue {
     }
 }
 
-/// A ratio as whole percent, cut off as Go cuts it off.
+/// Converts a ratio to whole percent, truncated like in Go.
 fn percent(ratio: &str) -> Option<i64> {
     let ratio: f64 = ratio.parse().ok()?;
     let is_ratio = ratio.is_finite() && (0.0..1e6).contains(&ratio);
@@ -96,7 +93,7 @@ fn percent(ratio: &str) -> Option<i64> {
     is_ratio.then_some((ratio * 100.0) as i64)
 }
 
-/// A boolean as Go reads it.
+/// Parses a boolean like Go.
 fn boolean(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),

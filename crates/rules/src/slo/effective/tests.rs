@@ -12,7 +12,7 @@ use crate::slo::{
     tests::{AMP, BURST, COLO, HOST, NORM, QOS, SYS, THR, cluster, entry},
 };
 
-/// What holds for a node with `x=1` and these labels.
+/// Values in force for a node with `x=1` and these labels.
 fn effective(key: &str, text: &str, labels: &[(&str, &str)]) -> EffectiveKey {
     let labels = [("x", "1")].iter().chain(labels);
     let labels: Labels = labels
@@ -23,7 +23,7 @@ fn effective(key: &str, text: &str, labels: &[(&str, &str)]) -> EffectiveKey {
     document.unwrap().effective(&labels)
 }
 
-/// A value with its origin, as in `60 percent, default`; `-` if there is none.
+/// A value with its origin, such as `60 percent, default`; `-` if there is none.
 fn value(effective: &EffectiveKey, path: &str) -> String {
     let value = effective.values.get(path);
     value.map_or_else(|| "-".to_owned(), |value| format!("{value}, {}", value.origin))
@@ -90,7 +90,7 @@ fn every_default_of_the_table_is_a_value_of_its_kind() {
     "resourceAmplificationRatio[cpu]",
     "1.5 (ratio), cluster"
 )]
-fn what_holds_without_an_entry(
+fn values_without_an_entry(
     #[case] key: &str,
     #[case] text: &str,
     #[case] path: &str,
@@ -102,7 +102,7 @@ fn what_holds_without_an_entry(
 }
 
 #[test]
-fn an_entry_stands_above_the_cluster_member_by_member() {
+fn an_entry_overrides_the_cluster_member_by_member() {
     let text = entries(
         r#"{"cpuBurstPercent":500,"policy":"auto"}"#,
         r#""cpuBurstPercent":0,"sharePoolThresholdPercent":null"#,
@@ -210,7 +210,7 @@ fn an_entry_without_a_total_loses_it(#[case] cluster: &str, #[case] entry: &str,
 #[case("much", "70 percent, entry \"a\"")]
 #[case("NaN", "70 percent, entry \"a\"")]
 #[case("inf", "70 percent, entry \"a\"")]
-fn labels_of_the_node_stand_above_all(#[case] ratio: &str, #[case] expected: &str) {
+fn node_labels_override_everything(#[case] ratio: &str, #[case] expected: &str) {
     let labels = [("node.koordinator.sh/cpu-reclaim-ratio", ratio)];
     let text = format!(
         r#"{{"nodeConfigs":[{}]}}"#,
@@ -253,11 +253,7 @@ fn an_entry_cannot_switch_colocation_on(#[case] cluster: &str, #[case] own: &str
     r#"{"mode":"fast"}"#,
     "mode: unknown variant `fast`, expected one of `off`, `static`, `guard`, `auto`"
 )]
-fn of_a_text_that_cannot_be_read_nothing_is_known(
-    #[case] key: &str,
-    #[case] text: &str,
-    #[case] reason: &str,
-) {
+fn an_unreadable_text_has_no_values(#[case] key: &str, #[case] text: &str, #[case] reason: &str) {
     let found = effective(key, text, &[]);
     assert_eq!(found.unreadable.as_deref(), Some(reason));
     assert!(found.values.is_empty());

@@ -1,24 +1,24 @@
-//! Scans JSON text by Go's rules, with Go's words for the first character that breaks one.
+//! Scans JSON text by Go's rules, with Go's message about the first wrong character.
 
-use headroom_domain::field::Shown;
+use headroom_domain::field::BadValue;
 
 use super::{JsonKind, Node};
 
-/// How deeply lists and objects may be nested: Go's limit.
+/// Maximum nesting of lists and objects: Go's limit.
 const DEEPEST: usize = 10_000;
 
-/// The text is no JSON value.
+/// The text is not a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SyntaxError {
     reason: String,
-    /// Line of the character that is wrong, or of the end of the text, counted from 1.
+    /// Line of the wrong character or of the end of the text, from 1.
     pub line: usize,
-    /// Its place in the line in characters, counted from 1.
+    /// Position in the line in characters, from 1.
     pub column: usize,
 }
 
-/// What may come next.
+/// Tokens that may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Value,
@@ -32,7 +32,6 @@ struct Scanner<'t> {
     text: &'t str,
     at: usize,
     nodes: Vec<Node>,
-    /// Containers that have begun and not ended.
     open: Vec<usize>,
 }
 
@@ -68,7 +67,6 @@ impl Scanner<'_> {
         }
     }
 
-    /// Scans one token.
     fn step(&mut self, expected: Expected) -> Result<Expected, SyntaxError> {
         match (expected, self.peek()) {
             (Expected::ValueOrEnd, Some(b']')) | (Expected::KeyOrEnd, Some(b'}')) => Ok(self.close()),
@@ -193,7 +191,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// One digit at least.
+    /// Scans at least one digit.
     fn digits(&mut self, place: &str) -> Result<(), SyntaxError> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             return Err(self.unexpected(place));
@@ -237,7 +235,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// The next character is not one that may stand there, or there is none.
+    /// Error for a character that is not allowed here, or for the end of the text.
     fn unexpected(&self, place: &str) -> SyntaxError {
         let Some(byte) = self.peek() else {
             return self.error("unexpected end of JSON input".to_owned());
@@ -246,7 +244,8 @@ impl Scanner<'_> {
     }
 
     fn error(&self, reason: String) -> SyntaxError {
-        // What stands before is whole characters: only texts have others than those of ASCII, and these end there as well.
+        // The text before is whole characters: only strings contain non-ASCII characters, and they end at an ASCII
+        // quote.
         let before = self.text.get(..self.at).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
         SyntaxError {
@@ -257,19 +256,19 @@ impl Scanner<'_> {
     }
 }
 
-/// Go takes a byte for the character of that number, and quotes it.
+/// Quotes a byte like Go, as the character with that code.
 fn quoted(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),
         b'"' => "'\"'".to_owned(),
         _ => {
-            let quoted = Shown::from(char::from(byte).to_string()).to_string();
+            let quoted = BadValue::from(char::from(byte).to_string()).to_string();
             format!("'{}'", quoted.trim_matches('"'))
         }
     }
 }
 
-/// The text is shorter than 4 GiB, so all places in it fit.
+/// The text is shorter than 4 GiB, so every index fits.
 fn offset(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }

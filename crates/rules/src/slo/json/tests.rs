@@ -1,4 +1,4 @@
-//! Tests of the scanner against Go's words, and of the tree against another reader.
+//! Tests of the scanner against Go's messages, and of the tree against another parser.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -36,7 +36,7 @@ use super::*;
 #[case(r#""\u00g0""#, "invalid character 'g' in \\u hexadecimal character escape")]
 #[case(r#"{"a":"#, "unexpected end of JSON input")]
 #[case(r#""a"#, "unexpected end of JSON input")]
-fn what_is_no_json_is_refused_in_gos_words(#[case] text: &str, #[case] reason: &str) {
+fn invalid_json_is_refused_with_gos_message(#[case] text: &str, #[case] reason: &str) {
     assert_eq!(Tree::parse(text).unwrap_err().to_string(), reason);
 }
 
@@ -84,7 +84,7 @@ fn texts_are_unescaped_as_go_does(#[case] text: &str, #[case] plain: &str) {
     assert_eq!(tree.root().string().unwrap(), plain);
 }
 
-/// The value by the tree, as another reader has it.
+/// The value of the tree as a value of the other parser.
 fn rebuilt(value: Value<'_>) -> serde_json::Value {
     match value.kind() {
         JsonKind::Object => value
@@ -105,7 +105,7 @@ proptest! {
         let read = Tree::parse(&text);
         match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(value) => prop_assert_eq!(rebuilt(read.unwrap().root()), value),
-            // Numbers beyond floats are numbers to Go's scanner.
+            // Numbers beyond floats are valid for Go's scanner.
             Err(error) => prop_assert!(read.is_err() || error.to_string().contains("number out of range"), "{text}"),
         }
     }

@@ -1,8 +1,8 @@
-//! Texts in JSON without their escapes.
+//! Removes the escapes of JSON strings.
 
 use std::borrow::Cow;
 
-/// The text between two quotes that the scanner has accepted.
+/// Unescapes the text between two quotes, which the scanner has accepted.
 pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -17,7 +17,7 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Adds what an escape stands for, and returns what follows it.
+/// Adds the character of an escape, and returns the rest of the text.
 fn push_escape<'t>(escape: &'t str, plain: &mut String) -> &'t str {
     let mut characters = escape.chars();
     match characters.next() {
@@ -40,7 +40,7 @@ fn push_escape<'t>(escape: &'t str, plain: &mut String) -> &'t str {
     characters.as_str()
 }
 
-/// The number of four hexadecimal digits, and what follows them.
+/// Returns the number of four hexadecimal digits, and the rest of the text.
 fn code_unit(text: &str) -> (u32, &str) {
     let (digits, rest) = text.split_at_checked(4).unwrap_or((text, ""));
     (u32::from_str_radix(digits, 16).unwrap_or_default(), rest)

@@ -1,24 +1,23 @@
-//! Members of `resource-amplification-config`: Koordinator's, then ours.
+//! Members of `resource-amplification-config`: Koordinator's, then Headroom's.
 
 use super::{ANY, MemberRow, Rule, SWITCH, Unit, ValueKind, WORD};
 
-/// A ratio of ours.
 const RATIO: MemberRow = MemberRow {
     kind: ValueKind::Number,
     unit: Unit::Ratio,
     ..ANY
 };
-/// A lower bound of a ratio.
+/// Template for lower bounds of a ratio.
 const MIN: MemberRow = MemberRow {
     rules: &[Rule::Hundredths(50, 100)],
     ..RATIO
 };
-/// An upper bound of a ratio.
+/// Template for upper bounds of a ratio.
 const MAX: MemberRow = MemberRow {
     rules: &[Rule::Hundredths(100, 1000)],
     ..RATIO
 };
-/// A share of a resource that predicted use may reach.
+/// Template for the share of a resource that the predicted use may reach.
 const TARGET: MemberRow = MemberRow {
     rules: &[Rule::Hundredths(10, 100)],
     ..RATIO
@@ -29,7 +28,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "enable",
         go: "Enable",
         since: Some("1.6"),
-        about: "Whether Koordinator's slo-controller writes ratios.",
+        about: "Enables writing of ratios by Koordinator's slo-controller.",
         ..SWITCH
     },
     MemberRow {
@@ -40,7 +39,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(1)],
         advice: &[Rule::Max(5)],
         since: Some("1.6"),
-        about: "The ratio of a resource that Koordinator's slo-controller writes.",
+        about: "Ratio of a resource that Koordinator's slo-controller writes.",
         ..ANY
     },
     MemberRow {
@@ -48,7 +47,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "Mode",
         words: &["off", "static", "guard", "auto"],
         default: &["static"],
-        about: "How the ratio of a node is chosen.",
+        about: "Mode that determines the ratio of a node.",
         ..WORD
     },
     MemberRow {
@@ -56,63 +55,63 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "Floor",
         words: &["requests", "none"],
         default: &["requests"],
-        about: "What allocatable never falls below.",
+        about: "Lower limit of allocatable.",
         ..WORD
     },
     MemberRow {
         member: "bounds.cpu.min",
         go: "Bounds.CPU.Min",
         default: &["1.00"],
-        about: "The lowest ratio of CPU in `guard` and `auto`.",
+        about: "Lowest ratio of CPU in `guard` and `auto`.",
         ..MIN
     },
     MemberRow {
         member: "bounds.cpu.max",
         go: "Bounds.CPU.Max",
         default: &["2.00"],
-        about: "The highest ratio of CPU in `guard` and `auto`.",
+        about: "Highest ratio of CPU in `guard` and `auto`.",
         ..MAX
     },
     MemberRow {
         member: "bounds.memory.min",
         go: "Bounds.Memory.Min",
         default: &["1.00"],
-        about: "The lowest ratio of memory in `guard` and `auto`.",
+        about: "Lowest ratio of memory in `guard` and `auto`.",
         ..MIN
     },
     MemberRow {
         member: "bounds.memory.max",
         go: "Bounds.Memory.Max",
         default: &["1.00"],
-        about: "The highest ratio of memory in `guard` and `auto`.",
+        about: "Highest ratio of memory in `guard` and `auto`.",
         ..MAX
     },
     MemberRow {
         member: "target.cpu",
         go: "Target.CPU",
         default: &["0.9"],
-        about: "The share of CPU that predicted use may reach.",
+        about: "Share of CPU that the predicted use may reach.",
         ..TARGET
     },
     MemberRow {
         member: "target.memory",
         go: "Target.Memory",
         default: &["0.9"],
-        about: "The share of memory that predicted use may reach.",
+        about: "Share of memory that the predicted use may reach.",
         ..TARGET
     },
     MemberRow {
         member: "staticMax.cpu",
         go: "StaticMax.CPU",
         default: &["5.00"],
-        about: "The highest ratio of CPU that an annotation may ask for.",
+        about: "Highest ratio of CPU that an annotation may request.",
         ..MAX
     },
     MemberRow {
         member: "staticMax.memory",
         go: "StaticMax.Memory",
         default: &["5.00"],
-        about: "The highest ratio of memory that an annotation may ask for.",
+        about: "Highest ratio of memory that an annotation may request.",
         ..MAX
     },
 ];

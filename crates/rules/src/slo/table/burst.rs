@@ -9,7 +9,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         words: &["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"],
         default: &["none"],
         since: Some("0.3"),
-        about: "How containers may exceed their CPU limits.",
+        about: "Way in which containers may exceed their CPU limits.",
         ..WORD
     },
     MemberRow {
@@ -18,7 +18,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(1), Rule::Max(10_000)],
         default: &["1000"],
         since: Some("0.3"),
-        about: "The CPU time that a container may save up, as a share of its limit.",
+        about: "CPU time that a container may accumulate, as a share of its limit.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -27,7 +27,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(100)],
         default: &["300"],
         since: Some("0.3"),
-        about: "How far the quota of a throttled container is raised, as a share of its limit.",
+        about: "Maximum quota of a throttled container, as a share of its limit.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -38,7 +38,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(-1)],
         default: &["-1"],
         since: Some("0.3"),
-        about: "How long a quota may stay raised; -1 is for ever.",
+        about: "Maximum time for which a quota stays raised; -1 means no limit.",
         ..ANY
     },
     MemberRow {
@@ -46,7 +46,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "SharePoolThresholdPercent",
         default: &["50"],
         since: Some("0.3"),
-        about: "The load of shared CPUs from which on raised quotas are lowered.",
+        about: "Utilization of shared CPUs at which raised quotas are lowered.",
         ..PERCENTAGE
     },
 ];

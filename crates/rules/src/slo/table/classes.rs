@@ -1,8 +1,8 @@
-//! The classes of service, and the members of `resource-qos-config` that belong to none.
+//! The QoS classes, and the members of `resource-qos-config` without a class.
 
 use super::{Class, MemberRow, WORD};
 
-/// The classes, the four with recommended values first.
+/// The classes; the first four have recommended values.
 pub(super) const CLASSES: &[Class] = &[
     Class {
         member: "lsrClass",
@@ -33,7 +33,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         words: &["groupIdentity", "coreSched"],
         default: &["groupIdentity"],
         since: Some("0.6"),
-        about: "How CPU is given by class.",
+        about: "Mechanism for CPU QoS.",
         ..WORD
     },
     MemberRow {
@@ -42,7 +42,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         words: &["tc", "terway-qos"],
         default: &["tc"],
         since: Some("1.5"),
-        about: "How the network is given by class.",
+        about: "Mechanism for network QoS.",
         ..WORD
     },
 ];

@@ -4,7 +4,7 @@ use super::{ANY, COUNT, MemberRow, PERCENTAGE, POSITIVE, Rule, SWITCH, Unit, Val
 
 const CALCULATE: &[&str] = &["usage", "request", "maxUsageRequest"];
 
-/// A share of mid-tier resources.
+/// Template for shares of mid-tier resources.
 const MID: MemberRow = MemberRow {
     default: &["0"],
     ..PERCENTAGE
@@ -15,7 +15,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "enable",
         go: "Enable",
         since: Some("0.1"),
-        about: "Whether batch workloads share nodes. Without it for all nodes, no entry enables any.",
+        about: "Enables co-location of batch workloads. An entry can enable it only if it is enabled for all nodes.",
         ..SWITCH
     },
     MemberRow {
@@ -25,7 +25,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Seconds,
         rules: COUNT,
         default: &["300"],
-        about: "The time over which use is averaged.",
+        about: "Time over which usage is averaged.",
         ..ANY
     },
     MemberRow {
@@ -36,7 +36,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: COUNT,
         default: &["60"],
         since: Some("0.4"),
-        about: "How often a node reports its use.",
+        about: "Interval at which a node reports its usage.",
         ..ANY
     },
     MemberRow {
@@ -45,7 +45,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Duration,
         default: &["5m, 10m, 30m"],
         since: Some("1.1"),
-        about: "Times over which percentiles of use are reported.",
+        about: "Times over which usage percentiles are reported.",
         ..ANY
     },
     MemberRow {
@@ -59,7 +59,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::NotEmpty],
         default: &["usageWithoutPageCache"],
         since: Some("1.4"),
-        about: "Which pages count as used memory.",
+        about: "Pages that count as used memory.",
         ..WORD
     },
     MemberRow {
@@ -68,7 +68,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: POSITIVE,
         default: &["60"],
         since: Some("0.1"),
-        about: "The share of CPU that all workloads may use together.",
+        about: "Share of CPU that all workloads may use together.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -77,7 +77,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         words: CALCULATE,
         default: &["usage"],
         since: Some("1.4"),
-        about: "What of other pods is left out of the CPU of batch workloads.",
+        about: "CPU of other pods that is subtracted from batch CPU.",
         ..WORD
     },
     MemberRow {
@@ -86,7 +86,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: POSITIVE,
         default: &["65"],
         since: Some("0.1"),
-        about: "The share of memory that all workloads may use together.",
+        about: "Share of memory that all workloads may use together.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -95,7 +95,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         words: CALCULATE,
         default: &["usage"],
         since: Some("1.0"),
-        about: "What of other pods is left out of the memory of batch workloads.",
+        about: "Memory of other pods that is subtracted from batch memory.",
         ..WORD
     },
     MemberRow {
@@ -106,7 +106,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: COUNT,
         default: &["15"],
         since: Some("0.1"),
-        about: "How old a report may be before its node has no batch resources.",
+        about: "Maximum age of a node's report; with an older report the node has no batch resources.",
         ..ANY
     },
     MemberRow {
@@ -117,7 +117,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: COUNT,
         default: &["300"],
         since: Some("0.1"),
-        about: "How often batch resources are written even if they are as before.",
+        about: "Maximum interval between updates of batch resources, even if they are unchanged.",
         ..ANY
     },
     MemberRow {
@@ -128,7 +128,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Above(0), Rule::Max(1)],
         default: &["0.1"],
         since: Some("0.1"),
-        about: "The change of batch resources that is written at once: 0.1 is a tenth.",
+        about: "Relative change of batch resources that is written immediately; 0.1 means a tenth.",
         ..ANY
     },
     MemberRow {
@@ -136,7 +136,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MidReclaimMode",
         words: &["static"],
         since: Some("1.8"),
-        about: "How mid-tier resources are calculated.",
+        about: "Calculation of mid-tier resources.",
         ..WORD
     },
     MemberRow {
@@ -144,7 +144,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MidCPUThresholdPercent",
         default: &["100"],
         since: Some("1.3"),
-        about: "The share of allocatable CPU that mid-tier workloads get at most.",
+        about: "Maximum share of allocatable CPU for mid-tier workloads.",
         ..MID
     },
     MemberRow {
@@ -152,28 +152,28 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MidMemoryThresholdPercent",
         default: &["100"],
         since: Some("1.3"),
-        about: "The share of allocatable memory that mid-tier workloads get at most.",
+        about: "Maximum share of allocatable memory for mid-tier workloads.",
         ..MID
     },
     MemberRow {
         member: "midUnallocatedPercent",
         go: "MidUnallocatedPercent",
         since: Some("1.6"),
-        about: "The share of what nobody has requested that mid-tier workloads get.",
+        about: "Share of unallocated resources for mid-tier workloads.",
         ..MID
     },
     MemberRow {
         member: "midStaticCPUReservedPercent",
         go: "MidStaticCPUReservedPercent",
         since: Some("1.8"),
-        about: "The share of CPU that mid-tier workloads get in mode `static`.",
+        about: "Share of CPU for mid-tier workloads in mode `static`.",
         ..MID
     },
     MemberRow {
         member: "midStaticMemoryReservedPercent",
         go: "MidStaticMemoryReservedPercent",
         since: Some("1.8"),
-        about: "The share of memory that mid-tier workloads get in mode `static`.",
+        about: "Share of memory for mid-tier workloads in mode `static`.",
         ..MID
     },
     MemberRow {
@@ -181,7 +181,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BatchCPUThresholdPercent",
         rules: POSITIVE,
         since: Some("1.7"),
-        about: "The share of a node's CPU that batch workloads get at most.",
+        about: "Maximum share of a node's CPU for batch workloads.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -189,7 +189,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BatchMemoryThresholdPercent",
         rules: POSITIVE,
         since: Some("1.7"),
-        about: "The share of a node's memory that batch workloads get at most.",
+        about: "Maximum share of a node's memory for batch workloads.",
         ..PERCENTAGE
     },
     MemberRow {

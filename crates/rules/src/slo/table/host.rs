@@ -7,7 +7,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "applications[].name",
         go: "Applications.Name",
         since: Some("1.4"),
-        about: "The name of the application.",
+        about: "Name of the application.",
         ..WORD
     },
     MemberRow {
@@ -15,7 +15,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "Applications.Priority",
         words: &["koord-prod", "koord-mid", "koord-batch", "koord-free", ""],
         since: Some("1.4"),
-        about: "Its class of priority.",
+        about: "Priority band of the application.",
         ..WORD
     },
     MemberRow {
@@ -23,7 +23,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "Applications.QoS",
         words: &["LSE", "LSR", "LS", "BE", "SYSTEM", ""],
         since: Some("1.4"),
-        about: "Its class of service.",
+        about: "QoS class of the application.",
         ..WORD
     },
     MemberRow {
@@ -36,21 +36,21 @@ pub(super) const FIELDS: &[MemberRow] = &[
             "KubepodsBesteffort",
         ],
         since: Some("1.4"),
-        about: "The cgroup under which its own is.",
+        about: "Cgroup that contains the application's cgroup.",
         ..WORD
     },
     MemberRow {
         member: "applications[].cgroupPath.parentDir",
         go: "Applications.CgroupPath.ParentDir",
         since: Some("1.4"),
-        about: "The folder below that cgroup.",
+        about: "Directory below that cgroup.",
         ..WORD
     },
     MemberRow {
         member: "applications[].cgroupPath.relativePath",
         go: "Applications.CgroupPath.RelativePath",
         since: Some("1.4"),
-        about: "The path of its cgroup below that folder.",
+        about: "Path of the application's cgroup below that directory.",
         ..WORD
     },
     MemberRow {

@@ -1,10 +1,10 @@
-//! The keys of the ConfigMap, in the order in which they are checked.
+//! The keys of the ConfigMap, in the order of the checks.
 
 use headroom_domain::names;
 
 use super::{Key, amplification, burst, classes, colocation, host, normalization, qos, system, threshold};
 
-/// All keys that are checked, in the order of the check.
+/// All keys, in the order of the checks.
 pub static KEYS: [&Key; 8] = [
     &COLOCATION,
     &THRESHOLD,
@@ -16,10 +16,10 @@ pub static KEYS: [&Key; 8] = [
     &AMPLIFICATION,
 ];
 
-/// How much of a node batch workloads may use.
+/// Resources of a node for batch and mid-tier workloads.
 pub static COLOCATION: Key = Key {
     name: names::COLOCATION_CONFIG,
-    about: "How much of a node batch and mid-tier workloads may use, and how that is measured.",
+    about: "Resources of a node for batch and mid-tier workloads, and their measurement.",
     label: "colocation",
     go_type: "ColocationCfg",
     cluster: None,
@@ -33,10 +33,10 @@ pub static COLOCATION: Key = Key {
     ..STRATEGY_KEY
 };
 
-/// When batch workloads are held back or evicted.
+/// Suppression and eviction of batch workloads.
 pub static THRESHOLD: Key = Key {
     name: names::RESOURCE_THRESHOLD_CONFIG,
-    about: "At which load of a node batch workloads are held back or evicted.",
+    about: "Load thresholds of a node for suppressing or evicting batch workloads.",
     label: "resourceThreshold",
     go_type: "ResourceThresholdCfg",
     go_entry_type: "NodeResourceThresholdStrategy",
@@ -46,10 +46,10 @@ pub static THRESHOLD: Key = Key {
     ..STRATEGY_KEY
 };
 
-/// What each class of service gets.
+/// Resources of each QoS class.
 pub static QOS: Key = Key {
     name: names::RESOURCE_QOS_CONFIG,
-    about: "What CPU, memory, disks, caches and network give to each class of service.",
+    about: "Shares of CPU, memory, disks, caches and network for each QoS class.",
     label: "ResourceQOS",
     go_type: "ResourceQOSCfg",
     go_entry_type: "NodeResourceQOSStrategy",
@@ -61,10 +61,10 @@ pub static QOS: Key = Key {
     ..STRATEGY_KEY
 };
 
-/// Settings of the kernel.
+/// Kernel settings and total network bandwidth.
 pub static SYSTEM: Key = Key {
     name: names::SYSTEM_CONFIG,
-    about: "Settings of the kernel, and the network bandwidth of a node.",
+    about: "Kernel settings and network bandwidth of a node.",
     label: "System",
     go_type: "SystemCfg",
     go_entry_type: "NodeSystemStrategy",
@@ -74,10 +74,10 @@ pub static SYSTEM: Key = Key {
     ..STRATEGY_KEY
 };
 
-/// How far containers may exceed their CPU limits.
+/// Limits for containers that briefly exceed their CPU limits.
 pub static BURST: Key = Key {
     name: names::CPU_BURST_CONFIG,
-    about: "How far containers may exceed their CPU limits for a moment.",
+    about: "Limits for containers that briefly exceed their CPU limits.",
     label: "CpuBurst",
     go_type: "CPUBurstCfg",
     go_entry_type: "NodeCPUBurstCfg",
@@ -87,10 +87,10 @@ pub static BURST: Key = Key {
     ..STRATEGY_KEY
 };
 
-/// Applications of a node that are no pods.
+/// Applications on nodes outside of pods.
 pub static HOST: Key = Key {
     name: names::HOST_APPLICATION_CONFIG,
-    about: "Applications of nodes that are no pods, and the class of service of each.",
+    about: "Applications on nodes outside of pods, and the QoS class of each.",
     label: "HostApplication",
     go_type: "HostApplicationCfg",
     go_entry_type: "NodeHostApplicationCfg",
@@ -99,10 +99,10 @@ pub static HOST: Key = Key {
     ..INLINE_KEY
 };
 
-/// How fast the CPUs of a model are.
+/// Performance of each CPU model relative to a reference.
 pub static NORMALIZATION: Key = Key {
     name: names::CPU_NORMALIZATION_CONFIG,
-    about: "How much more a CPU of each model does than a reference CPU.",
+    about: "Performance of each CPU model relative to a reference CPU.",
     label: "CPUNormalization",
     go_type: "CPUNormalizationCfg",
     go_cluster: "CPUNormalizationStrategy",
@@ -113,10 +113,10 @@ pub static NORMALIZATION: Key = Key {
     ..INLINE_KEY
 };
 
-/// What is amplified how.
+/// Amplification of node resources: Koordinator's and Headroom's settings.
 pub static AMPLIFICATION: Key = Key {
     name: names::AMPLIFICATION_CONFIG,
-    about: "By what ratio the resources of nodes are amplified, or how that ratio is found.",
+    about: "Ratio by which the resources of nodes are amplified, or the mode that determines it.",
     label: "ResourceAmplification",
     go_type: "ResourceAmplificationCfg",
     go_cluster: "ResourceAmplificationStrategy",
@@ -128,7 +128,7 @@ pub static AMPLIFICATION: Key = Key {
     ..INLINE_KEY
 };
 
-/// A key with `clusterStrategy` and `nodeStrategies`, to declare others from.
+/// Template for keys with `clusterStrategy` and `nodeStrategies`.
 const STRATEGY_KEY: Key = Key {
     name: "",
     about: "",
@@ -147,7 +147,7 @@ const STRATEGY_KEY: Key = Key {
     is_strict: false,
     since: None,
 };
-/// A key that Koordinator does not check, with its members in the document itself, to declare others from.
+/// Template for keys that Koordinator does not check, whose document contains the members itself.
 const INLINE_KEY: Key = Key {
     cluster: None,
     entries: "nodeConfigs",

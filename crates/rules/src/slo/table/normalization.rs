@@ -2,7 +2,7 @@
 
 use super::{ANY, MemberRow, Rule, SWITCH, Unit, ValueKind};
 
-/// A ratio that Koordinator's controller takes.
+/// Template for ratios in the range that Koordinator's controller accepts.
 const RATIO: MemberRow = MemberRow {
     kind: ValueKind::Number,
     unit: Unit::Ratio,
@@ -15,42 +15,42 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "enable",
         go: "Enable",
         since: Some("1.4"),
-        about: "Whether CPUs are normalized.",
+        about: "Enables CPU normalization.",
         ..SWITCH
     },
     MemberRow {
         member: "defaultRatio",
         go: "DefaultRatio",
         since: Some("1.6"),
-        about: "The ratio of CPUs whose model has none.",
+        about: "Ratio of CPU models without a ratio of their own.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.baseRatio",
         go: "RatioModel.BaseRatio",
         since: Some("1.4"),
-        about: "The ratio of a model without hyper-threading and turbo.",
+        about: "Ratio of a model without hyper-threading and turbo.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.hyperThreadEnabledRatio",
         go: "RatioModel.HyperThreadEnabledRatio",
         since: Some("1.4"),
-        about: "The ratio of a model with hyper-threading alone.",
+        about: "Ratio of a model with hyper-threading only.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.turboEnabledRatio",
         go: "RatioModel.TurboEnabledRatio",
         since: Some("1.4"),
-        about: "The ratio of a model with turbo alone.",
+        about: "Ratio of a model with turbo only.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.hyperThreadTurboEnabledRatio",
         go: "RatioModel.HyperThreadTurboEnabledRatio",
         since: Some("1.4"),
-        about: "The ratio of a model with hyper-threading and turbo.",
+        about: "Ratio of a model with hyper-threading and turbo.",
         ..RATIO
     },
 ];

@@ -1,15 +1,15 @@
-//! Members of each class of service in `resource-qos-config`. Defaults are those that agents recommend for a class that is enabled.
+//! Members of each QoS class in `resource-qos-config`. Defaults are the values that agents recommend for an enabled
+//! class.
 
 use super::{
     ANY, COUNT, MemberRow, OFF_ON, PERCENT, PERCENTAGE, POSITIVE, Rule, SWITCH, Unit, ValueKind, WORD,
 };
 
-/// A whole number.
 const NUMBER: MemberRow = MemberRow {
     kind: ValueKind::Int64,
     ..ANY
 };
-/// A share or an amount of network bandwidth. Sums are checked as well.
+/// Template for a percentage or an amount of network bandwidth. Sums are checked as well.
 const BANDWIDTH: MemberRow = MemberRow {
     kind: ValueKind::PercentOrQuantity,
     unit: Unit::BytesPerSecond,
@@ -21,7 +21,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "cpuQOS.enable",
         go: "CPUQOS.Enable",
         since: Some("0.6"),
-        about: "Whether CPU is given by class.",
+        about: "Enables CPU QoS.",
         ..SWITCH
     },
     MemberRow {
@@ -30,7 +30,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(-1), Rule::Max(2)],
         default: &["2", "2", "-1", "0"],
         since: Some("0.6"),
-        about: "The identity of the group in the kernel's scheduler: the higher, the more urgent.",
+        about: "Group identity in the kernel's scheduler; a higher number is more urgent.",
         ..NUMBER
     },
     MemberRow {
@@ -39,21 +39,21 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::OffOn,
         rules: OFF_ON,
         default: &["0"],
-        about: "Whether the group runs only where nothing else does.",
+        about: "Runs the group only on idle CPUs.",
         ..NUMBER
     },
     MemberRow {
         member: "cpuQOS.coreExpeller",
         go: "CPUQOS.CPUQOS.CoreExpeller",
         default: &["true", "true", "false", "false"],
-        about: "Whether idle groups leave the core on which this class runs.",
+        about: "Expels idle groups from the cores on which this class runs.",
         ..SWITCH
     },
     MemberRow {
         member: "memoryQOS.enable",
         go: "MemoryQOS.Enable",
         since: Some("0.6"),
-        about: "Whether memory is given by class.",
+        about: "Enables memory QoS.",
         ..SWITCH
     },
     MemberRow {
@@ -61,7 +61,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryQOS.MemoryQOS.MinLimitPercent",
         default: &["0"],
         since: Some("0.6"),
-        about: "The share of its request that a pod keeps whatever happens.",
+        about: "Share of its request that is never reclaimed from a pod.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -69,7 +69,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryQOS.MemoryQOS.LowLimitPercent",
         default: &["0"],
         since: Some("0.6"),
-        about: "The share of its request that a pod keeps as long as others can give.",
+        about: "Share of its request that is reclaimed from a pod only if no other memory is reclaimable.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -77,7 +77,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryQOS.MemoryQOS.ThrottlingPercent",
         default: &["0"],
         since: Some("0.6"),
-        about: "Where between request and limit a pod is slowed down; 0 is never.",
+        about: "Point between request and limit at which a pod is throttled; 0 means never.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -85,7 +85,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryQOS.MemoryQOS.WmarkRatio",
         default: &["95", "95", "95", "0"],
         since: Some("0.6"),
-        about: "The share of its limit from which on memory is reclaimed in the background; 0 is never.",
+        about: "Share of its limit at which background reclaim starts; 0 means never.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -95,7 +95,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(1), Rule::Max(1000)],
         default: &["20", "20", "20", "50"],
         since: Some("0.6"),
-        about: "How much is reclaimed then.",
+        about: "Amount of memory that background reclaim frees.",
         ..NUMBER
     },
     MemberRow {
@@ -104,7 +104,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(-25), Rule::Max(50)],
         default: &["-25", "-25", "50", "0"],
         since: Some("0.6"),
-        about: "How much earlier or later the kernel reclaims for all: the lower, the later.",
+        about: "Shift of the global reclaim watermark; a lower value means later reclaim.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -114,7 +114,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: OFF_ON,
         default: &["0"],
         since: Some("0.6"),
-        about: "Whether the kernel knows priorities where memory runs out.",
+        about: "Enables OOM priorities in the kernel.",
         ..NUMBER
     },
     MemberRow {
@@ -123,7 +123,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[Rule::Min(0), Rule::Max(12)],
         default: &["0"],
         since: Some("0.6"),
-        about: "That priority: the lower, the sooner it is ended.",
+        about: "OOM priority; a lower value is killed earlier.",
         ..NUMBER
     },
     MemberRow {
@@ -133,51 +133,51 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: OFF_ON,
         default: &["0"],
         since: Some("0.6"),
-        about: "Whether all processes of a group are ended together.",
+        about: "Kills all processes of a group together.",
         ..NUMBER
     },
     MemberRow {
         member: "memoryQOS.pageCacheLimitPercent",
         go: "MemoryQOS.MemoryQOS.PageCacheLimitPercent",
-        about: "The share of its limit that the page cache of a pod may take.",
+        about: "Maximum page cache of a pod, as a share of its limit.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "memoryQOS.pageCacheEnable",
         go: "MemoryQOS.MemoryQOS.PageCacheEnable",
-        about: "Whether the page cache of a pod is limited.",
+        about: "Enables the page cache limit of a pod.",
         ..ANY
     },
     MemberRow {
         member: "memoryQOS.pageCacheReclaimSync",
         go: "MemoryQOS.MemoryQOS.PageCacheReclaimSync",
-        about: "Whether that page cache is reclaimed at once.",
+        about: "Reclaims excess page cache synchronously.",
         ..ANY
     },
     MemberRow {
         member: "memoryQOS.pageCacheLimitSize",
         go: "MemoryQOS.MemoryQOS.PageCacheLimitSize",
         unit: Unit::Bytes,
-        about: "The size that the page cache of a pod may have.",
+        about: "Maximum page cache of a pod.",
         ..NUMBER
     },
     MemberRow {
         member: "blkioQOS.enable",
         go: "BlkIOQOS.Enable",
-        about: "Whether disks are given by class.",
+        about: "Enables disk QoS.",
         ..SWITCH
     },
     MemberRow {
         member: "blkioQOS.blocks[].name",
         go: "BlkIOQOS.BlkIOQOS.Blocks.Name",
-        about: "The device, the volume group or the claim.",
+        about: "Name of the device, volume group or claim.",
         ..WORD
     },
     MemberRow {
         member: "blkioQOS.blocks[].type",
         go: "BlkIOQOS.BlkIOQOS.Blocks.BlockType",
         words: &["device", "volumegroup", "podvolume"],
-        about: "What the name names.",
+        about: "Type of the named object.",
         ..WORD
     },
     MemberRow {
@@ -185,7 +185,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadIOPS",
         unit: Unit::PerSecond,
         advice: POSITIVE,
-        about: "Reads that are allowed; 0 is all.",
+        about: "Maximum rate of reads; 0 means no limit.",
         ..NUMBER
     },
     MemberRow {
@@ -193,7 +193,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteIOPS",
         unit: Unit::PerSecond,
         advice: POSITIVE,
-        about: "Writes that are allowed; 0 is all.",
+        about: "Maximum rate of writes; 0 means no limit.",
         ..NUMBER
     },
     MemberRow {
@@ -201,7 +201,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadBPS",
         unit: Unit::BytesPerSecond,
         advice: POSITIVE,
-        about: "Bytes that may be read; 0 is all.",
+        about: "Maximum read throughput; 0 means no limit.",
         ..NUMBER
     },
     MemberRow {
@@ -209,7 +209,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteBPS",
         unit: Unit::BytesPerSecond,
         advice: POSITIVE,
-        about: "Bytes that may be written; 0 is all.",
+        about: "Maximum write throughput; 0 means no limit.",
         ..NUMBER
     },
     MemberRow {
@@ -219,21 +219,21 @@ pub(super) const FIELDS: &[MemberRow] = &[
         advice: &[Rule::Min(1), Rule::Max(100)],
         default: &["100"],
         since: Some("1.3"),
-        about: "The weight of the group.",
+        about: "I/O weight of the group.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "blkioQOS.blocks[].ioCfg.readLatency",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadLatency",
         unit: Unit::Microseconds,
-        about: "The time that a read should take at most.",
+        about: "Target maximum latency of a read.",
         ..NUMBER
     },
     MemberRow {
         member: "blkioQOS.blocks[].ioCfg.writeLatency",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteLatency",
         unit: Unit::Microseconds,
-        about: "The time that a write should take at most.",
+        about: "Target maximum latency of a write.",
         ..NUMBER
     },
     MemberRow {
@@ -242,7 +242,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[],
         advice: PERCENT,
         since: Some("1.5"),
-        about: "The share of reads that should keep to it.",
+        about: "Share of reads that should meet the target latency.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -251,14 +251,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[],
         advice: PERCENT,
         since: Some("1.5"),
-        about: "The share of writes that should keep to it.",
+        about: "Share of writes that should meet the target latency.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "blkioQOS.blocks[].ioCfg.enableUserModel",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.EnableUserModel",
         since: Some("1.5"),
-        about: "Whether the costs of the disk are those that follow.",
+        about: "Uses the following cost model of the disk.",
         ..SWITCH
     },
     MemberRow {
@@ -267,7 +267,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::BytesPerSecond,
         advice: COUNT,
         since: Some("1.5"),
-        about: "Bytes that the disk reads.",
+        about: "Read throughput of the disk.",
         ..NUMBER
     },
     MemberRow {
@@ -276,7 +276,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::BytesPerSecond,
         advice: COUNT,
         since: Some("1.5"),
-        about: "Bytes that the disk writes.",
+        about: "Write throughput of the disk.",
         ..NUMBER
     },
     MemberRow {
@@ -285,7 +285,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::PerSecond,
         advice: COUNT,
         since: Some("1.5"),
-        about: "Reads in sequence that the disk does.",
+        about: "Sequential reads of the disk.",
         ..NUMBER
     },
     MemberRow {
@@ -294,7 +294,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::PerSecond,
         advice: COUNT,
         since: Some("1.5"),
-        about: "Writes in sequence that the disk does.",
+        about: "Sequential writes of the disk.",
         ..NUMBER
     },
     MemberRow {
@@ -303,7 +303,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::PerSecond,
         advice: COUNT,
         since: Some("1.5"),
-        about: "Scattered reads that the disk does.",
+        about: "Random reads of the disk.",
         ..NUMBER
     },
     MemberRow {
@@ -312,14 +312,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::PerSecond,
         advice: COUNT,
         since: Some("1.5"),
-        about: "Scattered writes that the disk does.",
+        about: "Random writes of the disk.",
         ..NUMBER
     },
     MemberRow {
         member: "resctrlQOS.enable",
         go: "ResctrlQOS.Enable",
         since: Some("0.6"),
-        about: "Whether the last-level cache and memory bandwidth are given by class.",
+        about: "Enables QoS of last-level cache and memory bandwidth.",
         ..SWITCH
     },
     MemberRow {
@@ -332,7 +332,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         ],
         default: &["0"],
         since: Some("0.6"),
-        about: "Where the share of the cache begins.",
+        about: "Start of the cache range.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -345,7 +345,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         ],
         default: &["100", "100", "30", "100"],
         since: Some("0.6"),
-        about: "Where the share of the cache ends.",
+        about: "End of the cache range.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -353,41 +353,41 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "ResctrlQOS.ResctrlQOS.MBAPercent",
         default: &["100"],
         since: Some("0.6"),
-        about: "The share of memory bandwidth.",
+        about: "Share of memory bandwidth.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "networkQOS.enable",
         go: "NetworkQOS.Enable",
-        about: "Whether the network is given by class.",
+        about: "Enables network QoS.",
         ..SWITCH
     },
     MemberRow {
         member: "networkQOS.ingressRequest",
         go: "NetworkQOS.NetworkQOS.IngressRequest",
         default: &["0"],
-        about: "What the class gets of what comes in.",
+        about: "Guaranteed ingress bandwidth of the class.",
         ..BANDWIDTH
     },
     MemberRow {
         member: "networkQOS.ingressLimit",
         go: "NetworkQOS.NetworkQOS.IngressLimit",
         default: &["100"],
-        about: "What of what comes in the class gets at most.",
+        about: "Maximum ingress bandwidth of the class.",
         ..BANDWIDTH
     },
     MemberRow {
         member: "networkQOS.egressRequest",
         go: "NetworkQOS.NetworkQOS.EgressRequest",
         default: &["0"],
-        about: "What the class gets of what goes out.",
+        about: "Guaranteed egress bandwidth of the class.",
         ..BANDWIDTH
     },
     MemberRow {
         member: "networkQOS.egressLimit",
         go: "NetworkQOS.NetworkQOS.EgressLimit",
         default: &["100"],
-        about: "What of what goes out the class gets at most.",
+        about: "Maximum egress bandwidth of the class.",
         ..BANDWIDTH
     },
 ];

@@ -10,7 +10,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Permyriad,
         rules: &[Rule::Above(0)],
         since: Some("1.2"),
-        about: "Memory that the kernel keeps free, in ten-thousandths of all.",
+        about: "Memory that the kernel keeps free, in ten-thousandths of total memory.",
         ..ANY
     },
     MemberRow {
@@ -20,7 +20,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Permyriad,
         rules: &[Rule::Above(0), Rule::Max(400)],
         since: Some("1.2"),
-        about: "How far apart the kernel's watermarks of free memory are.",
+        about: "Distance between the kernel's free memory watermarks.",
         ..ANY
     },
     MemberRow {
@@ -30,7 +30,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::OffOn,
         rules: OFF_ON,
         since: Some("1.2"),
-        about: "Whether cgroups that are gone are cleaned up in the background.",
+        about: "Reclaims memory of deleted cgroups in the background.",
         ..ANY
     },
     MemberRow {
@@ -39,7 +39,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int64,
         unit: Unit::OffOn,
         since: Some("1.7"),
-        about: "Whether the scheduler of the kernel knows identities of groups.",
+        about: "Enables group identities in the kernel's scheduler.",
         ..ANY
     },
     MemberRow {
@@ -48,7 +48,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int64,
         unit: Unit::Nanoseconds,
         since: Some("1.7"),
-        about: "The time for which a CPU is idle before it counts as idle.",
+        about: "Time after which an idle CPU counts as idle.",
         ..ANY
     },
     MemberRow {
@@ -64,7 +64,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int64,
         unit: Unit::OffOn,
         rules: OFF_ON,
-        about: "Whether the page cache of cgroups can be limited.",
+        about: "Enables page cache limits of cgroups.",
         ..ANY
     },
     MemberRow {
@@ -73,7 +73,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Quantity,
         unit: Unit::BytesPerSecond,
         default: &["0"],
-        about: "The network bandwidth of a node, of which classes of service get shares.",
+        about: "Total network bandwidth of a node, which QoS classes share.",
         ..ANY
     },
 ];

@@ -1,4 +1,4 @@
-//! Tests of the rows against each other.
+//! Consistency tests of the rows.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::slo::{
 };
 
 #[test]
-fn each_member_is_declared_once_and_says_what_it_does() {
+fn each_member_is_declared_once_and_described() {
     for key in KEYS {
         let mut paths = BTreeSet::new();
         for (class, field) in key.rows() {
@@ -56,7 +56,7 @@ fn pairs_name_each_other() {
             pairs += 1;
         }
     }
-    // Five of thresholds, and one of each class.
+    // Five pairs of thresholds, and one pair per class.
     assert_eq!(pairs, 2 * (5 + 5));
 }
 
@@ -94,9 +94,9 @@ fn a_class_has_the_value_that_is_recommended_for_it() {
     );
 }
 
-/// Whoever follows the key has the same ranges as its rows.
+/// The parser of the key must use the same ranges as its rows.
 #[test]
-fn a_ratio_of_ours_is_read_within_the_range_of_its_row_and_not_outside() {
+fn headroom_ratios_are_accepted_only_within_the_range_of_their_row() {
     let mut ranges = 0;
     for field in AMPLIFICATION.fields {
         for rule in field.rules {

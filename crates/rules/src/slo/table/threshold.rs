@@ -7,7 +7,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "enable",
         go: "Enable",
         since: Some("0.1"),
-        about: "Whether batch workloads are held back and evicted.",
+        about: "Enables suppression and eviction of batch workloads.",
         ..SWITCH
     },
     MemberRow {
@@ -15,14 +15,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "CPUSuppressThresholdPercent",
         default: &["65"],
         since: Some("0.1"),
-        about: "The load of the CPU from which on batch workloads are held back.",
+        about: "CPU utilization at which batch workloads are suppressed.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "cpuSuppressMinPercent",
         go: "CPUSuppressMinPercent",
         since: Some("1.7"),
-        about: "The share of CPU that batch workloads keep.",
+        about: "Minimum share of CPU for batch workloads.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -31,7 +31,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         words: &["cpuset", "cfsQuota"],
         default: &["cpuset"],
         since: Some("0.1"),
-        about: "How batch workloads are held back.",
+        about: "Mechanism for suppressing batch workloads.",
         ..WORD
     },
     MemberRow {
@@ -44,7 +44,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         ],
         default: &["70"],
         since: Some("0.2"),
-        about: "The use of memory from which on pods are evicted.",
+        about: "Memory utilization at which eviction of pods starts.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -56,7 +56,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::BelowMember("memoryEvictThresholdPercent"),
         ],
         since: Some("0.2"),
-        about: "The use of memory at which eviction ends; 2 below where it begins if this is not set.",
+        about: "Memory utilization at which eviction ends; by default 2 below the start.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -67,7 +67,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::AboveMember("memoryAllocatableEvictLowerPercent"),
         ],
         since: Some("1.8"),
-        about: "The share of allocatable memory in requests from which on pods are evicted.",
+        about: "Share of allocatable memory in requests at which eviction of pods starts.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -78,7 +78,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::BelowMember("memoryAllocatableEvictThresholdPercent"),
         ],
         since: Some("1.8"),
-        about: "The share of allocatable memory in requests at which that eviction ends.",
+        about: "Share of allocatable memory in requests at which this eviction ends.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -90,7 +90,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::AboveMember("cpuEvictBESatisfactionLowerPercent"),
         ],
         since: Some("0.4"),
-        about: "The share of its CPU that a batch workload gets at which eviction ends.",
+        about: "CPU satisfaction of a batch workload (its actual share of requested CPU) at which eviction ends.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -102,14 +102,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::BelowMember("cpuEvictBESatisfactionUpperPercent"),
         ],
         since: Some("0.4"),
-        about: "The share of its CPU that a batch workload gets below which pods are evicted.",
+        about: "CPU satisfaction of a batch workload below which pods are evicted.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "cpuEvictBEUsageThresholdPercent",
         go: "CPUEvictBEUsageThresholdPercent",
         since: Some("1.1"),
-        about: "The use by batch workloads of the CPU that they get, from which on they are evicted.",
+        about: "Utilization of their CPU by batch workloads at which eviction starts.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -119,7 +119,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Seconds,
         rules: &[Rule::Above(0)],
         since: Some("0.4"),
-        about: "The time over which the use of CPU is averaged for eviction.",
+        about: "Time over which CPU utilization is averaged for eviction.",
         ..ANY
     },
     MemberRow {
@@ -131,7 +131,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::AboveMember("cpuEvictLowerPercent"),
         ],
         since: Some("1.7"),
-        about: "The use of CPU from which on pods are evicted.",
+        about: "CPU utilization at which eviction of pods starts.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -143,7 +143,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::BelowMember("cpuEvictThresholdPercent"),
         ],
         since: Some("1.7"),
-        about: "The use of CPU at which eviction ends.",
+        about: "CPU utilization at which eviction ends.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -151,7 +151,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "CPUAllocatableEvictThresholdPercent",
         rules: &[Rule::Min(0), Rule::AboveMember("cpuAllocatableEvictLowerPercent")],
         since: Some("1.8"),
-        about: "The share of allocatable CPU in requests from which on pods are evicted.",
+        about: "Share of allocatable CPU in requests at which eviction of pods starts.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -162,7 +162,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::BelowMember("cpuAllocatableEvictThresholdPercent"),
         ],
         since: Some("1.8"),
-        about: "The share of allocatable CPU in requests at which that eviction ends.",
+        about: "Share of allocatable CPU in requests at which this eviction ends.",
         ..PERCENTAGE
     },
     MemberRow {
@@ -171,7 +171,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         words: &["evictByRealLimit", "evictByAllocatable"],
         default: &["evictByRealLimit"],
         since: Some("1.4"),
-        about: "What the CPU of batch workloads is compared with.",
+        about: "Reference for the CPU of batch workloads.",
         ..WORD
     },
     MemberRow {
@@ -180,7 +180,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int32,
         unit: Unit::Priority,
         since: Some("1.7"),
-        about: "The highest priority of a pod that may be evicted.",
+        about: "Highest priority of a pod that may be evicted.",
         ..ANY
     },
     MemberRow {
@@ -190,7 +190,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Priority,
         rules: &[Rule::Min(0), Rule::Max(7999)],
         since: Some("1.8"),
-        about: "The highest priority of a pod that may be evicted for allocatable resources.",
+        about: "Highest priority of a pod that may be evicted for allocatable resources.",
         ..ANY
     },
 ];

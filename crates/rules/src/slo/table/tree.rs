@@ -1,41 +1,42 @@
-//! The members of a key as a tree of names, made once from its rows, so that a document is read without searching all rows.
+//! The members of a key as a tree of names, built once from its rows, so that parsing a document does not search all
+//! rows.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use super::{Class, KEYS, Key, MemberRow};
 
-/// What may be at a place of a strategy.
+/// Node of the tree: a position in a strategy.
 #[derive(Debug)]
 pub(in super::super) struct PathNode {
-    /// The path from the strategy on, with its class. Inside a list or a map it is that of the list or map, without places
-    /// and names.
+    /// Path from the strategy, including the class. Inside a list or a map it is the path of the list or map, without
+    /// indexes and names.
     pub(in super::super) path: String,
-    /// The class of service, if it belongs to one.
+    /// QoS class of the position, if it has one.
     pub(in super::super) class: Option<&'static Class>,
-    /// The type of a class in Koordinator's code; of anything else the field of the first row that goes through it.
+    /// Go type of a class; otherwise the Go field of the first row on this path.
     pub(in super::super) go_name: &'static str,
-    /// What is there.
+    /// Type of the value at this position.
     pub(in super::super) shape: Shape,
-    /// The rank of the first row that goes through it among those of the key, which are ranked by their paths.
+    /// Rank of the first row on this path among the rows of the key, which are ranked by path.
     pub(in super::super) rank: u16,
-    /// The rank behind that of the last.
+    /// Rank after the last row on this path.
     pub(in super::super) end: u16,
 }
 
-/// What is at a place.
+/// Type of the value at a position.
 #[derive(Debug)]
 pub(in super::super) enum Shape {
-    /// A value.
+    /// A value without further members.
     Value(&'static MemberRow),
     /// An object with these members.
     Object(Vec<(&'static str, PathNode)>),
-    /// A list whose elements are that.
+    /// A list with elements of this shape.
     List(Box<PathNode>),
-    /// An object with members of any names that are that.
+    /// An object with arbitrary member names and values of this shape.
     Map(Box<PathNode>),
 }
 
-/// A row on the way down: what is left of its path.
+/// A row with the rest of its path below the current node.
 #[derive(Debug, Clone, Copy)]
 struct RowPath {
     rest: &'static str,
@@ -44,21 +45,21 @@ struct RowPath {
     rank: u16,
 }
 
-/// The type of what a class gets in Koordinator's code.
+/// Go type of a class in Koordinator's code.
 const GO_CLASS: &str = "v1alpha1.ResourceQOS";
 
 static TREES: LazyLock<BTreeMap<&'static str, PathNode>> =
     LazyLock::new(|| KEYS.into_iter().map(|key| (key.name, root(key))).collect());
 
 impl Key {
-    /// The members of a strategy of the key; `None` for a key that is not among [`KEYS`].
+    /// Tree of a strategy of the key; `None` for a key outside [`KEYS`].
     pub(in super::super) fn tree(&self) -> Option<&'static PathNode> {
         TREES.get(self.name)
     }
 }
 
 impl PathNode {
-    /// The member of exactly that name, or else the first that `is_same` takes for it.
+    /// Returns the member with exactly this name, or else the first one that `is_same` accepts.
     pub(in super::super) fn member(
         &'static self,
         name: &str,
@@ -70,7 +71,7 @@ impl PathNode {
         found.map(|(known, node)| (*known, node))
     }
 
-    /// The members of an object; none of anything else.
+    /// Members of an object; none for other shapes.
     pub(in super::super) fn members(&self) -> &[(&'static str, Self)] {
         match &self.shape {
             Shape::Object(members) => members,
@@ -79,7 +80,7 @@ impl PathNode {
     }
 }
 
-/// The members of a strategy: those of classes first, as rows are searched for a name.
+/// Builds the tree of a strategy; members of classes come first because rows are searched by name.
 fn root(key: &'static Key) -> PathNode {
     let mut rows: Vec<_> = key.rows().collect();
     let path = |class: Option<&Class>, field: &MemberRow| {
@@ -112,7 +113,7 @@ fn root(key: &'static Key) -> PathNode {
     root
 }
 
-/// The object with these rows.
+/// Builds the object with these rows.
 fn object(path: String, rows: &[RowPath]) -> PathNode {
     let mut names: Vec<&'static str> = Vec::new();
     for row in rows {
@@ -131,7 +132,7 @@ fn object(path: String, rows: &[RowPath]) -> PathNode {
     with_shape(path, rows, Shape::Object(members))
 }
 
-/// What is at a path that these rows go through.
+/// Builds the node at a path with these rows.
 fn node(path: String, rows: &[RowPath]) -> PathNode {
     let rest = rows.first().map_or("", |row| row.rest);
     let inner = |skip: usize| {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_a_leaf_and_a_rank_of_its_own() {
+    fn every_row_has_one_leaf_and_a_unique_rank() {
         for key in KEYS {
             let mut found = Vec::new();
             leaves(key.tree().unwrap(), &mut found);
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_the_shape_that_its_path_says() {
+    fn a_node_has_the_shape_of_its_path() {
         let shares = at(&QOS, &["beClass", "cpuQOS", "groupIdentity"]);
         assert_eq!(shares.path, "beClass.cpuQOS.groupIdentity");
         assert!(matches!(shares.shape, Shape::Value(row) if row.member == "cpuQOS.groupIdentity"));

@@ -1,4 +1,4 @@
-//! Which keys are looked at, and how their texts are read.
+//! Tests of the keys that are checked, and of the parser of their texts.
 
 use rstest::rstest;
 
@@ -111,7 +111,7 @@ fn keys_that_koordinator_does_not_check(#[case] key: &str) {
 }
 
 #[test]
-fn everything_that_is_wrong_is_listed() {
+fn every_fault_is_listed() {
     let case = Case::new([
         (
             COLO,

@@ -1,10 +1,10 @@
-//! Network bandwidth of classes of service, and the kernel's settings beside them.
+//! Tests of network bandwidth of QoS classes, together with kernel settings.
 
 use rstest::rstest;
 
 use super::*;
 
-/// Classes with members of their network, as in `be ingressRequest=50`.
+/// Classes with network members, such as `be ingressRequest=50`.
 fn classes(written: &str) -> String {
     let classes = written
         .split("; ")
@@ -29,7 +29,7 @@ fn qos_entry(written: &str) -> String {
     format!(r#"{{"nodeStrategies":[{}]}}"#, entry(&classes(written)))
 }
 
-/// What both behaviours say of a document beside settings of the kernel.
+/// Checks the result under both behaviours for a document together with kernel settings.
 #[track_caller]
 fn check(qos: &str, system: &str, upstream: &str, ours: &str) {
     let case = Case::new([(QOS, qos), (SYS, system)]);
@@ -167,7 +167,7 @@ fn bandwidth_without_a_total(#[case] written: &str, #[case] expected: &str) {
     OVER_TOTAL
 )]
 #[case::limit_of_an_unknown_total("be ingressLimit=\"2G\"", "{}", "OK", "OK")]
-fn bandwidth_beside_a_total(
+fn bandwidth_compared_with_a_total(
     #[case] written: &str,
     #[case] system: &str,
     #[case] upstream: &str,
@@ -227,7 +227,7 @@ fn bandwidth_of_entries(
 }
 
 #[test]
-fn an_entry_is_added_up_with_what_it_leaves_of_all_nodes() {
+fn the_sum_of_an_entry_includes_values_for_all_nodes() {
     let all = classes("ls ingressRequest=60");
     let text = format!(
         r#"{{"clusterStrategy":{{{all}}},"nodeStrategies":[{}]}}"#,

@@ -1,4 +1,4 @@
-//! Pairs of values, those of classes of service, and those of keys that Koordinator does not check.
+//! Tests of pairs of values, of QoS classes, and of keys that Koordinator does not check.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! What holds for any text.
+//! Property tests of the check for arbitrary texts.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::slo::table::KEYS;
 
-/// Long enough for a debug build on a busy machine; what is not bounded takes hours.
+/// Enough for a debug build on a busy machine; an unbounded check would take hours.
 const LONG: Duration = Duration::from_secs(60);
 
-/// JSON with names that are known, and values of all types.
+/// JSON with known names and values of all types.
 fn json() -> impl Strategy<Value = String> {
     let names = KEYS
         .into_iter()
@@ -63,7 +63,7 @@ fn all_keys(text: &str) -> Case {
     Case::new(data).with_node("n1", &[("a", "a")])
 }
 
-/// Requirements whose numbers of values have no divisor in common: all combinations are among the samples.
+/// Requirements with coprime numbers of values: the samples include all combinations.
 fn sampled_selector() -> impl Strategy<Value = LabelSelector> {
     let values = |count: usize| {
         let labels = ["1", "2", "3", "4", "5"].map(str::to_owned).to_vec();
@@ -89,7 +89,7 @@ fn sampled_selector() -> impl Strategy<Value = LabelSelector> {
     })
 }
 
-/// Any selector of few keys and values that Kubernetes takes.
+/// Valid selectors with few keys and values.
 fn selector() -> impl Strategy<Value = LabelSelector> {
     let requirement = ("[xyz]", 0..4_usize, prop::collection::vec("[123]", 1..3));
     let requirement = requirement.prop_map(|(key, operator, values)| LabelSelectorRequirement {
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn what_go_reads_is_read_alike_whatever_the_case_of_names(text in json()) {
+    fn names_in_any_case_give_the_same_result(text in json()) {
         let read = |text: &str| decode::read(&table::COLOCATION, text).unwrap();
         let (one, other) = (read(&text), read(&text.to_uppercase().replace("NULL", "null").replace("TRUE", "true")));
         prop_assert_eq!(one.document.entries.len(), other.document.entries.len());
@@ -148,13 +148,13 @@ proptest! {
     }
 
     #[test]
-    fn whatever_samples_show_is_found_in_selectors(selectors in prop::collection::vec(selector(), 2..5)) {
+    fn overlaps_found_by_samples_are_found_by_selectors(selectors in prop::collection::vec(selector(), 2..5)) {
         let entries: Vec<String> = selectors.iter().map(entry_text).collect();
         let text = format!(r#"{{"nodeConfigs":[{}]}}"#, entries.join(","));
         let case = Case::new([(COLO, &text)]);
         let (upstream, ours) = (case.report(Compat::Upstream), case.report(Compat::Headroom));
         if upstream.refusal.is_some() {
-            // Koordinator's words come first, and the entries that they name are among those that are listed.
+            // Koordinator's message comes first, and the entries in it are among the listed ones.
             prop_assert_eq!(upstream.refusal, ours.refusal);
             prop_assert!(ours.errors.to_string().contains("also selected by"));
         }

@@ -1,4 +1,4 @@
-//! Values out of range.
+//! Tests of values out of range.
 
 use rstest::rstest;
 
@@ -278,5 +278,5 @@ fn a_word_that_the_controller_needs_is_not_empty() {
     case.is_upstream("OK");
     case.is_ours("MetricMemoryCollectPolicy must not be empty");
     let errors = case.report(Compat::Headroom).errors.to_string();
-    assert_contains(&errors, "must be a text in quotes that is not empty");
+    assert_contains(&errors, "must be a non-empty string in quotes");
 }

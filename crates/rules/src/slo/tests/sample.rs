@@ -1,4 +1,4 @@
-//! The settings that Koordinator documents are accepted without a warning.
+//! Koordinator's documented settings are accepted without a warning.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn class(identity: i64, min_adj: i64, cache_end: i64) -> Value {
     })
 }
 
-/// An entry for nodes of one kernel, with one more member.
+/// An entry for nodes with one kernel version and one more member.
 fn entry(member: &str, value: &Value) -> Value {
     let mut entry =
         json!({"name": "alios", "nodeSelector": {"matchLabels": {"kubernetes.io/kernel": "alios"}}});
@@ -80,7 +80,7 @@ fn normalization() -> String {
 }
 
 #[test]
-fn what_is_documented_is_accepted() {
+fn documented_settings_are_accepted() {
     let threshold = json!({
         "enable": false, "cpuSuppressThresholdPercent": 65, "cpuSuppressPolicy": "cpuset", "memoryEvictThresholdPercent": 70,
     });

@@ -1,10 +1,10 @@
-//! Selectors and names of entries, and nodes that two of them select.
+//! Tests of selectors and names of entries, and of nodes that two entries select.
 
 use rstest::rstest;
 
 use super::*;
 
-/// Entries as in `a: x=1, y In 1 2, z Exists | b: y=1`.
+/// Entries such as `a: x=1, y In 1 2, z Exists | b: y=1`.
 fn entries(written: &str) -> String {
     let entries = written.split(" | ").map(|entry| {
         let (name, terms) = entry.split_once(": ").unwrap();
@@ -155,14 +155,14 @@ fn three_nodes_are_named_and_the_others_counted() {
     let report = case.report(Compat::Headroom);
     assert_eq!(
         report.errors.to_string(),
-        r#"data[colocation-config].nodeConfigs: Invalid value: ["a","b"]: all of them select nodes that there are: n1, n2, n3 and 2 more"#
+        r#"data[colocation-config].nodeConfigs: Invalid value: ["a","b"]: all of them select existing nodes: n1, n2, n3 and 2 more"#
     );
 }
 
 #[rstest]
 #[case::c183("a: x Exists | b: x Exists", &[("x", "1")])]
 #[case::c184("a: x NotIn 1 | b: x NotIn 2", &[])]
-fn nodes_show_what_samples_miss(#[case] written: &str, #[case] labels: &[(&str, &str)]) {
+fn existing_nodes_reveal_overlaps_that_samples_miss(#[case] written: &str, #[case] labels: &[(&str, &str)]) {
     let case = Case::new([(COLO, &colocation(written))]).with_node("n1", labels);
     case.is_upstream(&conflict(&["a", "b"], "n1"));
     case.is_ours(&overlap(&["a", "b"]));
@@ -176,14 +176,14 @@ fn c185_all_entries_of_a_node_are_named() {
 }
 
 #[test]
-fn c187_keys_are_looked_at_apart() {
+fn c187_keys_are_checked_separately() {
     let threshold = format!(r#"{{"nodeStrategies":[{}]}}"#, entries("c: x=1"));
     let case = Case::new([(COLO, &colocation("a: x=1 | b: x=2")), (THR, &threshold)]);
     case.with_node("n1", &[("x", "1")]).is("OK");
 }
 
 #[test]
-fn c188_what_stays_is_not_looked_at() {
+fn c188_unchanged_keys_are_not_checked() {
     let text = colocation("a: x=1 | b: x=1");
     Case::new([(COLO, &text), (THR, "{}")])
         .over([(COLO, &text)])

@@ -1,4 +1,4 @@
-//! What is probably not meant, and no reason to refuse a version.
+//! Tests of probable mistakes that are no reason for a refusal.
 
 use rstest::rstest;
 
@@ -62,9 +62,9 @@ use super::*;
     "{}",
     "unknown key colocation-confg has no effect; did you mean colocation-config?"
 )]
-#[case::names(COLO, r#"{"nodeConfigs":[{"name":"a","nodeSelector":{"matchLabels":{"x":"1"}}},{"name":"a","nodeSelector":{"matchLabels":{"x":"2"}}}]}"#, r#"colocation-config: nodeConfigs[1].name: another entry is called "a" as well"#)]
-#[case::lost_total(SYS, r#"{"clusterStrategy":{"totalNetworkBandwidth":"10G"},"nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"1"}},"watermarkScaleFactor":150}]}"#, "system-config: nodeStrategies[0] has no totalNetworkBandwidth: Koordinator sets it to 0 for its nodes")]
-#[case::possible_overlap(COLO, &selectors::colocation("a: x=1 | b: y=1"), r#"colocation-config: entries "a" and "b" would both select a node with x=1,y=1; the first would count"#)]
+#[case::names(COLO, r#"{"nodeConfigs":[{"name":"a","nodeSelector":{"matchLabels":{"x":"1"}}},{"name":"a","nodeSelector":{"matchLabels":{"x":"2"}}}]}"#, r#"colocation-config: nodeConfigs[1].name: another entry has the name "a" too"#)]
+#[case::lost_total(SYS, r#"{"clusterStrategy":{"totalNetworkBandwidth":"10G"},"nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"1"}},"watermarkScaleFactor":150}]}"#, "system-config: nodeStrategies[0] has no totalNetworkBandwidth, so Koordinator sets it to 0 for these nodes")]
+#[case::possible_overlap(COLO, &selectors::colocation("a: x=1 | b: y=1"), r#"colocation-config: entries "a" and "b" would both select a node with x=1,y=1; the first would apply"#)]
 fn a_warning_names_place_and_value(#[case] key: &str, #[case] text: &str, #[case] warning: &str) {
     let report = Case::new([(key, text)]).report(Compat::Headroom);
     assert_eq!(
@@ -77,14 +77,14 @@ fn a_warning_names_place_and_value(#[case] key: &str, #[case] text: &str, #[case
 #[case(COLO, r#"{"cpuCalculatePolicy":"usage","midReclaimMode":""}"#)]
 #[case("my-extension", "{}")]
 #[case("feature-gates", "A=true")]
-fn nothing_is_said_of_what_is_known(#[case] key: &str, #[case] text: &str) {
+fn known_values_cause_no_warning(#[case] key: &str, #[case] text: &str) {
     assert_eq!(
         Case::new([(key, text)]).report(Compat::Headroom),
         Report::default()
     );
 }
 
-/// The ratio of CPU, that of normalization, and what is said of the two together.
+/// The CPU ratio, the normalization ratio, and the warning about both.
 #[rstest]
 #[case::above(
     r#"{"enable":true,"resourceAmplificationRatio":{"cpu":2}}"#,
@@ -117,7 +117,7 @@ fn the_product_with_normalization_is_bounded(
     #[case] normalization: &str,
     #[case] warns: bool,
 ) {
-    let expected = "resource-amplification-config: cpu: 2 times 3 of cpu-normalization-config comes to more than 5: slo-controller multiplies them";
+    let expected = "resource-amplification-config: cpu: 2 times 3 of cpu-normalization-config exceeds 5; slo-controller multiplies them";
     let data = [(AMP, ratio), (NORM, normalization)];
     let warnings = Case::new(data).report(Compat::Headroom).warnings;
     assert_eq!(
@@ -125,7 +125,7 @@ fn the_product_with_normalization_is_bounded(
         warns,
         "{warnings:?}"
     );
-    // Either may be the one that changes, and neither is looked at if none does.
+    // Either may be the changed one; neither is checked if both are unchanged.
     let halves = [[(AMP, ratio)], [(NORM, normalization)]];
     for half in halves {
         let warnings = Case::new(data).over(half).report(Compat::Headroom).warnings;
@@ -147,7 +147,7 @@ fn the_product_with_normalization_is_bounded(
 }
 
 #[test]
-fn a_message_that_does_not_name_all_values_says_so() {
+fn a_message_with_omitted_values_counts_them() {
     let entries: Vec<String> = (0..300)
         .map(|index| {
             format!(r#"{{"nodeSelector":{{"matchLabels":{{"x":"{index}"}}}},"degradeTimeMinutes":0}}"#)

@@ -15,7 +15,7 @@ fn labels(pool: &str) -> Labels {
     Labels::from([("pool".to_owned(), pool.to_owned())])
 }
 
-/// What a node of that pool gets: the entry and the policy.
+/// Name of the entry and policy of a node in that pool.
 fn of_pool(document: &PolicyDocument, pool: &str) -> (Option<String>, Policy) {
     let entry = document.entry(|| labels(pool));
     let cluster = document.cluster.over(Policy::default());
@@ -34,7 +34,7 @@ fn of_pool(document: &PolicyDocument, pool: &str) -> (Option<String>, Policy) {
     r#"{"mode":null,"bounds":null,"target":{"cpu":null},"staticMax":{},"nodeConfigs":null,"enable":null}"#
 )]
 #[case(r#"{"nodeConfigs":[]}"#)]
-fn what_says_nothing_to_us_leaves_everything_as_it_is(#[case] text: &str) {
+fn documents_without_our_settings_change_nothing(#[case] text: &str) {
     let document = read(text).unwrap();
     assert_eq!(of_pool(&document, "a"), (None, Policy::default()));
     assert!(!document.cluster.has_mode());
@@ -119,7 +119,7 @@ fn the_first_entry_that_matches_is_laid_over_the_rest_to_its_depth() {
 }
 
 #[test]
-fn labels_are_not_read_where_no_entry_asks() {
+fn labels_are_read_only_for_entries() {
     let document = read(r#"{"mode":"auto"}"#).unwrap();
     assert!(
         document
@@ -128,7 +128,7 @@ fn labels_are_not_read_where_no_entry_asks() {
     );
 }
 
-/// A document with two entries, the second of which has these members besides its selector.
+/// A document with two entries, the second of which has these members in addition to its selector.
 fn second(members: &str) -> String {
     let selector = |pool: &str| format!(r#""nodeSelector":{{"matchLabels":{{"pool":"{pool}"}}}}"#);
     format!(
@@ -214,15 +214,15 @@ fn second(members: &str) -> String {
 )]
 #[case(
     r#"{"nodeConfigs":[{"nodeSelector":{"matchLabels":{"a":"x y"}}}]}"#,
-    "nodeConfigs[0].nodeSelector.matchLabels.a: \"x y\" is not the value of a label"
+    "nodeConfigs[0].nodeSelector.matchLabels.a: \"x y\" is not a valid label value"
 )]
-fn what_cannot_be_meant_is_refused_with_its_path(#[case] text: &str, #[case] reason: &str) {
+fn invalid_values_are_refused_with_their_path(#[case] text: &str, #[case] reason: &str) {
     let refusal = read(text).unwrap_err().to_string();
     assert!(refusal.starts_with(reason), "{refusal}");
 }
 
 #[test]
-fn as_in_koordinator_the_last_of_two_equal_members_counts() {
+fn the_last_of_two_equal_members_wins_like_in_koordinator() {
     let document = read(r#"{"mode":"off","mode":"auto"}"#).unwrap();
     assert_eq!(document.cluster.over(Policy::default()).mode, Mode::Auto);
 }

@@ -1,4 +1,4 @@
-//! What holds for any document: what a node gets is the entry's strategy over that of all nodes, over defaults.
+//! Property tests: for any document, a node gets the entry's strategy over that of all nodes, over defaults.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ static MERGED: [&Key; 4] = [&COLOCATION, &THRESHOLD, &BURST, &NORMALIZATION];
 
 /// Members of one key with values of their kinds, as JSON without braces.
 fn members(key: &'static Key) -> impl Strategy<Value = String> {
-    // One member of each object: a second one would be another object of the same name.
+    // One member per object: a second one would be another object with the same name.
     let rows: Vec<_> = key
         .fields
         .iter()
@@ -84,7 +84,7 @@ proptest! {
                 prop_assert_eq!(&value.content, &content, "{} of {}", path, text);
             }
         }
-        // Nothing that is given is lost.
+        // No given value is lost.
         for strategy in [Some(&own).filter(|_| is_selected), Some(&cluster)].into_iter().flatten() {
             for (path, _) in strategy.iter().filter(|(path, _)| given(strategy, path).is_some()) {
                 prop_assert!(found.values.contains_key(path), "{} of {}", path, text);

@@ -1,4 +1,4 @@
-//! [`RoomError`]: why a quota has no room for a Pod.
+//! [`QuotaCheckError`]: the reason why a Pod does not fit into a quota.
 
 use std::collections::BTreeMap;
 
@@ -11,47 +11,47 @@ use headroom_domain::{
 
 use crate::quota::{Quota, annotation};
 
-/// A quota has no room for a Pod. Prints as Koordinator says it.
+/// Reason why a Pod does not fit into a quota. Displayed in Koordinator's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RoomError {
+pub enum QuotaCheckError {
     /// An annotation of the quota cannot be read.
     #[error("{text}")]
     Annotation {
-        /// What the decoder says of it.
+        /// Error of the JSON or quantity decoder.
         text: String,
-        /// The quota, and which of its annotations.
+        /// Name of the annotation, and the quota.
         place: String,
     },
-    /// The Pod asks for more than there is left.
+    /// The Pod requests more than the quota has left.
     #[error("exceeded quota: {quota}, requested: {requested}, used: {used}, limited: {limited}")]
     Exceeded {
-        /// Namespace and name.
+        /// Namespace and name of the quota.
         quota: String,
-        /// What the Pod asks for, of the resources that are too much.
+        /// Requests of the Pod, of the exceeded resources.
         requested: Amounts,
-        /// What others have of these.
+        /// Usage of these resources by other pods.
         used: Amounts,
-        /// What there may be of these.
+        /// Limits of these resources in the quota.
         limited: Amounts,
     },
 }
 
-/// The amounts that an annotation of a quota says; none if it is empty.
-pub(super) fn written(quota: &Quota, key: &str, text: &str) -> Result<Amounts, RoomError> {
-    let amounts = annotation::amounts(text).map_err(|text| RoomError::Annotation {
+/// Amounts in an annotation of a quota; empty for an empty text.
+pub(super) fn written(quota: &Quota, key: &str, text: &str) -> Result<Amounts, QuotaCheckError> {
+    let amounts = annotation::amounts(text).map_err(|text| QuotaCheckError::Annotation {
         text,
         place: format!("{} of {}", key, full_name(quota)),
     });
     Ok(amounts?.unwrap_or_default())
 }
 
-/// Namespace and name.
+/// Namespace and name of the quota, joined by a slash.
 pub(super) fn full_name(quota: &Quota) -> String {
     format!("{}/{}", quota.namespace, quota.name)
 }
 
-impl RoomError {
-    /// The same for people, who are told which annotation it is.
+impl QuotaCheckError {
+    /// Message for users, which names the annotation.
     pub fn sentence(&self) -> String {
         match self {
             Self::Annotation { text, place } => format!("annotation {place} cannot be read: {text}"),
@@ -59,7 +59,7 @@ impl RoomError {
         }
     }
 
-    /// The same for programs: each resource that is too much.
+    /// Field errors for programs: one per exceeded resource.
     pub fn errors(&self) -> Errors {
         let label = Path::new("metadata").child("labels").key(names::QUOTA_NAME);
         match self {
