@@ -248,10 +248,10 @@ async fn in_cluster_prometheus_is_queried_through_the_api_server() {
             "node-cpu: the API server returned 503 Service Unavailable: error trying to reach service: ",
         ),
     ] {
-        let said = through(cli, kubeconfig, service).expect_err(service);
+        let printed = through(cli, kubeconfig, service).expect_err(service);
         assert!(
-            said.starts_with(&format!("error: {expected}")),
-            "{service}: {said}"
+            printed.starts_with(&format!("error: {expected}")),
+            "{service}: {printed}"
         );
     }
 }

@@ -54,9 +54,9 @@ impl AttackSite {
     /// Reports a ratio after the replica has listed `pods` pods.
     async fn report(&mut self, cents: u32, pods: usize, brake: Brake) {
         self.seq += 1;
-        let told = self.agent.pods_until(|told| told.pods.len() == pods).await;
+        let listed = self.agent.pods_until(|listed| listed.pods.len() == pods).await;
         let mut report = NodeHint {
-            pods_generation: told.expect("pods").generation,
+            pods_generation: listed.expect("pods").generation,
             ..hint("n1", &self.node.uid().expect("a UID"), self.seq, cents)
         };
         report.resources.cpu.published = Cents(cents);
@@ -199,8 +199,8 @@ async fn foreign_raw_annotation_is_refused_and_never_raises_allocatable() {
     drop(webhook);
     until("the checks refuse it alone", async || {
         forge().await.is_err_and(|error| {
-            let said = error.to_string();
-            said.contains(names::CHECKS_POLICY) && said.contains("writes it")
+            let message = error.to_string();
+            message.contains(names::CHECKS_POLICY) && message.contains("writes it")
         })
     })
     .await;

@@ -78,9 +78,9 @@ impl Amplified {
 
     /// Reports a ratio of 1.50 with a change, after the replica has listed `pods` pods.
     async fn report(&mut self, seq: u64, pods: usize, change: impl FnOnce(&mut NodeHint)) {
-        let told = self.agent.pods_until(|told| told.pods.len() == pods).await;
+        let listed = self.agent.pods_until(|listed| listed.pods.len() == pods).await;
         let mut hint = hint("n1", &self.node.uid().expect("a UID"), seq, 150);
-        hint.pods_generation = told.expect("pods").generation;
+        hint.pods_generation = listed.expect("pods").generation;
         change(&mut hint);
         let ack = self.agent.report(&hint).await.expect("an answer");
         assert_eq!(ack.verdict(), Verdict::Accepted, "{}", ack.reason);
@@ -142,12 +142,12 @@ async fn braked_node_is_lowered_step_by_step_as_its_pods_end() {
     // Of 4 CPUs, 1.38 is the first ratio of two decimals that covers 5500m; 1.13 covers 4500m.
     full.report(2, 3, stop).await;
     let node = full.until("5520m").await;
-    let said = [
+    let expected = [
         "True",
         "CpuStop",
         "cpu is not amplified; requests of its admitted pods stay covered",
     ];
-    assert_eq!(braked(&node), Some(said.map(str::to_owned)));
+    assert_eq!(braked(&node), Some(expected.map(str::to_owned)));
 
     // A pod that is being deleted still runs: its requests count until it has ended.
     full.delete("c", 600).await;

@@ -253,19 +253,23 @@ async fn cli_shows_the_webhooks_state_of_each_node() {
     assert_eq!(flags, ["--sort-by\tOrder of the nodes", ":4"]);
     let versions = cli.ask_json(&["version"]).await;
     assert_eq!(versions["servers"][0]["skew"], "none", "{versions}");
-    let told = cli.ask_json(&["explain", "n1"]).await;
-    let rules = told["rules_cpu"].as_array().expect("rules");
-    assert_eq!(rules[0]["milli"], 4000, "{told}");
+    let explained = cli.ask_json(&["explain", "n1"]).await;
+    let rules = explained["rules_cpu"].as_array().expect("rules");
+    assert_eq!(rules[0]["milli"], 4000, "{explained}");
     assert_eq!(
         rules.last().expect("rules")["milli"],
-        told["allocatable_cpu_milli"]
+        explained["allocatable_cpu_milli"]
     );
-    let told = cli.ask(&["explain", "n2"]).await;
-    assert!(told.contains("no agent has reported yet (no-hint)"), "{told}");
+    let explained = cli.ask(&["explain", "n2"]).await;
     assert!(
-        told.lines()
+        explained.contains("no agent has reported yet (no-hint)"),
+        "{explained}"
+    );
+    assert!(
+        explained
+            .lines()
             .any(|line| line.ends_with("No agent has reported yet.")),
-        "{told}"
+        "{explained}"
     );
     projected_ratio_of_mode_auto_is_a_metric(&stand, &webhook, &uid, &mut agent).await;
 }

@@ -357,11 +357,11 @@ async fn foreign_ratio_writer_is_reported_on_the_node_and_ignored() {
         conflict(&write(second).await).is_some()
     })
     .await;
-    let told = stand
+    let reported = stand
         .node_until("n1", "the conflict", |node| conflict(node).is_some())
         .await;
     assert_eq!(
-        conflict(&told),
+        conflict(&reported),
         Some(("True".to_owned(), "RatioRewritten".to_owned()))
     );
     assert_only(&history.new_revisions_of("n1").await, Cpu, &[4800]);

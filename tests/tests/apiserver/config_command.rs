@@ -203,14 +203,14 @@ async fn version_is_checked_with_the_webhooks_settings() {
         (UNNAMED, Some("nodeConfig Name need!")),
         (NEW, None),
     ] {
-        let [said, answered] = asked.check(&data([(names::COLOCATION_CONFIG, text)])).await;
-        assert_eq!(said, answered);
-        let is_as_expected = match (&said, reason) {
+        let [printed, answered] = asked.check(&data([(names::COLOCATION_CONFIG, text)])).await;
+        assert_eq!(printed, answered);
+        let is_as_expected = match (&printed, reason) {
             (None, None) => true,
-            (Some(said), Some(reason)) => said.contains(reason),
+            (Some(printed), Some(reason)) => printed.contains(reason),
             (None, Some(_)) | (Some(_), None) => false,
         };
-        assert!(is_as_expected, "{said:?}");
+        assert!(is_as_expected, "{printed:?}");
     }
     // Switches of the stored version are in force.
     let pair = data([(names::RESOURCE_THRESHOLD_CONFIG, PAIR)]);
@@ -219,8 +219,8 @@ async fn version_is_checked_with_the_webhooks_settings() {
         .store(&data([(names::FEATURE_GATES, "SloPairsUseDefaults=false")]))
         .await;
     until("the webhook has the switch", async || {
-        let [said, answered] = asked.check(&pair).await;
-        said.is_some() && said == answered
+        let [printed, answered] = asked.check(&pair).await;
+        printed.is_some() && printed == answered
     })
     .await;
 }

@@ -67,9 +67,9 @@ impl ProtectSite {
     /// Reports a ratio after the replica has listed `pods` pods.
     async fn report(&mut self, cents: u32, pods: usize) {
         self.seq += 1;
-        let told = self.agent.pods_until(|told| told.pods.len() == pods).await;
+        let listed = self.agent.pods_until(|listed| listed.pods.len() == pods).await;
         let report = NodeHint {
-            pods_generation: told.expect("pods").generation,
+            pods_generation: listed.expect("pods").generation,
             ..hint("n1", &self.node.uid().expect("a UID"), self.seq, cents)
         };
         self.agent.report(&report).await.expect("an answer");

@@ -101,8 +101,8 @@ async fn raw_kubelet_writes_change_no_allocatable_while_the_webhook_is_down() {
     assert_ne!(due.resource_version(), version);
     assert!(heartbeat(&due) > heartbeat(&stored));
     assert_eq!(amounts(&due), ["6", "10Gi"]);
-    let said = json!({"cpu": "4", "memory": "8Gi", "at": heartbeat(&due)});
-    assert_eq!(note(&due), Some(said));
+    let expected = json!({"cpu": "4", "memory": "8Gi", "at": heartbeat(&due)});
+    assert_eq!(note(&due), Some(expected));
     assert_eq!(
         annotation(&due, names::MARKER),
         annotation(&stored, names::MARKER)
@@ -135,8 +135,8 @@ async fn a_raw_value_that_changes_meanwhile_passes_and_is_picked_up() {
         |seconds| json!({"allocatable": {"cpu": "3", "memory": "8Gi"}, "conditions": [ready(seconds)]});
     let fallen = written(&stand, less(20)).await;
     assert_eq!(amounts(&fallen), ["3", "10Gi"]);
-    let said = json!({"memory": "8Gi", "at": heartbeat(&fallen)});
-    assert_eq!(note(&fallen), Some(said));
+    let expected = json!({"memory": "8Gi", "at": heartbeat(&fallen)});
+    assert_eq!(note(&fallen), Some(expected));
     let again = written(&stand, less(30)).await;
     assert_eq!(again.resource_version(), fallen.resource_version());
     // The old value again: the policy keeps the stored value and raises nothing.

@@ -187,7 +187,7 @@ async fn modified_floor_is_reported_by_field_and_blocks_rises() {
     let floors: Api<MutatingAdmissionPolicy> = Api::all(site.stand.client.clone());
     let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(site.stand.client.clone());
     let mut stored = "4160m".to_owned();
-    for (cents, path, value, told) in [
+    for (cents, path, value, finding) in [
         (
             105,
             "/spec/mutations/0/jsonPatch/expression",
@@ -219,7 +219,7 @@ async fn modified_floor_is_reported_by_field_and_blocks_rises() {
         };
         patched.expect("change the floor");
         site.policy_is(names::FLOOR_POLICY, "0").await;
-        assert!(site.log().contains(told), "{told} is not in {}", site.log());
+        assert!(site.log().contains(finding), "{finding} is not in {}", site.log());
         assert!(site.top().await.contains("is not that of this version"));
         site.report(cents).await;
         assert_eq!(site.sync().await, stored);

@@ -32,7 +32,7 @@ const TRACES: [&str; 4] = [
 struct Ran {
     code: Option<i32>,
     lines: Vec<Value>,
-    said: String,
+    stderr: String,
 }
 
 /// Three nodes of 4 CPUs that a webhook has amplified to 6, one of them with 5 CPUs bound to it.
@@ -116,7 +116,7 @@ async fn off(stand: &Stand, kubeconfig: &Path, words: &[&str]) -> Ran {
             .lines()
             .map(|line| serde_json::from_str(line).expect("a line of JSON"))
             .collect(),
-        said: String::from_utf8(output.stderr).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
     }
 }
 
@@ -142,7 +142,7 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
     let admin = stand.cluster.kubeconfig().to_owned();
     until("the pod is counted", async || {
         let plan = off(&stand, &admin, &[]).await;
-        assert_eq!(plan.code, Some(0), "{}", plan.said);
+        assert_eq!(plan.code, Some(0), "{}", plan.stderr);
         last(&plan, "full") == "held"
     })
     .await;
@@ -164,14 +164,14 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
         (one.code, last(&one, "n1"), end(&one)),
         (Some(0), "nothing", &json!({"end": "restored", "nodes": 1})),
         "{}",
-        one.said
+        one.stderr
     );
-    assert_eq!((one.lines.len(), one.said.as_str()), (2, ""));
+    assert_eq!((one.lines.len(), one.stderr.as_str()), (2, ""));
     assert!(is_raw(&read(&stand, "n1").await));
     assert_eq!(allocatable(&read(&stand, "n2").await, "cpu"), "6");
     let none = off(&stand, &admin, &["--now", "--node", "n9"]).await;
     assert_eq!(
-        (none.code, none.said.as_str()),
+        (none.code, none.stderr.as_str()),
         (
             Some(1),
             "error: there is no node \"n9\"; see `kubectl get nodes`\n"
@@ -184,10 +184,10 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
         (all.code, last(&all, "n2"), last(&all, "full")),
         (Some(1), "nothing", "held"),
         "{}",
-        all.said
+        all.stderr
     );
     assert_eq!(
-        all.said,
+        all.stderr,
         "error: waiting: 1 of 3 nodes are not raw yet: full (its bound pods need cpu 5000m of 4000m)\n"
     );
     let why = json!({"full": "its bound pods need cpu 5000m of 4000m"});
@@ -207,7 +207,7 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
         (waited.code, last(&waited, "full"), end(&waited)),
         (Some(0), "nothing", &json!({"end": "restored", "nodes": 3})),
         "{}",
-        waited.said
+        waited.stderr
     );
     for name in NODES {
         assert!(is_raw(&read(&stand, name).await), "{name}");
@@ -220,9 +220,9 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
         .expect("kubeconfig");
     let refused = off(&stand, &stranger, &["--now"]).await;
     assert!(
-        refused.code == Some(1) && refused.said.contains("cannot read the nodes"),
+        refused.code == Some(1) && refused.stderr.contains("cannot read the nodes"),
         "{}",
-        refused.said
+        refused.stderr
     );
     annotate(&stand, "n1", &json!({names::MODE: null})).await;
     stand
@@ -234,7 +234,7 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
         (unheard.code, last(&unheard, "n1")),
         (Some(1), "unanswered"),
         "{}",
-        unheard.said
+        unheard.stderr
     );
     assert_eq!(allocatable(&read(&stand, "n1").await, "cpu"), "6");
 
@@ -250,11 +250,11 @@ async fn off_restores_every_node_at_once_except_over_committed_ones() {
     );
     assert!(
         unheard
-            .said
+            .stderr
             .starts_with("error: unanswered: no webhook processed the writes to 1 of 3 nodes: n1; ")
-            && unheard.said.contains(&by_hand),
+            && unheard.stderr.contains(&by_hand),
         "{}",
-        unheard.said
+        unheard.stderr
     );
     let words: Vec<&str> = by_hand.split(' ').skip(1).collect();
     let annotated = Kubectl::new(&stand).run(&words, "");

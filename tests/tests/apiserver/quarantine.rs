@@ -57,9 +57,9 @@ impl QuarantineSite {
     /// Reports a ratio of 1.20 for a machine of this size.
     async fn report(&mut self, cpu_milli: u64) {
         self.seq += 1;
-        let told = self.agent.pods_until(|_| true).await.expect("pods");
+        let listed = self.agent.pods_until(|_| true).await.expect("pods");
         let mut report = NodeHint {
-            pods_generation: told.generation,
+            pods_generation: listed.generation,
             ..hint("n1", &self.node.uid().expect("a UID"), self.seq, 120)
         };
         report.resources.cpu.capacity = cpu_milli;

@@ -64,7 +64,7 @@ async fn modified_registration_is_reported_by_field() {
         deleted.expect("delete the configuration");
     };
     let log = stand.cluster.dir().join("webhook-0.log");
-    for (field, value, told) in [
+    for (field, value, finding) in [
         (
             "clientConfig/caBundle",
             foreign_authority(),
@@ -83,9 +83,9 @@ async fn modified_registration_is_reported_by_field() {
         ),
     ] {
         change(field, value).await;
-        wait_until_status(&webhook, told, 0).await;
+        wait_until_status(&webhook, finding, 0).await;
         let log = fs::read_to_string(&log).expect("the log");
-        assert!(log.contains(told), "{told} is not in {log}");
+        assert!(log.contains(finding), "{finding} is not in {log}");
         // Server-side apply keeps the additions of other clients.
         delete().await;
         stand.register_skipping(&webhook).await;

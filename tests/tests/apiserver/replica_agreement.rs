@@ -53,11 +53,11 @@ impl Revisions {
         let params = WatchParams::default().fields("metadata.name=n1");
         let mut events = nodes.watch(&params, &version).await.expect("a watch").boxed();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&seen);
+        let recorded = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             while let Some(event) = events.try_next().await.expect("the watch stays open") {
                 if let WatchEvent::Modified(node) = event {
-                    told.lock().expect("lock").push(milli(&node));
+                    recorded.lock().expect("lock").push(milli(&node));
                 }
             }
         });

@@ -208,8 +208,8 @@ async fn reporting(stand: &Stand, webhook: &Webhook, node: &Node, brake: Brake) 
     let mut report = measured(&node.name_any(), &node.uid().expect("a UID"), brake);
     let mut agent = stand.agent(node, webhook).await;
     agent.report(&report).await.expect("an answer");
-    let told = agent.pods_until(|told| told.pods.len() == 1).await;
-    report.pods_generation = told.expect("pods").generation;
+    let listed = agent.pods_until(|listed| listed.pods.len() == 1).await;
+    report.pods_generation = listed.expect("pods").generation;
     report.seq += 1;
     agent.report(&report).await.expect("an answer");
     agent

@@ -145,12 +145,12 @@ async fn documented_example_is_accepted_and_ten_mistakes_give_ten_answers() {
     for Mistake {
         title,
         data,
-        answer: said,
+        answer: documented,
     } in &page.mistakes
     {
         let output = apply(data);
         let found = answer(&output);
-        assert_eq!(found, *said, "{title}");
+        assert_eq!(found, *documented, "{title}");
         let is_refused = found.iter().any(|line| line.starts_with("Error: "));
         assert_eq!(output.status.success(), !is_refused, "{title}");
     }

@@ -36,9 +36,9 @@ async fn patch(client: &Client, name: &str, params: &PatchParams, metadata: &Val
 
 /// Refusal of the API server.
 fn refusal(error: kube::Error) -> Status {
-    let said = error.to_string();
+    let text = error.to_string();
     let kube::Error::Api(status) = error else {
-        panic!("{said}");
+        panic!("{text}");
     };
     *status
 }

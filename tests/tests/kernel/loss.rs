@@ -191,11 +191,11 @@ async fn verifier_refusal_disables_the_program_and_its_log_is_shown() {
         .expect("one");
     let last = status.programs.last().expect("one");
     assert_eq!(switch["verifier_log"].as_str(), last.verifier_log.as_deref());
-    let told = confined.agent.log();
-    let told = told
+    let logged = confined.agent.log();
+    let logged = logged
         .lines()
         .filter(|line| line.contains("sched_switch") && line.contains("not attached") && line.contains(log));
-    assert_eq!(told.count(), 1, "{}", confined.agent.log());
+    assert_eq!(logged.count(), 1, "{}", confined.agent.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

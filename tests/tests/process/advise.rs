@@ -141,10 +141,10 @@ async fn advice_from_prometheus_history_has_a_ratio_per_pool() {
 #[tokio::test]
 async fn an_unreachable_server_is_named_by_its_query() {
     let cli = programs().await.cli;
-    let said = advise(&cli, &["--prometheus", "http://127.0.0.1:1"]).expect_err("no server listens there");
+    let printed = advise(&cli, &["--prometheus", "http://127.0.0.1:1"]).expect_err("no server listens there");
     assert!(
-        said.starts_with("error: node-cpu: ") && said.contains("refused"),
-        "{said}"
+        printed.starts_with("error: node-cpu: ") && printed.contains("refused"),
+        "{printed}"
     );
 }
 

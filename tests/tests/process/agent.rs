@@ -163,8 +163,12 @@ async fn node_object_of_another_machine_makes_the_agent_blind() {
     };
     let mut node = AgentNode::with_pods(pods).await;
     let mut agent = node.agent("procfs").await;
-    let told = |received: &ReceivedReport| received.report.resources[0].reasons == ["capacity-mismatch"];
-    let report = node.server.report_until("capacity-mismatch", told).await.report;
+    let expected = |received: &ReceivedReport| received.report.resources[0].reasons == ["capacity-mismatch"];
+    let report = node
+        .server
+        .report_until("capacity-mismatch", expected)
+        .await
+        .report;
     assert_eq!(
         (report.mode(), report.resources[0].published_cents),
         (Mode::Blind, 100)
@@ -264,7 +268,7 @@ async fn invalid_options_are_refused_at_start_with_flag_and_path() {
         "--source",
         "procfs",
     ];
-    for (flags, code, told) in [
+    for (flags, code, expected) in [
         (
             vec!["--ca-file", &ca, "--token-file", &text, "--privileged"],
             2,
@@ -309,7 +313,7 @@ async fn invalid_options_are_refused_at_start_with_flag_and_path() {
         ),
     ] {
         let flags = [&good[..], &flags].concat();
-        refused(&program, &flags, code, &told);
+        refused(&program, &flags, code, &expected);
     }
     refused(
         &program,
@@ -319,7 +323,7 @@ async fn invalid_options_are_refused_at_start_with_flag_and_path() {
     );
 }
 
-fn refused(program: &Path, flags: &[&str], code: i32, told: &[&str]) {
+fn refused(program: &Path, flags: &[&str], code: i32, expected: &[&str]) {
     let mut command = Command::new(program);
     command
         .env_remove("NODE_NAME")
@@ -327,8 +331,8 @@ fn refused(program: &Path, flags: &[&str], code: i32, told: &[&str]) {
         .timeout(happens_within());
     let assert = command.assert().code(code);
     let errors = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-    for told in told {
-        assert!(errors.contains(told), "{flags:?} printed {errors:?}");
+    for expected in expected {
+        assert!(errors.contains(expected), "{flags:?} printed {errors:?}");
     }
 }
 

@@ -123,14 +123,14 @@ async fn every_command_has_data_of_the_kernel_programs() {
         assert_eq!(signal(&signals, name)["health"], "ok", "{signals:#}");
     }
     let pods = node.json("pods").expect("pods");
-    let told = pods
+    let listed = pods
         .as_array()
         .expect("pods")
         .iter()
         .find(|pod| pod["uid"] == POD);
-    let told = told.expect("the pod that the server listed");
+    let listed = listed.expect("the pod that the server listed");
     assert_eq!(
-        (&told["request"]["cpu_milli"], &told["used"]),
+        (&listed["request"]["cpu_milli"], &listed["used"]),
         (&250.into(), &Value::Null)
     );
     let histograms = node
@@ -212,10 +212,10 @@ async fn watch_continues_until_the_agent_ends() {
     );
     agent.end().await;
     lines.for_each(drop);
-    let told = watch.wait_with_output().expect("its end");
-    assert_eq!(told.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.contains("the agent has stopped"), "{told}");
+    let ended = watch.wait_with_output().expect("its end");
+    assert_eq!(ended.status.code(), Some(1));
+    let ended = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.contains("the agent has stopped"), "{ended}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

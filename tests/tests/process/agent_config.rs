@@ -84,13 +84,13 @@ async fn reloadable_settings_apply_at_once_and_others_are_named() {
     let status = agent.status().await.expect("status");
     assert_eq!(open(&status), 2, "what was in force stays in force");
     let text = agent.log();
-    let told = text
+    let logged = text
         .lines()
         .filter(|line| line.contains("new configuration refused"));
-    let told: Vec<_> = told.collect();
+    let logged: Vec<_> = logged.collect();
     assert!(
-        told.len() == 1 && told[0].contains("publishFanOut: unknown field"),
-        "{told:?}"
+        logged.len() == 1 && logged[0].contains("publishFanOut: unknown field"),
+        "{logged:?}"
     );
     assert!(!text.contains('\x1b'), "colours without a terminal: {text}");
 }

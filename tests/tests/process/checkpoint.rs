@@ -21,9 +21,9 @@ fn killed_after(time: Duration, folder: &Path) -> u64 {
         .stdout(Stdio::piped())
         .spawn()
         .expect("start the writer");
-    let mut said = BufReader::new(writer.stdout.take().expect("its output")).lines();
-    let first = said.next().expect("one is saved").expect("read");
-    let listener = std::thread::spawn(move || said.map_while(Result::ok).last());
+    let mut lines = BufReader::new(writer.stdout.take().expect("its output")).lines();
+    let first = lines.next().expect("one is saved").expect("read");
+    let listener = std::thread::spawn(move || lines.map_while(Result::ok).last());
     // The moment of the kill is the subject of the test: there is no event to wait for.
     std::thread::sleep(time);
     writer.kill().expect("kill");

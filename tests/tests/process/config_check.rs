@@ -276,10 +276,10 @@ fn the_command_and_the_endpoint_agree_on_ten_thousand_versions() {
     let start = Instant::now();
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, version) in SloVersions::new(seed).take(VERSIONS).enumerate() {
-        let said = endpoint.answer(&version);
+        let verdict = endpoint.answer(&version);
         let found = command.answer(&version).worded();
-        *kinds.entry(said.kind()).or_default() += 1;
-        assert_eq!(found, said, "version {number} of seed {seed}: {version:#?}");
+        *kinds.entry(verdict.kind()).or_default() += 1;
+        assert_eq!(found, verdict, "version {number} of seed {seed}: {version:#?}");
     }
     println!("{kinds:?} in {:?}", start.elapsed());
     for kind in [

@@ -125,11 +125,11 @@ async fn invalid_server_messages_are_counted_and_logged_once_while_sampling_cont
         })
         .await;
     let text = agent.log();
-    let told = text.lines().filter(|line| line.contains("unusable directive"));
-    let told: Vec<_> = told.collect();
+    let logged = text.lines().filter(|line| line.contains("unusable directive"));
+    let logged: Vec<_> = logged.collect();
     assert!(
-        told.len() == 1 && told[0].contains("raw_allocatable.cpu"),
-        "{told:?}"
+        logged.len() == 1 && logged[0].contains("raw_allocatable.cpu"),
+        "{logged:?}"
     );
     let before = measured_until(&agent.status().await.expect("status"));
     agent

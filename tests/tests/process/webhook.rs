@@ -116,13 +116,13 @@ async fn its_allocator_has_the_settings_that_the_workspace_builds_in() {
         .env("_RJEM_MALLOC_CONF", "stats_print:true")
         .output()
         .expect("run it");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     for setting in [
         "opt.narenas: 2\n",
         "opt.dirty_decay_ms: 1000 ",
         "opt.muzzy_decay_ms: 0 ",
     ] {
-        assert!(told.contains(setting), "no {setting:?} in {told}");
+        assert!(printed.contains(setting), "no {setting:?} in {printed}");
     }
 }
 
@@ -204,7 +204,7 @@ async fn a_review_in_flight_is_answered_after_the_port_has_closed() {
 async fn invalid_configuration_is_refused_at_start_with_its_path() {
     let folder = tempfile::tempdir().expect("folder");
     let program = programs().await.webhook;
-    for (config, told) in [
+    for (config, complaint) in [
         (
             "amplification:\n  bounds:\n    cpu: {maximum: 2}\n",
             "amplification.bounds.cpu",
@@ -222,11 +222,11 @@ async fn invalid_configuration_is_refused_at_start_with_its_path() {
         refused(
             &program,
             &["--config", &file.display().to_string()],
-            told,
+            complaint,
             folder.path(),
         );
     }
-    for (flags, told) in [
+    for (flags, complaint) in [
         (["--config", "/nowhere/config.yaml"], "/nowhere/config.yaml"),
         (["--kubeconfig", "/nowhere/kubeconfig"], "/nowhere/kubeconfig"),
         (["--feature-gates", "NoSuchGate=true"], "NoSuchGate"),
@@ -238,7 +238,7 @@ async fn invalid_configuration_is_refused_at_start_with_its_path() {
         (["--drain-seconds", "-1"], "-1"),
         (["--hints-client-ca-file", "/nowhere/ca.crt"], "/nowhere/ca.crt"),
     ] {
-        refused(&program, &flags, told, folder.path());
+        refused(&program, &flags, complaint, folder.path());
     }
     let files = [
         "--tls-cert-file",
@@ -250,7 +250,7 @@ async fn invalid_configuration_is_refused_at_start_with_its_path() {
 }
 
 /// Checks that with these flags it ends with code 2 and prints the error.
-fn refused(program: &Path, flags: &[&str], told: &str, folder: &Path) {
+fn refused(program: &Path, flags: &[&str], complaint: &str, folder: &Path) {
     let mut command = Command::new(program);
     let kubeconfig = folder.join("kubeconfig");
     fs::write(&kubeconfig, NO_API_SERVER).expect("write");
@@ -268,5 +268,5 @@ fn refused(program: &Path, flags: &[&str], told: &str, folder: &Path) {
     ]);
     let assert = command.args(flags).timeout(HAPPENS_WITHIN).assert().code(2);
     let errors = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-    assert!(errors.contains(told), "{flags:?} printed {errors:?}");
+    assert!(errors.contains(complaint), "{flags:?} printed {errors:?}");
 }
