@@ -1,21 +1,21 @@
-# A thin front over cargo and cargo xtask; `just` alone lists the recipes.
+# Shortcuts for cargo and cargo xtask; `just` alone lists the recipes.
 
 _default:
     @just --list --unsorted
 
-# Get what tests and demo need beyond Rust and git
+# Install the tools that tests and the demo need beyond Rust and git
 setup:
     cargo xtask setup
 
-# The story, on this machine
+# The demo, on this machine
 demo *args:
     cargo xtask demo {{args}}
 
-# Every kind of test; root
+# Every kind of test; needs root
 test *args:
     cargo xtask test {{args}}
 
-# What runs anywhere, without root or control plane
+# Tests that need neither root nor a control plane
 quick:
     cargo test
 
@@ -23,11 +23,11 @@ quick:
 fmt:
     cargo +nightly fmt --all
 
-# Write the files that follow from declarations
+# Generate manifests and reference pages
 generate:
     cargo xtask generate
 
-# What a change must pass before review
+# All checks that a change must pass before review
 check:
     cargo +nightly fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
@@ -35,22 +35,22 @@ check:
     cargo xtask deny
     cargo xtask test
 
-# One bench, with its table; `--json` for machines
+# One bench, with its table; `--json` for JSON
 bench name *args:
     cargo xtask bench {{name}} {{args}}
 
-# Licences, bans, duplicates and advisories of the dependency tree
+# Licences, bans, sources and advisories of dependencies
 deny:
     cargo xtask deny
 
-# Inputs that break what reads them
+# Search for inputs that break a fuzz target
 fuzz *args:
     cargo xtask fuzz {{args}}
 
-# Rules that no test holds
-mutants *paths:
-    cargo xtask mutants {{paths}}
+# Search for code that no test checks, with cargo-mutants
+mutants *args:
+    cargo xtask mutants {{args}}
 
-# What soaks or measures for minutes, part by part; goes on where it was ended
+# Long tests, part by part; continues after an interruption
 long *args:
     cargo xtask test --long {{args}}

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tempfile::TempDir;
 use xtask::{
-    controlplane::{self, Component},
+    setup::controlplane::{self, Component},
     workspace,
 };
 

@@ -15,7 +15,7 @@ use tokio::{
     sync::mpsc,
     time::timeout,
 };
-use xtask::controlplane::{self, Component};
+use xtask::setup::controlplane::{self, Component};
 
 use crate::built::programs;
 

@@ -20,52 +20,43 @@ use kube::{
 };
 use tokio::task::JoinSet;
 
-/// One pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DemoPod {
-    /// Its UID.
     pub(super) uid: String,
-    /// `steady` or `waiting`.
+    /// Role of its Deployment: `steady` or `waiting`.
     pub(super) role: String,
-    /// True once it has a node.
     pub(super) is_bound: bool,
-    /// True once it runs.
     pub(super) is_running: bool,
-    /// Its CPU request, in milli-cores.
+    /// Sum of its CPU requests, in milli-cores.
     pub(super) cpu_milli: u64,
 }
 
-/// The Node as the API server holds it.
+/// State of the Node in the API server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct NodeState {
-    /// True if it is Ready.
     pub(super) is_ready: bool,
-    /// `status.allocatable`.
     pub(super) allocatable: PerResource<u64>,
-    /// The raw annotation, else `status.allocatable`.
+    /// Raw allocatable from the annotation, else `status.allocatable`.
     pub(super) raw: PerResource<u64>,
-    /// The ratio annotation in cents, 100 where it is silent.
+    /// Ratio from the annotation in cents, 100 for resources without an entry.
     pub(super) ratio: PerResource<u64>,
-    /// Its resourceVersion.
     pub(super) resource_version: String,
 }
 
-/// Everything followed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
-    /// The Node.
     pub(super) node: NodeState,
-    /// Every revision of the Node that has been seen since it was last asked for.
+    /// Revisions of the Node since the last call of [`Watches::now`].
     pub(super) revisions: Vec<NodeState>,
-    /// Pods by name.
+    /// Pods of the namespace, by name.
     pub(super) pods: BTreeMap<String, DemoPod>,
-    /// Names of pods that the scheduler refused.
+    /// Names of pods that the scheduler has rejected.
     pub(super) refused: BTreeSet<String>,
-    /// What befell a bound pod, if anything.
-    pub(super) hurt: Option<String>,
+    /// First failure or deletion of a bound pod or the Node.
+    pub(super) pod_failure: Option<String>,
 }
 
-/// A handle on the world; the watches end with it.
+/// The running watches and their state; dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Watches {
     world: Arc<Mutex<World>>,
@@ -73,7 +64,7 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    /// Begins to follow the Node and the pods of the namespace.
+    /// Starts to watch the Node, and pods and Events of the namespace.
     pub(super) fn start(client: &Client, node: &str, namespace: &str) -> Self {
         let world = Arc::new(Mutex::new(World::default()));
         let mut tasks = JoinSet::new();
@@ -93,7 +84,7 @@ impl Watches {
         Self { world, _tasks: tasks }
     }
 
-    /// The world now; the revisions are handed out once.
+    /// The present state. Each revision is returned only once.
     pub(super) fn now(&self) -> World {
         let mut world = self.lock();
         let now = world.clone();
@@ -106,26 +97,26 @@ impl Watches {
     }
 }
 
-/// Feeds every change of one kind into the world; watch errors are retried by the watcher itself.
+/// Applies every change of one kind to the state. The watcher retries after errors.
 async fn follow<K>(
     api: Api<K>,
     config: watcher::Config,
     world: Arc<Mutex<World>>,
-    take: fn(&mut World, &K, bool),
+    apply: fn(&mut World, &K, bool),
 ) where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
 {
     let mut events = watcher(api, config)
-        .map_err(|error| tracing::debug!(%error, "watch"))
+        .map_err(|error| tracing::debug!(%error, "watch failed"))
         .boxed();
     while let Some(event) = events.next().await {
         let Ok(event) = event else { continue };
         let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-                take(&mut world, &object, false);
+                apply(&mut world, &object, false);
             }
-            watcher::Event::Delete(object) => take(&mut world, &object, true),
+            watcher::Event::Delete(object) => apply(&mut world, &object, true),
             watcher::Event::Init | watcher::Event::InitDone => {}
         }
     }
@@ -134,7 +125,8 @@ async fn follow<K>(
 impl World {
     fn apply_node(&mut self, node: &Node, is_deleted: bool) {
         if is_deleted {
-            self.hurt.get_or_insert_with(|| "the node was deleted".to_owned());
+            self.pod_failure
+                .get_or_insert_with(|| "the node was deleted".to_owned());
             return;
         }
         let status = node.status.as_ref();
@@ -180,7 +172,7 @@ impl World {
         let is_bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
         let is_going = is_deleted || pod.metadata.deletion_timestamp.is_some();
         if is_bound && (phase == "Failed" || is_going) {
-            self.hurt
+            self.pod_failure
                 .get_or_insert_with(|| format!("bound pod {name} was deleted or failed ({phase})"));
         }
         if is_deleted {
@@ -211,13 +203,12 @@ impl World {
         }
     }
 
-    /// Pods of a role.
     pub(super) fn of_role<'a>(&'a self, role: &'a str) -> impl Iterator<Item = (&'a String, &'a DemoPod)> {
         self.pods.iter().filter(move |(_, pod)| pod.role == role)
     }
 }
 
-/// The amount of a quantity in the resource's unit.
+/// Parses a quantity into the resource's unit.
 fn amount(resource: Resource, text: &str) -> Option<u64> {
     let quantity: Quantity = text.parse().ok()?;
     headroom_domain::capacity::amount(resource, &quantity)

@@ -1,4 +1,4 @@
-//! [`Environment`] is the file that a shell reads so that the README's commands, as printed, ask the demo's cluster.
+//! [`Environment`]: a shell script that sets variables so that the README's commands work unchanged on the demo's cluster.
 
 use std::{
     fs,
@@ -8,23 +8,24 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use headroom_testbed::{Testbed, accounts, agent::write_secret, webhook::Webhook};
-use xtask::controlplane::{self, Component};
+use xtask::setup::controlplane::{self, Component};
 
-/// The file's name in the cluster's folder.
+/// File name in the cluster's folder.
 const FILE: &str = "environment";
 
-/// The file, and what it lacks.
+/// The script, and whether it provides kubectl.
 pub(super) struct Environment {
     file: PathBuf,
     has_kubectl: bool,
 }
 
 impl Environment {
-    /// Writes it, readable by its owner alone, with a token for the webhook that is good for hours, and a folder with
-    /// kubectl, if there is one, and its plugin. The hollow node forwards no ports, so it says where the webhook listens.
+    /// Writes the script, readable only by its owner. It sets a token for the webhook that is valid for hours, and adds a
+    /// folder to `PATH` with the kubectl plugin, and kubectl if it was found. The hollow node cannot forward ports, so the
+    /// script sets the webhook's address.
     ///
     /// # Errors
-    /// A token that the API server refuses, or a file that cannot be written.
+    /// If the API server refuses the token, or a file cannot be written.
     pub(super) async fn create(testbed: &Testbed, webhook: &Webhook) -> Result<Self> {
         let folder = testbed.cluster.dir();
         let token = folder.join("debug.token");
@@ -53,19 +54,19 @@ impl Environment {
         })
     }
 
-    /// What to type in another terminal, on a line of its own that begins with two spaces.
-    pub(super) fn invitation(&self) -> String {
+    /// Instructions for another terminal. The command is in a line of its own, with two leading spaces.
+    pub(super) fn instructions(&self) -> String {
         let (hours, file) = (
             accounts::TOKEN_SECONDS / 3600,
             quoted(&self.file.display().to_string()),
         );
-        let lacking = if self.has_kubectl {
+        let hint = if self.has_kubectl {
             ""
         } else {
-            " There is no kubectl here: `cargo xtask demo --keep` builds it, or install one."
+            " kubectl was not found: `cargo xtask demo --keep` builds it, or install it."
         };
         format!(
-            "In another terminal, this sets a shell up for `kubectl` and `kubectl headroom`, for {hours} hours.{lacking}\n\
+            "Run this in another terminal to use `kubectl` and `kubectl headroom` there for {hours} hours.{hint}\n\
              \x20 . {file}"
         )
     }
@@ -76,7 +77,7 @@ fn link(program: &Path, folder: &Path) -> Result<()> {
     symlink(program, folder.join(name)).with_context(|| format!("link to {}", program.display()))
 }
 
-/// Shell text that sets the variables, and puts a folder first on the path.
+/// Shell script that sets the variables and prepends a folder to `PATH`.
 fn text(variables: &[(&str, &str)], bin: &Path) -> String {
     let lines = variables
         .iter()
@@ -85,7 +86,7 @@ fn text(variables: &[(&str, &str)], bin: &Path) -> String {
     lines.collect::<String>() + &format!("export PATH={path}:\"$PATH\"\n")
 }
 
-/// A word for a shell, whatever is in it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_takes_the_text_whatever_the_paths_are() {
+    fn script_works_with_special_characters_in_paths() {
         let value = "/it's a \"folder\" with $HOME and `id`";
         let text = text(&[("HEADROOM_CA_FILE", value)], Path::new(value));
         let script = format!("{text}printf '%s\n' \"$HEADROOM_CA_FILE\" \"$PATH\"");

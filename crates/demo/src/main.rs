@@ -1,9 +1,9 @@
-//! Entry point of `cargo xtask demo`: a story on a real control plane, webhook, agent and node on this machine.
+//! Entry point of `cargo xtask demo`: shows Headroom on a real control plane, webhook, agent and node on this machine.
 #![forbid(unsafe_code)]
 
 mod cluster_state;
 mod environment;
-mod play;
+mod run;
 mod snapshot;
 mod stage;
 mod story;
@@ -18,9 +18,9 @@ use headroom_testbed::logs;
 use tokio::runtime::Runtime;
 use xtask::{demo::Demo, terminal::print};
 
-/// What `cargo xtask demo` builds and becomes.
+// `cargo xtask demo` becomes this program. A doc comment would be its help text.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask demo")]
+#[command(name = "cargo xtask demo", bin_name = "cargo xtask demo")]
 struct Args {
     #[command(flatten)]
     demo: Demo,
@@ -29,10 +29,10 @@ struct Args {
 fn main() -> ExitCode {
     logs::to_standard_error();
     let Args { demo } = Args::parse();
-    let told = Runtime::new()
+    let result = Runtime::new()
         .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(play::run(&demo)));
-    match told {
+        .and_then(|runtime| runtime.block_on(run::run(&demo)));
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print(format_args!("error: {error:#}"));

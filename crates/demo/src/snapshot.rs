@@ -1,36 +1,29 @@
-//! `Snapshot`: one moment of the demo, with the API server's objects and the measurements, and its JSON line.
+//! `Snapshot`: state of the API server's objects and measurements at one time, and its JSON line.
 
 use headroom_domain::resource::PerResource;
 use serde::Serialize;
 
-/// Everything the demo shows about one moment. CPU in milli-cores, memory in bytes, ratios in cents.
+/// State of the demo at one time. CPU in milli-cores, memory in bytes, ratios in cents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Snapshot {
     /// Milliseconds since the Node was first Ready.
     pub(super) at_ms: u64,
-    /// The node.
     pub(super) node: String,
-    /// The amplification mode in force.
     pub(super) mode: String,
-    /// `ebpf` or `procfs`.
+    /// Source of CPU counters: `ebpf` or `procfs`.
     pub(super) source: String,
     /// Measured CPU use over the agent's last interval, without stolen time.
     pub(super) cpu_used: u64,
-    /// Measured CPU use with stolen time: what saturates.
+    /// Measured CPU use with stolen time, for the detection of saturation.
     pub(super) cpu_busy: u64,
-    /// Ground truth over that same interval: runtime of the root CPU accounting group.
+    /// Ground truth over the same interval: CPU time of the root cgroup.
     pub(super) cpu_truth: u64,
-    /// Highest conditioned peak (P0).
+    /// Highest conditioned peak, P0 in the estimator's documentation.
     pub(super) cpu_peak: u64,
-    /// Predicted peak (P).
     pub(super) cpu_predicted: u64,
-    /// Safe use (T).
     pub(super) cpu_safe: u64,
-    /// Capacity (C).
     pub(super) cpu_capacity: u64,
-    /// Warm requests (Rw).
     pub(super) cpu_warm: u64,
-    /// Measured memory use.
     pub(super) memory_used: u64,
     /// The applied ratio, read back from the Node.
     pub(super) ratio: PerResource<u64>,
@@ -38,35 +31,34 @@ pub(super) struct Snapshot {
     pub(super) raw: PerResource<u64>,
     /// Allocatable, read back from the Node.
     pub(super) allocatable: PerResource<u64>,
-    /// Requests bound to the node, read back from the pods.
+    /// CPU requests of pods that are bound to the node.
     pub(super) bound_cpu: u64,
-    /// Pods that wait for a node.
+    /// Number of pods without a node.
     pub(super) pending: usize,
-    /// Pods bound to the node and running.
+    /// Number of bound pods that run.
     pub(super) running: usize,
-    /// The CPU's brake level, 0 to 3.
+    /// Brake level of CPU, 0 to 3.
     pub(super) brake: u8,
-    /// Why the ratio is what it is.
+    /// Reason codes of the ratio.
     pub(super) reason: String,
-    /// The kernel's own count of runs of our `sched_switch` program.
+    /// The kernel's run count of the eBPF program at `sched_switch`.
     pub(super) prog_runs: u64,
-    /// The Node's resourceVersion.
     pub(super) resource_version: String,
-    /// True once a pod of the waiting Deployment was refused by the scheduler.
+    /// True once the scheduler has rejected a pod of the waiting Deployment.
     pub(super) was_refused: bool,
-    /// Pods of the waiting Deployment that have a node.
+    /// Number of pods of the waiting Deployment that have a node.
     pub(super) admitted: usize,
-    /// What was done to a bound pod that should not have been, if anything.
-    pub(super) hurt: Option<String>,
+    /// Failure or deletion of a bound pod.
+    pub(super) pod_failure: Option<String>,
 }
 
 impl Snapshot {
-    /// CPU that can still be handed out.
+    /// Allocatable CPU less bound requests.
     pub(super) fn free_cpu(&self) -> u64 {
         self.allocatable.cpu.saturating_sub(self.bound_cpu)
     }
 
-    /// The JSON line for an event at this moment.
+    /// The JSON line of an event at this time.
     pub(super) fn line<'a>(&'a self, event: &'a str) -> Line<'a> {
         Line {
             t_s: f64::from(u32::try_from(self.at_ms).unwrap_or(u32::MAX)) / 1000.0,

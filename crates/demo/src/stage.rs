@@ -1,4 +1,4 @@
-//! Starts the processes that the story needs: control plane, webhook, node and agent, all of them real.
+//! Starts the processes of the demo: real control plane, webhook, node and agent.
 
 use std::time::Instant;
 
@@ -16,13 +16,12 @@ use kube::Client;
 
 use crate::{environment::Environment, view::View};
 
-/// The mode in the webhook's configuration.
+/// Amplification mode in the webhook's configuration.
 pub(super) const MODE: &str = "auto";
-/// The node.
 pub(super) const NODE: &str = "worker-1";
-/// Namespace of the story's pods.
+/// Namespace of the demo's pods.
 pub(super) const NAMESPACE: &str = "headroom-demo";
-/// The webhook's configuration: the upper bounds are what a careful administrator would begin with.
+/// Configuration of the webhook, with cautious upper bounds as for a first rollout.
 const CONFIG: &str = "\
 amplification:
   mode: auto
@@ -31,7 +30,7 @@ amplification:
     memory: {min: 1.00, max: 1.25}
 ";
 
-/// The running parts, in the order in which they end.
+/// The running parts, in the order in which they are stopped.
 pub(super) struct Stage {
     agent: Agent,
     webhook: Webhook,
@@ -40,23 +39,23 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts everything and returns when the node is Ready and the agent runs.
+    /// Starts all parts, and returns once the node is Ready and the agent runs.
     ///
     /// # Errors
-    /// If a part cannot be had or does not get ready; the message says which.
+    /// If a part cannot be started or does not become ready; the message names it.
     pub(super) async fn start(view: &mut View, programs: Programs) -> Result<Self> {
         let began = Instant::now();
         view.print(
-            "headroom demo: a real control plane, webhook and node on loopback; the agent on this kernel",
+            "headroom demo: real control plane, webhook and node on loopback; the agent measures this kernel",
         )?;
         view.print("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager")?;
         let builder = Testbed::builder(programs).control_plane(ClusterOptions::full());
         let mut testbed = builder.namespace(NAMESPACE).start().await?;
         if policies::are_served(&testbed.client).await? {
-            view.print("installing the floor: policies that hold nodes up while no webhook answers")?;
+            view.print("installing the floor: policies that keep allocatable above pod requests if the webhook is down")?;
             testbed.install_floor().await?;
         } else {
-            view.print("this API server is older than Kubernetes 1.36: no floor, the webhook takes --accept-no-floor")?;
+            view.print("no floor policies, because the API server is older than Kubernetes 1.36: the webhook gets --accept-no-floor")?;
         }
         view.print("starting the webhook and registering it for nodes/status and nodes")?;
         let options = testbed.webhook_options("headroom-webhook")?;
@@ -66,16 +65,16 @@ impl Stage {
         let node = NodeOptions::this_machine(NODE)?.with_system_reserved();
         testbed.cluster.start_node(node).await?;
         view.print(
-            "starting the agent: kernel programs on this kernel, timing profile demo (1 s stands for 5 min)",
+            "starting the agent: eBPF programs on this kernel, timing profile demo (1 s counts as 5 min)",
         )?;
         let agent = Agent::spawn(&testbed.agent_options(NODE, &[&webhook]).await?)?;
         let environment = Environment::create(&testbed, &webhook).await?;
         view.print(&format!(
-            "everything runs after {:.1} s; files and logs: {}",
+            "all parts are running after {:.1} s; files and logs: {}",
             began.elapsed().as_secs_f32(),
             testbed.cluster.dir().display()
         ))?;
-        view.print(&environment.invitation())?;
+        view.print(&environment.instructions())?;
         Ok(Self {
             agent,
             webhook,
@@ -84,36 +83,36 @@ impl Stage {
         })
     }
 
-    /// A client with all rights.
+    /// A client with administrator rights.
     pub(super) fn client(&self) -> &Client {
         &self.testbed.client
     }
 
-    /// Fails if a part has ended.
+    /// Checks that all parts run.
     ///
     /// # Errors
-    /// As said, with the end of its log.
+    /// If one has ended; the message has the end of its log.
     pub(super) fn check_alive(&mut self) -> Result<()> {
         self.testbed
             .check([&mut self.agent.process, &mut self.webhook.process])
     }
 
-    /// What the agent says of itself, if it answers.
+    /// The agent's status, if it answers.
     pub(super) async fn agent_status(&self) -> Option<Status> {
         self.agent.status().await.ok()
     }
 
-    /// How a person can look at what runs.
-    pub(super) fn how_to_look(&self) -> String {
+    /// Commands to inspect the running parts.
+    pub(super) fn inspection_commands(&self) -> String {
         format!(
-            "\nEverything goes on until Ctrl-C. {}\n\
+            "\nEverything keeps running until Ctrl-C. {}\n\
              \x20 kubectl get node {NODE} -o yaml\n\
              \x20 kubectl -n {NAMESPACE} get pods -o wide\n\
              \x20 kubectl headroom top\n\
              \x20 curl -s http://{}/status\n\
-             `kubectl headroom off` waits until the pods that were let in are gone:\n\
+             `kubectl headroom off` waits until requests fit into raw allocatable. First delete the pods that do not fit:\n\
              \x20 kubectl -n {NAMESPACE} delete deployment waiting --wait=false",
-            self.environment.invitation(),
+            self.environment.instructions(),
             self.agent.admin,
         )
     }

@@ -1,4 +1,5 @@
-//! The demo's story as a state machine over snapshots: detects events, decides the next action and checks the claims.
+//! State machine of the demo over snapshots: detects events, decides when the load starts and ends, and collects data for
+//! the checks.
 
 pub(super) mod checks;
 
@@ -8,73 +9,70 @@ use headroom_domain::resource::Resource;
 
 use super::{cluster_state::NodeState, snapshot::Snapshot};
 
-/// The ratio that counts as risen, in cents.
+/// Ratio that counts as risen, in cents.
 const RISEN_CENTS: u64 = 115;
-/// The load begins when the ratio has not moved for this long, but not before [`LOAD_NOT_BEFORE_MS`].
+/// The load starts once the ratio has been constant for this time, but not before [`LOAD_NOT_BEFORE_MS`].
 const STEADY_MS: u64 = 4000;
-/// The earliest begin of the load after Node Ready.
+/// Earliest start of the load after Node Ready.
 const LOAD_NOT_BEFORE_MS: u64 = 34_000;
-/// The latest begin of the load, steady or not.
+/// Latest start of the load after Node Ready, even if the ratio still changes.
 const LOAD_NOT_AFTER_MS: u64 = 46_000;
-/// Room that the load must find, in percent of raw: less is not worth taking away.
-const ROOM_PERCENT: u64 = 5;
-/// How long the load lasts.
+/// Free capacity before the load starts, in percent of raw: with less, its removal would not be visible.
+const FREE_PERCENT: u64 = 5;
 const LOAD_MS: u64 = 6000;
-/// Use from which a second counts as saturated, in percent of capacity.
+/// CPU use from which a second counts as saturated, in percent of capacity.
 const SATURATED_PERCENT: u64 = 95;
-/// Room that must come back, in percent of the room before.
+/// Free capacity that must return, in percent of that before the load.
 const RECOVERED_PERCENT: u64 = 80;
 
-/// Where the story is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
-    /// Pods ask for more than they use; the ratio is to rise and the waiting pods are to get their place.
+pub(super) enum Phase {
+    /// Pods request more than they use; the ratio should rise, and the pending pods should be scheduled.
     Rise,
-    /// Real load: room is to be taken away.
+    /// Real load; free capacity should be removed.
     Load,
-    /// The load is over: room is to come back.
+    /// After the load; free capacity should return.
     Recover,
-    /// All of it has been seen.
+    /// Every event has been observed.
     Done,
 }
 
-impl Act {
-    /// A sentence for the screen.
+impl Phase {
     pub(super) const fn sentence(self) -> &'static str {
         match self {
-            Self::Rise => "pods ask for far more than they use: the ratio rises, waiting pods fit",
-            Self::Load => "real load: brake and ratio take free capacity away, no bound pod is hurt",
-            Self::Recover => "the load is over: its peak is forgotten after 20 s, then room comes back",
-            Self::Done => "all of the story has been seen",
+            Self::Rise => "pods request far more than they use: ratio rises, pending pods are scheduled",
+            Self::Load => "real load: brake and ratio remove free capacity, no bound pod is affected",
+            Self::Recover => "load ended: its peak counts for 20 s, then free capacity returns",
+            Self::Done => "complete: every step of the demo has been observed",
         }
     }
 }
 
-/// Something worth a line.
+/// A change that is printed and reported in `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// The first snapshot.
+    /// The Node was Ready for the first time.
     NodeReady,
-    /// A waiting pod was refused for lack of CPU.
+    /// The scheduler rejected a pending pod: not enough CPU.
     Refused,
-    /// The ratio reached what counts as risen.
+    /// The CPU ratio reached [`RISEN_CENTS`].
     Risen,
-    /// All waiting pods have their place.
+    /// All pending pods are scheduled.
     Admitted,
-    /// The load begins now.
+    /// The load has to start now.
     LoadStart,
-    /// The first saturated second.
+    /// First second with saturated CPUs.
     Saturated,
-    /// At most half of the free capacity is left.
+    /// Free capacity is at most half of that before the load.
     Taken,
-    /// The load ends now.
+    /// The load has to end now.
     LoadEnd,
-    /// Enough of the earlier room is back.
+    /// [`RECOVERED_PERCENT`] of the free capacity before the load has returned.
     Recovered,
 }
 
 impl Event {
-    /// The word in `--json` lines.
+    /// Value of `event` in `--json` lines.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::NodeReady => "node-ready",
@@ -90,32 +88,35 @@ impl Event {
     }
 }
 
-/// The story so far.
+/// Phase, observed events and data for the checks.
 #[derive(Debug)]
 pub(super) struct Story {
-    act: Act,
-    /// When each event was seen, and the snapshot of that moment.
+    phase: Phase,
+    /// Snapshot at each observed event.
     seen: BTreeMap<Event, Snapshot>,
-    ratio_moved: (u64, u64),
-    /// The lowest distance of allocatable to what is bound, below zero in milli-cores, if it ever was.
+    /// Last CPU ratio in cents, and the time of its change in milliseconds.
+    ratio_changed: (u64, u64),
+    /// Largest amount by which bound CPU requests exceeded allocatable, in milli-cores.
     undercut: Option<u64>,
-    hurt: Option<String>,
+    /// Failure or deletion of a bound pod.
+    pod_failure: Option<String>,
     formula_broken: Option<String>,
     sources: Vec<String>,
+    /// First and last run count of the eBPF program.
     runs: Option<(u64, u64)>,
+    /// Pairs of measured CPU use and ground truth, in milli-cores.
     truth: Vec<(u64, u64)>,
     last: Snapshot,
 }
 
 impl Story {
-    /// A story that has not begun.
     pub(super) fn new() -> Self {
         Self {
-            act: Act::Rise,
+            phase: Phase::Rise,
             seen: BTreeMap::new(),
-            ratio_moved: (0, 0),
+            ratio_changed: (0, 0),
             undercut: None,
-            hurt: None,
+            pod_failure: None,
             formula_broken: None,
             sources: Vec::new(),
             runs: None,
@@ -124,12 +125,12 @@ impl Story {
         }
     }
 
-    /// Where the story is.
-    pub(super) fn act(&self) -> Act {
-        self.act
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
     }
 
-    /// Takes a snapshot in and says what happened. The caller starts and ends the load as told.
+    /// Processes a snapshot and returns new events. The caller starts the load on [`Event::LoadStart`] and ends it on
+    /// [`Event::LoadEnd`].
     pub(super) fn observe(&mut self, now: &Snapshot) -> Vec<Event> {
         self.check_always(now);
         let mut events = Vec::new();
@@ -142,38 +143,38 @@ impl Story {
             now,
             &mut events,
         );
-        match self.act {
-            Act::Rise => {
-                let has_room = now.free_cpu() * 100 >= now.raw.cpu * ROOM_PERCENT;
-                let is_ready = has_room
+        match self.phase {
+            Phase::Rise => {
+                let has_free_cpu = now.free_cpu() * 100 >= now.raw.cpu * FREE_PERCENT;
+                let is_ready = has_free_cpu
                     && self.seen.contains_key(&Event::Admitted)
                     && self.seen.contains_key(&Event::Risen);
                 let is_steady =
-                    now.at_ms >= self.ratio_moved.1 + STEADY_MS && now.at_ms >= LOAD_NOT_BEFORE_MS;
+                    now.at_ms >= self.ratio_changed.1 + STEADY_MS && now.at_ms >= LOAD_NOT_BEFORE_MS;
                 if is_ready && (is_steady || now.at_ms >= LOAD_NOT_AFTER_MS) {
                     self.note(Event::LoadStart, true, now, &mut events);
-                    self.act = Act::Load;
+                    self.phase = Phase::Load;
                 }
             }
-            Act::Load => {
+            Phase::Load => {
                 self.note(Event::Saturated, is_saturated(now), now, &mut events);
                 self.note_taken(now, &mut events);
                 let began = self.at(Event::LoadStart).unwrap_or_default();
                 if now.at_ms >= began + LOAD_MS {
                     self.note(Event::LoadEnd, true, now, &mut events);
-                    self.act = Act::Recover;
+                    self.phase = Phase::Recover;
                 }
             }
-            Act::Recover => {
+            Phase::Recover => {
                 self.note_taken(now, &mut events);
                 let before = self.seen.get(&Event::LoadStart).map_or(0, Snapshot::free_cpu);
                 let is_back = now.free_cpu() * 100 >= before * RECOVERED_PERCENT;
                 if self.seen.contains_key(&Event::Taken) && is_back {
                     self.note(Event::Recovered, true, now, &mut events);
-                    self.act = Act::Done;
+                    self.phase = Phase::Done;
                 }
             }
-            Act::Done => {}
+            Phase::Done => {}
         }
         self.last = now.clone();
         events
@@ -195,15 +196,15 @@ impl Story {
         self.note(Event::Taken, now.free_cpu() * 2 <= before, now, events);
     }
 
-    /// What must hold in every snapshot.
+    /// Records violations of conditions that apply to every snapshot, and data for the checks.
     fn check_always(&mut self, now: &Snapshot) {
-        if now.ratio.cpu != self.ratio_moved.0 {
-            self.ratio_moved = (now.ratio.cpu, now.at_ms);
+        if now.ratio.cpu != self.ratio_changed.0 {
+            self.ratio_changed = (now.ratio.cpu, now.at_ms);
         }
         if now.allocatable.cpu < now.bound_cpu {
             self.undercut = self.undercut.max(Some(now.bound_cpu - now.allocatable.cpu));
         }
-        self.hurt = self.hurt.take().or_else(|| now.hurt.clone());
+        self.pod_failure = self.pod_failure.take().or_else(|| now.pod_failure.clone());
         if !now.source.is_empty() && !self.sources.contains(&now.source) {
             self.sources.push(now.source.clone());
         }
@@ -216,7 +217,7 @@ impl Story {
         }
     }
 
-    /// Checks one revision of the Node, also those between two snapshots.
+    /// Checks the formula of allocatable in one revision of the Node. Revisions between two snapshots are checked, too.
     pub(super) fn check_revision(&mut self, node: &NodeState) {
         for resource in Resource::ALL {
             let (raw, ratio) = (*node.raw.get(resource), *node.ratio.get(resource));
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// A run as it should go, second by second.
+    /// A successful run with one snapshot a second.
     fn good_run(change: impl Fn(&mut Snapshot)) -> Story {
         let mut story = Story::new();
         for second in 0..90_u64 {
@@ -295,41 +296,41 @@ mod tests {
     }
 
     #[test]
-    fn a_good_run_passes_every_check() {
+    fn successful_run_passes_every_check() {
         let story = good_run(|_| {});
-        assert_eq!((failed(&story), story.act()), (vec![], Act::Done));
+        assert_eq!((failed(&story), story.phase()), (vec![], Phase::Done));
     }
 
     #[test]
-    fn each_claim_can_fail() {
+    fn every_check_can_fail() {
         for (change, claim) in [
             (
                 (|now| now.source = "procfs".to_owned()) as fn(&mut Snapshot),
-                "the kernel is measured through eBPF",
+                "the agent measures through eBPF",
             ),
             (
                 |now| now.prog_runs = 1,
-                "the kernel's own count of our program's runs grows",
+                "the kernel's run count of the eBPF program grows",
             ),
             (
                 |now| now.cpu_truth = now.cpu_used * 2,
-                "measured CPU is within 10 % of the root group's runtime",
+                "measured CPU use is within 10 % of the root cgroup's CPU time",
             ),
             (
                 |now| now.was_refused = false,
-                "a Deployment that did not fit gets its place",
+                "a Deployment that did not fit is scheduled",
             ),
             (
                 |now| now.cpu_busy = now.cpu_busy.min(1000),
-                "under load, half of the free capacity is gone within 5 s",
+                "under load, free capacity is halved within 5 s",
             ),
             (
                 |now| now.bound_cpu = if now.at_ms == 50_000 { 1901 } else { 1700 },
-                "nothing bound is touched",
+                "no bound pod is affected",
             ),
             (
-                |now| now.hurt = (now.at_ms == 60_000).then(|| "pod x failed".to_owned()),
-                "nothing bound is touched",
+                |now| now.pod_failure = (now.at_ms == 60_000).then(|| "pod x failed".to_owned()),
+                "no bound pod is affected",
             ),
         ] {
             assert!(
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_breaks_the_formula_is_told() {
+    fn revision_that_violates_the_formula_fails_the_check() {
         let mut story = good_run(|_| {});
         let mut node = NodeState {
             allocatable: PerResource {
@@ -363,19 +364,19 @@ mod tests {
         story.check_revision(&node);
         assert_eq!(
             failed(&story),
-            vec!["allocatable is floor(raw x ratio / 100) in every revision"]
+            vec!["allocatable is floor(raw x ratio / 100) in every revision of the Node"]
         );
     }
 
     #[test]
-    fn the_load_waits_for_room_that_is_worth_taking() {
+    fn load_does_not_start_without_free_capacity() {
         let story = good_run(|now| now.bound_cpu = now.allocatable.cpu.saturating_sub(90));
-        assert_eq!(story.act(), Act::Rise);
+        assert_eq!(story.phase(), Phase::Rise);
         assert_eq!(failed(&story).len(), 2);
     }
 
     #[test]
-    fn a_machine_without_room_says_its_budget() {
+    fn failed_check_without_free_capacity_has_the_budget() {
         let mut story = Story::new();
         for second in 0..90 {
             story.observe(&Snapshot {
@@ -394,8 +395,8 @@ mod tests {
             risen
                 .outcome
                 .unwrap_err()
-                .contains("C = 2000m, T = 1800m, P = 2100m, Rw = 1700m")
+                .contains("capacity 2000m, safe use 1800m, predicted peak 2100m, warm requests 1700m")
         );
-        assert_eq!(story.act(), Act::Rise);
+        assert_eq!(story.phase(), Phase::Rise);
     }
 }

@@ -1,5 +1,5 @@
-//! Ground truth for CPU use: samples of the runtime of the root accounting group. They are frequent enough for the mean
-//! over any recent interval of the monotonic clock.
+//! Ground truth for CPU use: frequent samples of the CPU time of the root cgroup, for the mean over any recent interval of the
+//! monotonic clock.
 
 use std::{
     collections::VecDeque,
@@ -15,15 +15,14 @@ use anyhow::{Context as _, Result};
 use headroom_testbed::workload::cpu_use::CpuUse;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Interval of the samples.
-const EVERY: Duration = Duration::from_millis(20);
-/// Samples that are kept: half a minute.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
+/// Number of stored samples: half a minute.
 const KEPT: usize = 1500;
 
-/// A moment and the CPU time that all tasks had used by then, in nanoseconds.
+/// Time, and CPU time of all tasks until then, in nanoseconds.
 type Sample = (u64, u64);
 
-/// The sampler; it ends when dropped.
+/// The sampler thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Truth {
     samples: Arc<Mutex<VecDeque<Sample>>>,
@@ -31,7 +30,6 @@ pub(super) struct Truth {
     thread: Option<JoinHandle<()>>,
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
@@ -41,9 +39,8 @@ fn monotonic_ns() -> u64 {
 }
 
 impl Truth {
-    /// Begins to sample.
     pub(super) fn start() -> Result<Self> {
-        let used = CpuUse::open("").context("no ground truth for CPU use")?;
+        let used = CpuUse::open("").context("open the ground truth for CPU use")?;
         let samples = Arc::new(Mutex::new(VecDeque::with_capacity(KEPT)));
         let is_ending = Arc::new(AtomicBool::new(false));
         let (shared, ending) = (Arc::clone(&samples), Arc::clone(&is_ending));
@@ -57,7 +54,7 @@ impl Truth {
                         samples.pop_front();
                     }
                 }
-                thread::sleep(EVERY);
+                thread::sleep(SAMPLE_INTERVAL);
             }
         })?;
         Ok(Self {
@@ -67,7 +64,7 @@ impl Truth {
         })
     }
 
-    /// Mean use from `from_ns` to `until_ns` of the monotonic clock, in milli-cores; `None` if not sampled.
+    /// Mean CPU use from `from_ns` to `until_ns` of the monotonic clock, in milli-cores; `None` if samples are missing.
     pub(super) fn mean_milli(&self, from_ns: u64, until_ns: u64) -> Option<u64> {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let used = at(&samples, until_ns)?.checked_sub(at(&samples, from_ns)?)?;
@@ -82,12 +79,12 @@ impl Drop for Truth {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::warn!("the ground truth sampler had panicked");
+            tracing::warn!("the ground truth sampler panicked");
         }
     }
 }
 
-/// CPU time used by `moment`, by straight line between the samples around it.
+/// CPU time until `moment`, interpolated between the samples around it.
 fn at(samples: &VecDeque<Sample>, moment: u64) -> Option<u64> {
     let after = samples.iter().position(|&(at, _)| at >= moment)?;
     let &(later, more) = samples.get(after)?;
@@ -101,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn use_between_samples_is_read_off_a_straight_line() {
+    fn cpu_time_between_samples_is_interpolated() {
         let samples = VecDeque::from([(0, 0), (100, 50), (200, 250)]);
         assert_eq!(
             (at(&samples, 50), at(&samples, 150), at(&samples, 200)),
@@ -111,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_thread_is_seen_in_the_root_group() {
+    fn busy_thread_counts_in_the_root_cgroup() {
         let truth = Truth::start().unwrap();
         let from = monotonic_ns() + 100_000_000;
         let until = from + 500_000_000;
@@ -119,6 +116,6 @@ mod tests {
             std::hint::spin_loop();
         }
         let milli = truth.mean_milli(from, until).unwrap();
-        assert!(milli > 300, "a spinning thread shows as {milli}m only");
+        assert!(milli > 300, "a spinning thread counts as only {milli}m");
     }
 }

@@ -8,31 +8,31 @@ use rustix::termios::tcgetwinsize;
 
 use super::{
     snapshot::Snapshot,
-    story::{Act, Event, checks::Check},
+    story::{Event, Phase, checks::Check},
     wrap::{rows, wrap, wrap_hints},
 };
 
-/// How the demo is shown.
+/// Output format of the demo.
 #[derive(Debug)]
 pub(super) enum View {
     /// One JSON line per change.
     Json,
-    /// A table that redraws itself; the number is the rows of the last one, and the log is what happened so far.
+    /// A table that redraws itself, with all events below it.
     Live {
-        /// Rows of the terminal to go back before drawing again.
+        /// Terminal rows of the last table, which the next one overwrites.
         drawn: usize,
-        /// What happened, newest last.
+        /// Lines of all events, newest last.
         log: Vec<String>,
     },
     /// A line per event and per second.
     Plain {
-        /// Have the columns been named?
+        /// True once the headings are printed.
         is_headed: bool,
     },
 }
 
 impl View {
-    /// JSON if asked for, a live table on a terminal, lines elsewhere.
+    /// JSON if `is_json`, else a live table on a terminal, else lines.
     pub(super) fn new(is_json: bool) -> Self {
         if is_json {
             Self::Json
@@ -46,13 +46,13 @@ impl View {
         }
     }
 
-    /// Says something beside the table; never mixed into JSON.
+    /// Prints a message outside the table; with JSON output, to standard error.
     pub(super) fn print(&mut self, text: &str) -> Result<()> {
         match self {
             Self::Json => writeln!(io::stderr(), "{text}")?,
             Self::Live { drawn, .. } => {
                 writeln!(io::stdout(), "{}", wrap_hints(text, columns()))?;
-                // It stays: the next table is drawn below it.
+                // The message stays visible: the next table is drawn below it.
                 *drawn = 0;
             }
             Self::Plain { .. } => writeln!(io::stdout(), "{text}")?,
@@ -60,8 +60,8 @@ impl View {
         Ok(())
     }
 
-    /// Shows a moment and what happened in it.
-    pub(super) fn show(&mut self, now: &Snapshot, act: Act, events: &[Event]) -> Result<()> {
+    /// Shows a snapshot and its events.
+    pub(super) fn show(&mut self, now: &Snapshot, phase: Phase, events: &[Event]) -> Result<()> {
         let mut out = io::stdout().lock();
         match self {
             Self::Json => {
@@ -78,7 +78,7 @@ impl View {
             Self::Live { drawn, log } => {
                 log.extend(events.iter().map(|event| event_text(now, *event)));
                 let columns = columns();
-                let text = wrap(&screen(now, act, log), columns);
+                let text = wrap(&screen(now, phase, log), columns);
                 if *drawn > 0 {
                     write!(out, "\x1b[{drawn}A\x1b[J")?;
                 }
@@ -100,7 +100,7 @@ impl View {
         Ok(())
     }
 
-    /// Shows how the claims came out.
+    /// Prints the outcome of each check.
     pub(super) fn conclude(&mut self, checks: &[Check]) -> Result<()> {
         for Check { claim, outcome } in checks {
             let line = match outcome {
@@ -113,39 +113,39 @@ impl View {
     }
 }
 
-/// The columns of a terminal that does not tell how many it has.
-const USUAL_COLUMNS: u16 = 80;
+/// Columns of a terminal of unknown size.
+const DEFAULT_COLUMNS: u16 = 80;
 
-/// The columns of standard output now.
+/// Present columns of standard output.
 fn columns() -> usize {
     let size = tcgetwinsize(io::stdout()).ok();
     let columns = size.map(|size| size.ws_col).filter(|columns| *columns > 0);
-    usize::from(columns.unwrap_or(USUAL_COLUMNS))
+    usize::from(columns.unwrap_or(DEFAULT_COLUMNS))
 }
 
-/// An event as a sentence.
+/// Formats an event with its time.
 fn event_text(now: &Snapshot, event: Event) -> String {
     let free = now.free_cpu();
     let what = match event {
         Event::NodeReady => format!(
-            "the node is Ready, raw allocatable {}",
+            "node is Ready, raw allocatable {}",
             milli(now.raw.cpu.max(now.allocatable.cpu))
         ),
-        Event::Refused => "the scheduler refuses the waiting pods: Insufficient cpu".to_owned(),
-        Event::Risen => format!("the CPU ratio is {}", ratio(now.ratio.cpu)),
+        Event::Refused => "scheduler rejects the pending pods: Insufficient cpu".to_owned(),
+        Event::Risen => format!("CPU ratio is {}", ratio(now.ratio.cpu)),
         Event::Admitted => format!(
-            "the waiting pods are scheduled; {} bound on {} raw",
+            "pending pods are scheduled: {} bound on {} raw",
             milli(now.bound_cpu),
             milli(now.raw.cpu)
         ),
-        Event::LoadStart => format!("real load begins; {} free", milli(free)),
-        Event::Saturated => "the first saturated second".to_owned(),
+        Event::LoadStart => format!("real load starts, {} free", milli(free)),
+        Event::Saturated => "first second with saturated CPUs".to_owned(),
         Event::Taken => format!(
-            "{} free, brake {}, nothing bound is touched",
+            "{} free, brake {}, no bound pod is affected",
             milli(free),
             now.brake
         ),
-        Event::LoadEnd => "the load ends".to_owned(),
+        Event::LoadEnd => "load ends".to_owned(),
         Event::Recovered => format!("{} free again", milli(free)),
     };
     format!(
@@ -191,15 +191,15 @@ fn row(now: &Snapshot) -> Vec<String> {
     ]
 }
 
-/// Columns that stand side by side: what is measured, what follows, why. So each line fits into 80 characters.
+/// Columns of each table: measurements, results, reasons. Each table fits into 80 characters.
 const BLOCKS: [usize; 3] = [7, 5, 1];
 
-/// The whole screen of the live table.
-fn screen(now: &Snapshot, act: Act, log: &[String]) -> String {
+/// The screen of the live view.
+fn screen(now: &Snapshot, phase: Phase, log: &[String]) -> String {
     let (mut headings, mut cells) = (HEADINGS.iter(), row(now).into_iter());
     let mut text = format!(
-        "\n{}\ntiming: demo, one second stands for five minutes\n\n",
-        act.sentence()
+        "\n{}\ntiming profile demo: 1 s counts as 5 min\n\n",
+        phase.sentence()
     );
     for columns in BLOCKS {
         let mut table = Table::new();
@@ -225,7 +225,7 @@ fn ratio(cents: u64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-/// GiB with one decimal.
+/// Formats bytes as GiB with one decimal, rounded down.
 fn gib(bytes: u64) -> String {
     let tenths = bytes / ((1 << 30) / 10);
     format!("{}.{} GiB", tenths / 10, tenths % 10)
@@ -236,14 +236,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_screen_has_one_cell_per_heading() {
+    fn screen_has_one_cell_per_heading_and_fits_80_columns() {
         let now = Snapshot {
             at_ms: 12_345,
             cpu_used: 310,
             ..Snapshot::default()
         };
         assert_eq!(row(&now).len(), HEADINGS.len());
-        let text = screen(&now, Act::Load, &["happened".to_owned()]);
+        let text = screen(&now, Phase::Load, &["happened".to_owned()]);
         assert!(
             text.contains("12.3 s") && text.contains("310m") && text.ends_with("happened\n"),
             "{text}"
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_line_has_the_keys_with_their_units() {
+    fn json_line_has_all_keys_with_units() {
         let now = Snapshot::default();
         let value: serde_json::Value = serde_json::to_value(now.line("change")).unwrap();
         for key in [

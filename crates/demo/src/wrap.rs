@@ -1,18 +1,18 @@
-//! Breaks lines at the terminal's width: sentences between words, commands so that a shell still takes them.
+//! Wraps lines at the terminal's width: sentences between words, and commands so that a shell still accepts them.
 
-/// What a command of a hint begins with.
+/// Indentation of lines that are commands.
 const COMMAND: &str = "  ";
-/// What the rest of a sentence or a command begins with.
+/// Indentation of continuation lines after a wrap.
 const HANGING: &str = "      ";
-/// Ends each line of a command but the last one.
+/// End of each line of a wrapped command except the last.
 const CONTINUES: &str = " \\";
 
-/// Sentences in lines of at most `width` characters; a word that is longer has a line of its own.
+/// Wraps sentences at `width` characters; a longer word gets a line of its own.
 pub(super) fn wrap(text: &str, width: usize) -> String {
     wrap_lines(text, width, |_| "")
 }
 
-/// As [`wrap`], but lines that begin with two spaces are commands for a shell.
+/// Like [`wrap`], but lines that start with two spaces are shell commands.
 pub(super) fn wrap_hints(text: &str, width: usize) -> String {
     wrap_lines(text, width, |line| {
         if line.starts_with(COMMAND) { CONTINUES } else { "" }
@@ -30,7 +30,7 @@ fn wrap_lines(text: &str, width: usize, continues: impl Fn(&str) -> &'static str
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// How many rows of a terminal the text takes.
+/// Rows of the text on a terminal of this width.
 pub(super) fn rows(text: &str, width: usize) -> usize {
     let of_line = |line: &str| line.chars().count().div_ceil(width.max(1)).max(1);
     text.lines().map(of_line).sum()
@@ -38,7 +38,7 @@ pub(super) fn rows(text: &str, width: usize) -> usize {
 
 fn broken(line: &str, width: usize, continues: &str) -> String {
     let (mut text, mut column) = (String::new(), 0);
-    // Words of no length stand for the spaces that a line begins with, or has in a row.
+    // Leading and repeated spaces appear as empty words.
     for (index, word) in line.split(' ').enumerate() {
         let length = word.chars().count();
         if index > 0 && column + 1 + length + continues.len() <= width {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_stays_one_command() {
+    fn wrapped_command_is_still_one_command() {
         let command =
             "  kubectl-headroom top --addr 127.0.0.1:9444 --ca-file /a/rather/long/path/ca.pem --once";
         let text = wrap_hints(command, 40);
@@ -75,11 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_is_broken_between_words_and_hangs() {
-        let text = wrap("ok    a claim of several words: what was seen", 20);
+    fn sentence_wraps_between_words_with_indentation() {
+        let text = wrap("ok    a claim of several words: what it shows", 20);
         assert_eq!(
             text,
-            "ok    a claim of\n      several words:\n      what was seen"
+            "ok    a claim of\n      several words:\n      what it shows"
         );
         let whole = "short enough\n\nand so is this";
         assert_eq!(wrap(whole, 20), whole);
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_no_command() {
-        let event = "  25.8 s  the waiting pods are scheduled; 2166m bound on 1900m raw";
+    fn events_are_not_wrapped_as_commands() {
+        let event = "  25.8 s  the pending pods are scheduled; 2166m bound on 1900m raw";
         let text = wrap(event, 40);
         assert!(!text.contains('\\') && text.lines().count() == 3, "{text}");
     }
 
     #[test]
-    fn rows_are_counted_as_a_terminal_breaks_lines() {
+    fn rows_include_lines_that_the_terminal_wraps() {
         assert_eq!(rows("1234567890\n\n12345678901\n", 10), 4);
         assert_eq!(rows("", 10), 0);
     }

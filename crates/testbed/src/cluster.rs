@@ -40,7 +40,7 @@ use kube::{
 };
 use tokio::time::sleep;
 use xtask::{
-    controlplane::{self, Component, Programs},
+    setup::controlplane::{self, Component, Programs},
     process::Process,
 };
 

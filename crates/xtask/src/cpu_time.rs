@@ -1,4 +1,4 @@
-//! Waits for a process to end and reads its CPU time, with that of the child processes it waited for.
+//! Waits for a process to end and reads its CPU time, including child processes that it waited for.
 
 use std::{
     fs, io,
@@ -11,14 +11,14 @@ use rustix::{
     process::{Pid, WaitId, WaitIdOptions, waitid},
 };
 
-/// Fields of `/proc/PID/stat` behind the name: user and system time of the process, and of its children that ended.
-/// proc_pid_stat(5) counts them from 1 as 14 to 17; the name is the second.
+/// Fields of `/proc/PID/stat` after the name: user and system time of the process and of its ended children. They are fields
+/// 14 to 17 in proc_pid_stat(5); the name is field 2.
 const TIMES: std::ops::Range<usize> = 11..15;
 
-/// Waits until a process has ended: how, and the CPU time that it took.
+/// Waits until a process has ended; returns its exit status and CPU time.
 ///
 /// # Errors
-/// If the kernel cannot say.
+/// If the kernel does not report them.
 pub fn wait(child: &mut Child) -> io::Result<(ExitStatus, Duration)> {
     loop {
         match waitid(
@@ -33,10 +33,10 @@ pub fn wait(child: &mut Child) -> io::Result<(ExitStatus, Duration)> {
     ended(child)
 }
 
-/// How a process has ended and the CPU time that it took; `None` if it runs.
+/// Exit status and CPU time of a process that has ended; `None` while it runs.
 ///
 /// # Errors
-/// If the kernel cannot say.
+/// If the kernel does not report them.
 pub fn try_wait(child: &mut Child) -> io::Result<Option<(ExitStatus, Duration)>> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     match waitid(WaitId::Pid(Pid::from_child(child)), options)? {
@@ -45,7 +45,7 @@ pub fn try_wait(child: &mut Child) -> io::Result<Option<(ExitStatus, Duration)>>
     }
 }
 
-/// What `/proc` tells of a process that has ended and was not waited for.
+/// Reads `/proc` first: the entry of an ended process exists until its parent waits for it.
 fn ended(child: &mut Child) -> io::Result<(ExitStatus, Duration)> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
     Ok((child.wait()?, parse(&stat).unwrap_or_default()))
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_and_what_it_waited_for_are_counted() {
+    fn cpu_time_includes_waited_for_children() {
         let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
         let mut child = Command::new("sh")
             .args(["-c", &format!("{spin}; sh -c '{spin}'; exit 3")])
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_spaces_and_brackets_are_no_fields() {
+    fn process_names_may_have_spaces_and_brackets() {
         let stat = "7 (a ) b) Z 1 7 7 0 -1 0 0 0 0 0 200 100 50 50 20 0 1 0 5";
         let seconds = 400 / clock_ticks_per_second();
         assert_eq!(parse(stat), Some(Duration::from_secs(seconds)));

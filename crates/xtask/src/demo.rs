@@ -4,37 +4,37 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::lasting;
+use crate::duration;
 
-/// The least time in which every claim of the story can be seen: its load begins within 46 s and lasts for 6 s, its peak is
-/// remembered for 20 s, and room comes back in some 8 s.
-const LEAST: Duration = Duration::from_secs(90);
+/// Shortest run in which every claim can be checked: the load starts within 46 s and lasts 6 s, its peak counts for 20 s, and
+/// free capacity returns about 8 s later.
+const SHORTEST: Duration = Duration::from_secs(90);
 
-/// `cargo xtask demo`.
+// The arguments of `cargo xtask demo`. A doc comment would be its help text.
 #[derive(Debug, Clone, Args)]
 pub struct Demo {
-    /// End by itself after this time, counted from Node Ready: `90s`, `5m`; at least 90 s. The story takes about 80 s. With
-    /// `--keep` this is the longest that the story may take.
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_lasting)]
-    pub lasts: Option<Duration>,
-    /// One JSON line per change on standard output; everything else goes to standard error.
+    /// End after this time, counted from Node Ready: `90s`, `5m`; at least 90 s. The demo needs about 80 s. With `--keep`, the
+    /// longest time until its checks are printed.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Print one JSON line per change on standard output, and everything else on standard error.
     #[arg(long)]
     pub json: bool,
-    /// When the story is over, leave everything running until Ctrl-C and say how to look at it.
+    /// After the checks, keep everything running until Ctrl-C, and print commands to inspect it.
     #[arg(long)]
     pub keep: bool,
 }
 
-/// Reads a time in which the story can come to its end.
-fn parse_lasting(text: &str) -> Result<Duration, String> {
-    let lasting = lasting::parse(text)?;
-    if lasting < LEAST {
+/// Parses a duration of at least [`SHORTEST`].
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let parsed = duration::parse(text)?;
+    if parsed < SHORTEST {
         return Err(format!(
-            "{text} is too short: room comes back up to 80 s after Node Ready, and it takes at least {} s to see it",
-            LEAST.as_secs()
+            "{text} is too short: free capacity returns up to 80 s after Node Ready; use at least {} s",
+            SHORTEST.as_secs()
         ));
     }
-    Ok(lasting)
+    Ok(parsed)
 }
 
 #[cfg(test)]
@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_too_short_for_the_story_is_refused_with_the_least() {
-        assert_eq!(parse_lasting("90s"), Ok(LEAST));
-        assert_eq!(parse_lasting("2m"), Ok(Duration::from_secs(120)));
+    fn durations_below_90_s_are_refused() {
+        assert_eq!(parse_duration("90s"), Ok(SHORTEST));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
         for short in ["89s", "60s", "1m", "0m"] {
-            let said = parse_lasting(short).unwrap_err();
+            let error = parse_duration(short).unwrap_err();
             assert!(
-                said.starts_with(short) && said.contains("at least 90 s"),
-                "{said}"
+                error.starts_with(short) && error.contains("at least 90 s"),
+                "{error}"
             );
         }
     }

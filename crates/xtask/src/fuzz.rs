@@ -6,41 +6,41 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use crate::{
-    lasting,
+    duration,
     setup::{self, Item, cargo_tool::FUZZ, toolchain::Toolchain},
     terminal::print,
     workspace,
 };
 
-/// Where the targets are, from the root of the workspace.
+/// Folder of the fuzz crate, relative to the workspace root.
 const FOLDER: &str = "tests/fuzz";
-/// An input that takes longer is a finding, in seconds.
+/// An input that needs more time is a finding, in seconds.
 const SLOW_S: u32 = 10;
-/// So is one for which memory grows beyond this, in MiB.
+/// An input that needs more memory is a finding, in MiB.
 const LARGE_MIB: u32 = 1024;
 
-/// `cargo xtask fuzz`.
+// The arguments of `cargo xtask fuzz`. A doc comment would be its help text.
 #[derive(Debug, Clone, Args)]
 pub struct Fuzz {
-    /// The target: the name of a file in tests/fuzz/fuzz_targets. Without one, all of them in turn.
+    /// Fuzz target: a file name in tests/fuzz/fuzz_targets without its extension. Without one, all targets run in turn.
     target: Option<String>,
-    /// How long to look, for each target: `90s`, `10m`.
-    #[arg(long = "for", value_name = "TIME", value_parser = lasting::parse, default_value = "10m")]
+    /// Time for each target, such as `90s` or `10m`.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, default_value = "10m")]
     lasts: Duration,
-    /// Afterwards leave in the corpus only what reaches something that nothing smaller reaches.
+    /// Afterwards, remove inputs from the corpus that add no coverage.
     #[arg(long)]
     minimize: bool,
 }
 
 impl Fuzz {
-    /// Gets what is needed, builds the targets and runs them.
+    /// Installs the tools, builds the targets and runs them.
     ///
     /// # Errors
-    /// If there is no such target, something cannot be got or built, or an input was found that breaks a target.
+    /// If the target is unknown, a tool cannot be installed, a build fails, or an input makes a target panic.
     pub fn run(&self) -> Result<()> {
         let targets = self.targets()?;
         setup::run(&[Item::Nightly, Item::CargoFuzz])?.check_all()?;
-        let toolchain = Toolchain::find().context("the nightly toolchain is gone")?;
+        let toolchain = Toolchain::find().context("the nightly toolchain no longer exists")?;
         let mut broken = Vec::new();
         for target in targets {
             print(format!("\n== fuzz {target}, for {} s", self.lasts.as_secs()));
@@ -53,14 +53,13 @@ impl Fuzz {
         }
         if !broken.is_empty() {
             bail!(
-                "inputs that break {} are in {FOLDER}/artifacts; mend what they break and keep them in {FOLDER}/corpus",
+                "inputs that break {} are in {FOLDER}/artifacts; fix the code and keep the inputs in {FOLDER}/corpus",
                 broken.join(", ")
             );
         }
         Ok(())
     }
 
-    /// The targets that were asked for.
     fn targets(&self) -> Result<Vec<String>> {
         let all = names()?;
         let Some(target) = &self.target else {
@@ -68,14 +67,13 @@ impl Fuzz {
         };
         ensure!(
             all.contains(target),
-            "there is no fuzz target {target}, only {}",
+            "there is no fuzz target {target}; targets: {}",
             all.join(", ")
         );
         Ok(vec![target.clone()])
     }
 }
 
-/// The names of all targets.
 fn names() -> Result<Vec<String>> {
     let folder = workspace::root().join(FOLDER).join("fuzz_targets");
     let entries = fs::read_dir(&folder).with_context(|| format!("read {}", folder.display()))?;
@@ -88,7 +86,7 @@ fn names() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds a target; what does not compile is no finding.
+/// Builds a target separately, so that a compile error is not taken for a finding.
 fn build(toolchain: &Toolchain, target: &str) -> Result<()> {
     let status = cargo_fuzz(toolchain, "build", target)
         .status()
@@ -100,7 +98,7 @@ fn build(toolchain: &Toolchain, target: &str) -> Result<()> {
     Ok(())
 }
 
-/// False if an input was found that breaks the target.
+/// Returns false if an input makes the target panic.
 fn run_target(toolchain: &Toolchain, target: &str, lasts: Duration) -> Result<bool> {
     let options = [
         format!("-max_total_time={}", lasts.as_secs()),
@@ -117,7 +115,7 @@ fn run_target(toolchain: &Toolchain, target: &str, lasts: Duration) -> Result<bo
         .success())
 }
 
-/// Leaves in the corpus only what reaches something that nothing smaller reaches.
+/// Removes inputs from the corpus that add no coverage.
 fn minimize(toolchain: &Toolchain, target: &str) -> Result<()> {
     let status = cargo_fuzz(toolchain, "cmin", target)
         .status()
@@ -133,7 +131,7 @@ fn cargo_fuzz(toolchain: &Toolchain, command: &str, target: &str) -> std::proces
     let mut cargo = workspace::cargo_of(toolchain.name());
     cargo
         .args([FUZZ.subcommand(), command, "--fuzz-dir", FOLDER])
-        // None of what is fuzzed has unsafe code, so there is nothing that an address sanitizer would find.
+        // The fuzzed code forbids `unsafe`, so an address sanitizer would find nothing.
         .args(["--sanitizer", "none", target]);
     cargo
 }
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_none_is_refused_with_those_that_are() {
+    fn unknown_target_error_lists_all_targets() {
         let all = fuzz(None).targets().expect("targets");
         assert!(all.len() > 3);
         for target in &all {

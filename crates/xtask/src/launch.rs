@@ -1,4 +1,4 @@
-//! Builds programs of this workspace, and executes one of them in place of the current process.
+//! Builds programs of this workspace, and replaces the current process by one of them.
 
 use std::{
     env,
@@ -18,40 +18,39 @@ use crate::{
     workspace,
 };
 
-/// The variable that tells a program which `cargo xtask` starts that [`PROGRAMS`] have just been built.
+/// Environment variable of programs that `cargo xtask` starts: [`PROGRAMS`] are up to date and need no build.
 pub const BUILT: &str = "HEADROOM_PROGRAMS_BUILT";
-/// The product's programs and the loads of pods: what tests, demo and benches start, by the names of
-/// their files.
+/// File names of the programs that tests, demo and benches start: Headroom's own, and the load of pods.
 pub const PROGRAMS: [&str; 4] = [
     "headroom-agent",
     "headroom-webhook",
     "kubectl-headroom",
     "headroom-load",
 ];
-/// Builds that take less CPU time are not reported.
-const TOLD_FROM: Duration = Duration::from_secs(10);
-/// The smallest test there is.
-const DOOR: &str = "command_line";
-/// Seconds of CPU time of a first build.
+/// Builds that need less CPU time are not reported.
+const REPORTED_FROM: Duration = Duration::from_secs(10);
+/// The smallest test target of the workspace.
+const SMALL_TEST: &str = "command_line";
+/// CPU time of a first build, in seconds.
 const FIRST_BUILD_S: u64 = 610;
 const FIRST_BUILD_OF_TESTS_S: u64 = 930;
-/// The profile's folder by whether it optimises.
+/// Output folders of the dev and the release profile.
 const FOLDERS: [&str; 2] = ["debug", "release"];
 
-/// Where cargo puts programs.
+/// The folder of built programs.
 pub fn folder(is_release: bool) -> PathBuf {
     let [debug, release] = FOLDERS;
     workspace::target().join(if is_release { release } else { debug })
 }
 
-/// CPU time that a first build of our programs takes, about; nothing where they have been built before.
+/// Approximate CPU time of a first build of these programs; zero if all of them exist.
 pub fn costs(names: &[&str], is_release: bool) -> Duration {
     let folder = folder(is_release);
     let are_there = names.iter().all(|name| folder.join(name).is_file());
     Duration::from_secs(if are_there { 0 } else { FIRST_BUILD_S })
 }
 
-/// CPU time that a first build of all tests takes, about; nothing where they have been built before.
+/// Approximate CPU time of a first build of all tests; zero if they have been built before.
 pub fn costs_of_tests() -> Duration {
     let folder = folder(false).join("deps");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -63,13 +62,12 @@ pub fn costs_of_tests() -> Duration {
 
 /// Builds programs by name.
 ///
-/// The selection of packages is always the whole workspace: another one has other features of what is shared, and all of
-/// that would be built again. So would it be where tests ask for more features than programs do; hence a test is among what
-/// is built without optimisation, and `cargo xtask test` finds everything as it needs it. Figures are measured without the
-/// features of tests.
+/// Always selects the whole workspace: a different package selection changes the features of shared dependencies, and cargo
+/// would rebuild them. A dev build includes one test for the same reason, so that `cargo xtask test` reuses it. Release builds
+/// are for benches and leave out the features of tests.
 ///
 /// # Errors
-/// If a build fails; cargo has said why.
+/// If a build fails; cargo prints the reason.
 pub fn build(names: &[&str], is_release: bool) -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["build", "--workspace"]);
@@ -79,7 +77,7 @@ pub fn build(names: &[&str], is_release: bool) -> Result<()> {
     if is_release {
         command.arg("--release");
     } else {
-        command.args(["--test", DOOR]);
+        command.args(["--test", SMALL_TEST]);
     }
     let start = Instant::now();
     let (status, took) =
@@ -87,9 +85,9 @@ pub fn build(names: &[&str], is_release: bool) -> Result<()> {
     if !status.success() {
         bail!("{} could not be built ({status})", names.join(", "));
     }
-    if took >= TOLD_FROM {
+    if took >= REPORTED_FROM {
         print(format!(
-            "  {:>12}  our programs: done, {} s of CPU time",
+            "  {:>12}  Headroom's programs: done, {} s of CPU time",
             span(start.elapsed()),
             took.as_secs()
         ));
@@ -97,7 +95,7 @@ pub fn build(names: &[&str], is_release: bool) -> Result<()> {
     Ok(())
 }
 
-/// Builds programs by name unless `cargo xtask` has just built everything and said so by [`BUILT`].
+/// Builds programs by name unless [`BUILT`] is set.
 ///
 /// # Errors
 /// As [`build`].
@@ -108,7 +106,7 @@ pub fn ensure(names: &[&str], is_release: bool) -> Result<()> {
     build(names, is_release)
 }
 
-/// Becomes a program that was built, with these arguments; returns only if that fails.
+/// Becomes a built program with these arguments; returns only if that fails.
 ///
 /// # Errors
 /// If it cannot be executed.
@@ -116,7 +114,7 @@ pub fn become_program(name: &str, is_release: bool, arguments: &[OsString]) -> R
     execute(Command::new(folder(is_release).join(name)).args(arguments))
 }
 
-/// As [`become_program`], with [`PROGRAMS`] built beside it.
+/// Like [`become_program`], with [`BUILT`] set: the caller has built [`PROGRAMS`] as well.
 ///
 /// # Errors
 /// As [`become_program`].
@@ -128,7 +126,11 @@ pub fn become_with_programs(name: &str, arguments: &[OsString]) -> Result<()> {
     )
 }
 
-fn execute(command: &mut Command) -> Result<()> {
+/// Becomes this command; returns only if that fails.
+///
+/// # Errors
+/// If it cannot be executed.
+pub fn execute(command: &mut Command) -> Result<()> {
     let error = command.exec();
     Err(error).with_context(|| format!("start {}", command.get_program().display()))
 }

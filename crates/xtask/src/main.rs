@@ -6,51 +6,50 @@ use std::{env, ffi::OsString, process::ExitCode};
 use anyhow::Result;
 use clap::Parser;
 use xtask::{
-    controlplane::Component,
     demo::Demo,
+    deny,
     fuzz::Fuzz,
-    launch,
-    mutants::Mutants,
-    setup::{self, Item},
+    launch, mutants,
+    setup::{self, Item, controlplane::Component},
     suite,
     terminal::print,
-    tree,
 };
 
-/// The program of all benches.
 const BENCH: &str = "headroom-bench";
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
-    /// Gets what tests and the demo need beyond Rust and git, and says what and why. A second run does no work.
+    /// Installs the tools that tests and the demo need beyond Rust and git, and lists each with its reason. A second run
+    /// changes nothing.
     Setup,
-    /// Starts a real control plane with one node on loopback and keeps it until Ctrl-C.
+    /// Starts a real control plane with one node on loopback, and runs it until Ctrl-C.
     Cluster,
-    /// Tells the story of a node: real control plane, webhook, agent on this kernel, and a live table.
+    /// Shows Headroom on one node: real control plane and webhook, the agent on this kernel, and a live table.
     Demo(Demo),
-    /// Sets up, builds, and runs every kind of test.
+    /// Installs missing tools, builds, and runs every kind of test.
     Test(suite::Test),
-    /// Looks for inputs that break what reads them, from those that are kept in tests/fuzz/corpus.
+    /// Searches for inputs that make a fuzz target panic, starting from tests/fuzz/corpus.
     Fuzz(Fuzz),
-    /// Changes code in small ways and counts the changes that no test notices.
-    Mutants(Mutants),
-    /// Checks licences, bans and sources of the dependency tree, and advisories where their database can be had.
+    /// Runs cargo-mutants with .cargo/mutants.toml: changes code in small ways and lists the changes that no test catches.
+    #[command(disable_help_flag = true)]
+    Mutants(ProgramArgs),
+    /// Checks licences, bans and sources of all dependencies, and advisories if their database can be fetched.
     Deny,
-    /// Writes the files that follow from declarations: manifests and reference pages. `--check` only compares.
+    /// Generates manifests and reference pages from declarations in the code. `--check` only compares.
     #[command(disable_help_flag = true)]
-    Generate(Rest),
-    /// Counts the cases of endpoints that have a row in tests/fixtures/cases, and names those that lack one.
+    Generate(ProgramArgs),
+    /// Counts the test cases of each endpoint in tests/fixtures/cases, and lists cases without a row.
     Cases,
-    /// Measures one thing beside another in one run; `cargo xtask bench --help` lists the benches.
+    /// Runs a bench, which compares variants in one run; `cargo xtask bench --help` lists the benches.
     #[command(disable_help_flag = true)]
-    Bench(Rest),
+    Bench(ProgramArgs),
 }
 
-/// What the program behind a command reads itself.
+// Parsed by the program behind the command. A doc comment would be its help text.
 #[derive(Debug, clap::Args)]
-struct Rest {
+struct ProgramArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -62,22 +61,22 @@ fn main() -> ExitCode {
     })
 }
 
-/// False if the bench is only asked what it can do, which takes no optimisation.
+/// False if the arguments only ask for help: an unoptimised build is enough for that.
 fn is_measuring(arguments: &[OsString]) -> bool {
-    let is_question = |argument: &OsString| ["-h", "--help", "help"].iter().any(|word| argument == word);
-    arguments.iter().any(|argument| argument != "--json") && !arguments.iter().any(is_question)
+    let is_help = |argument: &OsString| ["-h", "--help", "help"].iter().any(|word| argument == word);
+    arguments.iter().any(|argument| argument != "--json") && !arguments.iter().any(is_help)
 }
 
-/// Gets what is missing and builds programs, side by side.
+/// Installs missing items and builds programs at the same time.
 fn prepare(items: &[Item], programs: &[&str]) -> Result<()> {
     let costs = launch::costs(programs, false);
-    let (ready, ()) = setup::run_beside(items, costs, || launch::build(programs, false))?;
+    let (ready, ()) = setup::run_with_build(items, costs, || launch::build(programs, false))?;
     ready.check()
 }
 
 impl Command {
     fn run(self) -> Result<ExitCode> {
-        // All others build the webhook, now or as what they prepare.
+        // Every other command builds the webhook, whose allocator needs make.
         if !matches!(self, Self::Deny) {
             setup::make::ensure()?;
         }
@@ -98,9 +97,9 @@ impl Command {
             }
             Self::Test(test) => return test.run(),
             Self::Fuzz(fuzz) => fuzz.run()?,
-            Self::Mutants(mutants) => mutants.run()?,
-            Self::Deny => tree::check()?,
-            Self::Generate(Rest { arguments }) => {
+            Self::Mutants(ProgramArgs { arguments }) => mutants::run(&arguments)?,
+            Self::Deny => deny::check()?,
+            Self::Generate(ProgramArgs { arguments }) => {
                 launch::build(&["headroom-generate"], false)?;
                 launch::become_program("headroom-generate", false, &arguments)?;
             }
@@ -108,10 +107,10 @@ impl Command {
                 launch::build(&["headroom-cases"], false)?;
                 launch::become_program("headroom-cases", false, &[])?;
             }
-            Self::Bench(Rest { arguments }) => {
+            Self::Bench(ProgramArgs { arguments }) => {
                 let is_measuring = is_measuring(&arguments);
                 if is_measuring && !launch::costs(&[BENCH], true).is_zero() {
-                    print("building with optimisation; minutes the first time");
+                    print("building with optimisation; the first build takes minutes");
                 }
                 launch::build(&[BENCH], is_measuring)?;
                 launch::become_program(BENCH, is_measuring, &arguments)?;

@@ -1,4 +1,4 @@
-//! A child process that never outlives its owner, however the owner ends.
+//! A child process that never outlives its owner, even if the owner is killed.
 
 use std::{
     fs::File,
@@ -19,17 +19,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::terminal::print;
 
-/// How often a process is asked whether it has ended.
+/// Interval of checks for the end of a process.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Runs as `sh -c GUARD parent program arguments...`: by then the kernel has been asked for a signal at the parent's
-/// end, so a parent that is still there cannot end unnoticed any more.
+/// Runs as `sh -c GUARD parent program arguments...`, after setpriv has set the parent-death signal. If the parent still
+/// exists at this point, its end cannot be missed.
 const GUARD: &str = r#"[ "$PPID" = "$0" ] && exec "$@""#;
 
 /// A running program; ended when dropped.
 ///
-/// Its end also follows a `kill -9` of the owner, because the kernel signals it then. It is a process group of its
-/// own, so Ctrl-C in a terminal reaches the owner alone, which ends its processes in its own order.
+/// The kernel kills it if the owner is killed. It has a process group of its own, so that Ctrl-C in a terminal reaches only
+/// the owner, which stops its processes in order.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -39,12 +39,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the command with no input and with all its output appended to `log`. On drop it is asked to end, and
-    /// killed when it has not ended after `grace`; zero kills at once.
+    /// Starts the command without input, and appends its output to `log`. Drop sends SIGTERM, and SIGKILL after `grace`;
+    /// with a zero `grace`, SIGKILL at once.
     ///
     /// # Errors
-    /// If the log or the process cannot be made. A program that cannot be executed ends with code 126 or 127 and says
-    /// why in the log.
+    /// If the log or the process cannot be created. A program that cannot be executed ends with code 126 or 127; the log has
+    /// the reason.
     pub fn spawn(name: &str, command: &Command, log: &Path, grace: Duration) -> Result<Self> {
         let file = File::options().create(true).append(true).open(log);
         let output = file.with_context(|| format!("write {}", log.display()))?;
@@ -55,8 +55,8 @@ impl Process {
             .stdout(output)
             .stderr(errors)
             .process_group(0);
-        let child =
-            spawn_lasting(guarded).with_context(|| format!("start {name} through setpriv (util-linux)"))?;
+        let child = spawn_on_lasting_thread(guarded)
+            .with_context(|| format!("start {name} through setpriv (util-linux)"))?;
         Ok(Self {
             name: name.to_owned(),
             child,
@@ -65,33 +65,31 @@ impl Process {
         })
     }
 
-    /// What it is called in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its process id, the program's own.
+    /// Process id of the program itself: setpriv and sh are replaced by exec.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where its output goes.
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// How it ended, if it has.
+    /// Exit status; `None` while the process runs.
     ///
     /// # Errors
-    /// If the kernel cannot say.
+    /// If the kernel does not report it.
     pub fn status(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// Fails with the end of the log if the process has ended.
+    /// Checks that the process runs.
     ///
     /// # Errors
-    /// As said.
+    /// If it has ended; the message has the end of its log.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.status()? {
             bail!("{} ended ({status}); {}", self.name, tail(&self.log, 20));
@@ -99,7 +97,7 @@ impl Process {
         Ok(())
     }
 
-    /// Sends a signal; to a process that has ended, nothing.
+    /// Sends a signal unless the process has ended.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -110,10 +108,10 @@ impl Process {
         Ok(())
     }
 
-    /// Asks the process to end, kills it after the grace, and tells how it ended.
+    /// Sends SIGTERM, then SIGKILL after the grace period, and returns the exit status.
     ///
     /// # Errors
-    /// If the kernel refuses a signal or cannot say how it ended.
+    /// If the kernel refuses a signal or does not report the status.
     pub fn stop(&mut self) -> io::Result<ExitStatus> {
         if !self.grace.is_zero() {
             self.signal(Signal::TERM)?;
@@ -147,7 +145,7 @@ pub fn tail(log: &Path, lines: usize) -> String {
     format!("the end of {}:\n{}", log.display(), last.join("\n"))
 }
 
-/// The same command behind the kernel's promise to kill it when its parent ends.
+/// Wraps the command in setpriv, so that the kernel kills it when its parent ends.
 fn guarded(command: &Command) -> Command {
     let mut guarded = Command::new("setpriv");
     guarded
@@ -166,24 +164,24 @@ fn guarded(command: &Command) -> Command {
     guarded
 }
 
-type Order = (Command, Sender<io::Result<Child>>);
+type SpawnRequest = (Command, Sender<io::Result<Child>>);
 
-/// Spawns from a thread that lasts as long as this process: to the kernel the parent is the *thread* that forks, and
-/// those of an async runtime come and go.
-fn spawn_lasting(command: Command) -> io::Result<Child> {
-    static ORDERS: OnceLock<Sender<Order>> = OnceLock::new();
-    let orders = ORDERS.get_or_init(|| {
-        let (orders_tx, orders_rx) = mpsc::channel::<Order>();
+/// Spawns from a thread that lives as long as this process: for the kernel, the parent is the *thread* that forks, and an
+/// async runtime may end its threads earlier.
+fn spawn_on_lasting_thread(command: Command) -> io::Result<Child> {
+    static REQUESTS: OnceLock<Sender<SpawnRequest>> = OnceLock::new();
+    let requests = REQUESTS.get_or_init(|| {
+        let (requests_tx, requests_rx) = mpsc::channel::<SpawnRequest>();
         thread::spawn(move || {
-            for (mut command, child_tx) in orders_rx {
-                // The other end waits for it.
+            for (mut command, child_tx) in requests_rx {
+                // The receiver waits below, so sending succeeds.
                 child_tx.send(command.spawn()).ok();
             }
         });
-        orders_tx
+        requests_tx
     });
     let (child_tx, child_rx) = mpsc::channel();
-    orders.send((command, child_tx)).map_err(io::Error::other)?;
+    requests.send((command, child_tx)).map_err(io::Error::other)?;
     child_rx.recv().map_err(io::Error::other)?
 }
 
@@ -197,9 +195,9 @@ mod tests {
         command
     }
 
-    fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while !is_so() {
+        while !is_true() {
             assert!(Instant::now() < deadline, "not within 20 s: {what}");
             thread::sleep(POLL);
         }
@@ -242,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_may_end_by_itself_within_the_grace() {
+    fn process_may_end_within_the_grace_period() {
         let folder = tempfile::tempdir().expect("folder");
         let log = folder.path().join("log");
         let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_deaf_to_the_request_is_killed_after_the_grace() {
+    fn process_that_ignores_sigterm_is_killed_after_the_grace_period() {
         let folder = tempfile::tempdir().expect("folder");
         let log = folder.path().join("log");
         let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
@@ -268,19 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn the_process_outlives_the_thread_that_asked_for_it() {
+    fn process_outlives_the_thread_that_spawned_it() {
         let folder = tempfile::tempdir().expect("folder");
         let log = folder.path().join("log");
         let asking =
             thread::spawn(move || Process::spawn("sleep", &shell("exec sleep 600"), &log, Duration::ZERO));
         let mut process = asking.join().expect("thread").expect("spawn");
-        // The thread's end is when the kernel would have sent the signal.
+        // If that thread were the parent, the kernel would have killed the process now.
         assert!(process.status().expect("status").is_none());
         process.check().expect("running");
     }
 
     #[test]
-    fn a_program_whose_parent_is_gone_does_not_start() {
+    fn program_does_not_start_after_its_parent_has_ended() {
         let status = Command::new("sh")
             .args(["-c", GUARD, "1", "true"])
             .status()

@@ -1,7 +1,8 @@
-//! Set-up: finds the tools that tests and the demo need beyond Rust and git, or gets them, and reports which.
+//! Set-up: finds or installs the tools that tests and the demo need beyond Rust and git, and reports them.
 
 pub mod bpf_linker;
 pub mod cargo_tool;
+pub mod controlplane;
 pub mod curl;
 pub mod debian;
 pub mod emulator;
@@ -22,80 +23,74 @@ use std::{
 use anyhow::{Error, Result, bail};
 
 pub use self::item::Item;
-use self::item::Lane;
-use crate::{
-    controlplane::{self, Component},
-    terminal::{print, span},
-};
+use self::{controlplane::Component, item::Lane};
+use crate::terminal::{print, span};
 
-/// Something that could not be got.
+/// An item that could not be installed.
 #[derive(Debug)]
-pub struct Obstacle {
-    /// What.
+pub struct MissingItem {
     pub item: Item,
-    /// Why not, and how to get it.
+    /// The reason, and how to install it by hand.
     pub cause: Error,
 }
 
-/// How set-up ended.
 #[derive(Debug)]
-pub struct Ready {
-    /// What is missing.
-    pub obstacles: Vec<Obstacle>,
+pub struct SetupResult {
+    pub missing: Vec<MissingItem>,
 }
 
-impl Ready {
-    /// Fails if something essential is missing.
+impl SetupResult {
+    /// Checks that all essential items are present.
     ///
     /// # Errors
-    /// As said; what is missing has been said in full before.
+    /// If one is missing. Set-up has printed the reason.
     pub fn check(&self) -> Result<()> {
-        self.check_those(Item::is_essential)
+        self.check_items(Item::is_essential)
     }
 
-    /// Fails if anything is missing.
+    /// Checks that all items are present.
     ///
     /// # Errors
     /// As [`Self::check`].
     pub fn check_all(&self) -> Result<()> {
-        self.check_those(|_| true)
+        self.check_items(|_| true)
     }
 
-    fn check_those(&self, is_needed: impl Fn(&Item) -> bool) -> Result<()> {
-        let missing = self.obstacles.iter().map(|obstacle| &obstacle.item);
+    fn check_items(&self, is_needed: impl Fn(&Item) -> bool) -> Result<()> {
+        let missing = self.missing.iter().map(|missing| &missing.item);
         let missing: Vec<&str> = missing.filter(|item| is_needed(item)).map(Item::name).collect();
         if !missing.is_empty() {
-            bail!("set-up could not get: {}", missing.join(", "));
+            bail!("set-up could not install: {}", missing.join(", "));
         }
         Ok(())
     }
 }
 
-/// Finds or gets the items, and says what, why and about how long it takes. What cannot be got is said with the way to get
-/// it, and does not keep the rest from being got.
+/// Finds or installs the items; prints each with its reason, and the expected time. An item that cannot be installed is
+/// printed with instructions, and set-up continues with the others.
 ///
 /// # Errors
-/// If the workspace itself cannot be read.
-pub fn run(items: &[Item]) -> Result<Ready> {
-    run_beside(items, Duration::ZERO, || Ok(())).map(|(ready, ())| ready)
+/// If the workspace cannot be read.
+pub fn run(items: &[Item]) -> Result<SetupResult> {
+    run_with_build(items, Duration::ZERO, || Ok(())).map(|(ready, ())| ready)
 }
 
-/// As [`run`], with a build of ours that takes about `costs` of CPU time. It begins as soon as what it needs is there, and
-/// goes on beside the rest.
+/// Like [`run`], with a build of the workspace that needs about `costs` of CPU time. The build starts as soon as the Rust items
+/// are installed, in parallel with the other items.
 ///
 /// # Errors
-/// As [`run`], or if the build fails; what is being got meanwhile is got first.
-pub fn run_beside<T: Send>(
+/// As [`run`], or if the build fails; the parallel installations are completed first.
+pub fn run_with_build<T: Send>(
     items: &[Item],
     costs: Duration,
     build: impl FnOnce() -> Result<T> + Send,
-) -> Result<(Ready, T)> {
+) -> Result<(SetupResult, T)> {
     let start = Instant::now();
     let missing = missing(items)?;
     let costs = costs + missing.iter().map(Item::costs).sum::<Duration>();
     if !costs.is_zero() {
         print(format!(
-            "Getting what is missing and building takes about {} on {} CPUs, once.",
+            "Installing missing items and building takes about {} on {} CPUs, once.",
             minutes(costs / cpus()),
             cpus()
         ));
@@ -107,18 +102,17 @@ pub fn run_beside<T: Send>(
             .cloned()
             .collect()
     };
-    let (built, obstacles) = thread::scope(|scope| {
-        let beside = [Lane::Go, Lane::Other].map(|lane| {
+    let (built, missing_items) = thread::scope(|scope| {
+        let other_lanes = [Lane::Go, Lane::Other].map(|lane| {
             let items: Vec<Item> = of_lane(lane);
-            scope.spawn(move || lane.get(&items))
+            scope.spawn(move || lane.install(&items))
         });
-        let mut obstacles = Lane::Rust.get(&of_lane(Lane::Rust));
+        let mut missing_items = Lane::Rust.install(&of_lane(Lane::Rust));
         let built = build();
-        for lane in beside {
-            let got = lane.join().unwrap_or_else(|panic| resume_unwind(panic));
-            obstacles.extend(got);
+        for lane in other_lanes {
+            missing_items.extend(lane.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
-        (built, obstacles)
+        (built, missing_items)
     });
     if !missing.is_empty() {
         print(format!(
@@ -126,10 +120,13 @@ pub fn run_beside<T: Send>(
             span(start.elapsed().max(Duration::from_secs(1)))
         ));
     }
-    Ok((Ready { obstacles }, built?))
+    let result = SetupResult {
+        missing: missing_items,
+    };
+    Ok((result, built?))
 }
 
-/// Says of each item whether it is there, and returns those that are not.
+/// Prints the state of each item, and returns the missing ones.
 fn missing(items: &[Item]) -> Result<Vec<Item>> {
     let mut missing = Vec::new();
     for item in items {
@@ -145,36 +142,35 @@ fn missing(items: &[Item]) -> Result<Vec<Item>> {
 }
 
 impl Lane {
-    /// Gets items one after another.
-    fn get(self, items: &[Item]) -> Vec<Obstacle> {
+    /// Installs items one after another; returns those that failed.
+    fn install(self, items: &[Item]) -> Vec<MissingItem> {
         if self == Self::Go && items.len() > 1 && controlplane::ensure(&components(items)).is_ok() {
             return Vec::new();
         }
-        let obstacles = items.iter().filter_map(|item| {
-            let cause = item.get().err()?;
+        let failed = items.iter().filter_map(|item| {
+            let cause = item.install().err()?;
             print(format!(
-                "\nCould not get {}: {cause:#}\nWithout it: {}.\n",
+                "\nCould not install {}: {cause:#}\nWithout it: {}.\n",
                 item.name(),
                 item.loss()
             ));
             let item = item.clone();
-            Some(Obstacle { item, cause })
+            Some(MissingItem { item, cause })
         });
-        obstacles.collect()
+        failed.collect()
     }
 }
 
-/// All programs that are to be built from Go modules: built together, they keep every CPU busy.
+/// All Go programs of the items. One build of all of them keeps every CPU busy.
 fn components(items: &[Item]) -> Vec<Component> {
     items.iter().flat_map(Item::components).collect()
 }
 
-/// Whole minutes, as people promise them.
+/// Formats whole minutes, rounded up, at least 1.
 fn minutes(time: Duration) -> String {
     format!("{} min", time.as_secs().div_ceil(60).max(1))
 }
 
-/// The CPUs that this process may use.
 fn cpus() -> u32 {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     u32::try_from(cpus).unwrap_or(u32::MAX)
@@ -186,27 +182,27 @@ mod tests {
 
     use super::*;
 
-    fn ready(missing: Vec<Item>) -> Ready {
-        let obstacles = missing.into_iter().map(|item| Obstacle {
+    fn result(missing: Vec<Item>) -> SetupResult {
+        let missing = missing.into_iter().map(|item| MissingItem {
             item,
             cause: anyhow!("no network"),
         });
-        Ready {
-            obstacles: obstacles.collect(),
+        SetupResult {
+            missing: missing.collect(),
         }
     }
 
     #[test]
-    fn only_an_essential_loss_fails_the_set_up() {
-        assert!(ready(vec![]).check().is_ok());
+    fn set_up_fails_only_if_essential_items_are_missing() {
+        assert!(result(vec![]).check().is_ok());
         assert!(
-            ready(vec![Item::Nightly, Item::BpfLinker, Item::Kubelet])
+            result(vec![Item::Nightly, Item::BpfLinker, Item::Kubelet])
                 .check()
                 .is_ok()
         );
-        let error = ready(vec![Item::Nightly, Item::Controlplane(vec![Component::Etcd])])
+        let error = result(vec![Item::Nightly, Item::Controlplane(vec![Component::Etcd])])
             .check()
             .expect_err("essential");
-        assert_eq!(error.to_string(), "set-up could not get: control plane");
+        assert_eq!(error.to_string(), "set-up could not install: control plane");
     }
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask test`: sets up, builds, runs every kind of test, and counts the tests.
+//! `cargo xtask test`: installs missing tools, builds, runs every kind of test, and counts the tests.
 
-mod accounts;
+mod cpuacct;
 mod long;
 mod plan;
 mod run;
@@ -12,68 +12,66 @@ use std::{env, process::ExitCode, time::Instant};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
-pub(crate) use self::run::UNSTABLE;
 use self::{
     plan::Plan,
     run::RunResult,
     tally::{Row, Tally},
 };
 use crate::{
-    controlplane::Component,
     launch,
-    setup::{self, Item, Ready},
+    setup::{self, Item, SetupResult, controlplane::Component},
     terminal::print,
     workspace,
 };
 
-/// The environment variable that tells tests how many times slower than usual the machine is that they run on: a whole
-/// number, 1 if it is not there. What they wait for may take so much longer, and what they do a number of times they do so
-/// many times fewer.
+/// Environment variable with the slowdown factor of this machine for tests: a whole number, 1 if unset. Tests multiply their
+/// time limits by it, and divide their numbers of repetitions.
 pub const SLOWER: &str = "HEADROOM_TESTS_SLOWER";
 
-/// Flags of `cargo xtask test`.
+// The arguments of `cargo xtask test`. A doc comment would be its help text.
 #[derive(Debug, Clone, Args)]
 pub struct Test {
-    /// Runs only this kind of test; may be given more than once.
+    /// Runs only this kind of test; repeatable.
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
-    /// Runs the kernel tests instead on Debian's kernels in an emulated machine with cgroup version 2 only.
+    /// Runs only the kernel tests, on Debian's kernels in an emulated machine that has cgroup v2 alone.
     #[arg(long, conflicts_with = "kind")]
     vm: bool,
-    /// With --vm, only a kernel of this series; may be given more than once.
+    /// With --vm, boots only this kernel series; repeatable.
     #[arg(long, requires = "vm", value_parser = vm::SERIES)]
     kernel: Vec<String>,
-    /// With --vm, only what the kernel is booted for by this name; may be given more than once.
+    /// With --vm, boots the kernel only in this configuration; repeatable.
     #[arg(long, requires = "vm", value_enum)]
     boot: Vec<vm::Boot>,
-    /// Runs the long tests instead: all parts, or those named. Parts that have passed on this commit are skipped.
+    /// Runs only the long tests: the named parts, or all. Parts that have passed on this commit are skipped.
     #[arg(long, value_name = "PART", num_args = 0.., value_parser = long::names(), conflicts_with_all = ["kind", "vm", "filter"])]
     long: Option<Vec<String>>,
-    /// With --long, runs those parts again, too.
+    /// With --long, also runs parts that have passed on this commit.
     #[arg(long, requires = "long")]
     again: bool,
-    /// Gets and builds everything that the tests need, and runs none.
+    /// Installs and builds everything that the tests need, and runs no test.
     #[arg(long, conflicts_with_all = ["vm", "long"])]
     no_run: bool,
-    /// Runs only tests whose name contains this.
+    /// Runs only tests whose name contains this text.
     filter: Option<String>,
 }
 
-/// What a test needs. Each kind of end-to-end test is one program of that name in `tests/tests`; all other tests are `unit`.
+/// Kind of test, by its requirements. Each kind of end-to-end test is one test program in `tests/tests`; all other tests are
+/// `unit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Kind {
-    /// Nothing: unit, property, golden and documentation tests.
+    /// Without requirements: unit, property, golden and documentation tests.
     Unit,
-    /// Our programs as processes.
+    /// Runs Headroom's programs as processes.
     Process,
-    /// The running kernel, and root.
+    /// Needs root, and tests the running kernel.
     Kernel,
-    /// A real control plane.
+    /// Needs a real control plane.
     Apiserver,
 }
 
 impl Kind {
-    /// The name of its test program.
+    /// Name of the test program and of the row in the summary.
     const fn word(self) -> &'static str {
         match self {
             Self::Unit => "unit",
@@ -83,8 +81,8 @@ impl Kind {
         }
     }
 
-    /// How many tests run at once, where it is not the number of CPUs. Tests that measure the kernel disturb each other.
-    /// Those against a control plane spend most of their time waiting for it, and those of processes some of it.
+    /// Parallel tests; `None` for the number of CPUs. Tests that measure the kernel would disturb each other. Tests against a
+    /// control plane mostly wait for it, and process tests partly wait.
     const fn threads(self) -> Option<&'static str> {
         match self {
             Self::Unit => None,
@@ -108,23 +106,23 @@ impl Kind {
         }
     }
 
-    /// Why its tests cannot run here, if they cannot.
-    fn obstacle(self, ready: &Ready, is_root: bool) -> Option<String> {
+    /// Reason why tests of this kind cannot run on this machine, if there is one.
+    fn obstacle(self, ready: &SetupResult, is_root: bool) -> Option<String> {
         if self == Self::Kernel && !is_root {
-            return Some("only root may load kernel programs".to_owned());
+            return Some("only root can load kernel programs".to_owned());
         }
-        // Without its kernel programs the agent still is a process, without kubelet code there are nodes, and few tests ask
-        // Prometheus or use curl.
-        let can_do_without = |item: &Item| {
+        // The agent runs without kernel programs, a status writer replaces the kubelet code, and few tests use Prometheus or
+        // curl.
+        let is_optional = |item: &Item| {
             self == Self::Process || matches!(item, Item::Kubelet | Item::Prometheus | Item::Curl)
         };
         let needed = self.items();
         let missing = ready
-            .obstacles
+            .missing
             .iter()
-            .map(|obstacle| &obstacle.item)
-            .find(|item| needed.contains(item) && !can_do_without(item));
-        missing.map(|item| format!("set-up could not get: {}", item.name()))
+            .map(|missing| &missing.item)
+            .find(|item| needed.contains(item) && !is_optional(item));
+        missing.map(|item| format!("set-up could not install {}", item.name()))
     }
 }
 
@@ -132,16 +130,16 @@ impl Test {
     /// Runs the tests. The last line on standard output is `N passed, N failed`, with `, N skipped` if any were.
     ///
     /// # Errors
-    /// If set-up cannot look at the workspace or the tests do not compile. Failed tests are no error but the exit code.
+    /// If set-up cannot read the workspace or the tests do not compile. Failed tests set the exit code instead.
     pub fn run(&self) -> Result<ExitCode> {
         let rows = if let Some(parts) = &self.long {
             long::run(parts, self.again)?
         } else if self.vm {
-            let asked: Vec<&str> = self.kernel.iter().map(String::as_str).collect();
-            let series = if asked.is_empty() {
+            let named: Vec<&str> = self.kernel.iter().map(String::as_str).collect();
+            let series = if named.is_empty() {
                 &vm::SERIES
             } else {
-                asked.as_slice()
+                named.as_slice()
             };
             let boots = if self.boot.is_empty() {
                 vm::Boot::value_variants()
@@ -174,7 +172,7 @@ impl Test {
         let mut rows = Vec::new();
 
         let start = Instant::now();
-        let (ready, plan) = setup::run_beside(&items, launch::costs_of_tests(), Plan::build)?;
+        let (ready, plan) = setup::run_with_build(&items, launch::costs_of_tests(), Plan::build)?;
         if self.no_run {
             ready.check()?;
         }
@@ -185,13 +183,13 @@ impl Test {
             let start = Instant::now();
             let RunResult {
                 tally,
-                times: those,
+                times: new_times,
                 cpu,
             } = match kind.obstacle(&ready, rustix::process::geteuid().is_root()) {
                 Some(why) => not_run(kind, &why),
                 None => self.run_kind(kind, &plan)?,
             };
-            times.extend(those);
+            times.extend(new_times);
             rows.push(Row::new(kind.word(), start.elapsed(), tally).with_cpu(cpu));
         }
         tally::print_slowest(times).context("print the slowest tests")?;
@@ -204,8 +202,8 @@ impl Test {
             print(format!("\n== {} tests: {}", kind.word(), program.name));
             let mut command = program.command();
             command.env(launch::BUILT, "1");
-            if let Some((test, why)) = accounts::not_run(kind) {
-                print(format!("left out  {test}: {why}"));
+            if let Some((test, why)) = cpuacct::not_run(kind) {
+                print(format!("skipped  {test}: {why}"));
                 command.args(["--skip", test]);
                 all.tally.skipped += 1;
             }
@@ -221,7 +219,7 @@ impl Test {
     }
 }
 
-/// Tests that cannot run are skipped where a person looks, and a failure where only the exit code is looked at.
+/// Tests that cannot run count as skipped in a terminal, and as one failure in CI, which checks only the exit code.
 fn not_run(kind: Kind, why: &str) -> RunResult {
     print(format!("\n== {} tests do not run: {why}", kind.word()));
     let tally = if env::var_os("CI").is_some() {
@@ -246,20 +244,20 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
-    use crate::setup::Obstacle;
+    use crate::setup::MissingItem;
 
-    fn ready(missing: Option<Item>) -> Ready {
-        let obstacle = missing.map(|item| Obstacle {
+    fn ready(missing: Option<Item>) -> SetupResult {
+        let missing = missing.map(|item| MissingItem {
             item,
             cause: anyhow!("no network"),
         });
-        Ready {
-            obstacles: obstacle.into_iter().collect(),
+        SetupResult {
+            missing: missing.into_iter().collect(),
         }
     }
 
     #[test]
-    fn each_kind_runs_where_its_own_needs_are_met() {
+    fn each_kind_runs_if_its_own_requirements_are_met() {
         let controlplane = Item::Controlplane(Component::CONTROL_PLANE.to_vec());
         let blocked = |missing: Option<Item>, is_root: bool| {
             let ready = ready(missing);

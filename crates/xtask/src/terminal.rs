@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-/// Says one line. A closed terminal is no reason to stop what is being done.
+/// Prints one line. A closed terminal is no error: the work continues.
 pub fn print(line: impl Display) {
     writeln!(io::stderr(), "{line}").ok();
 }
 
-/// A span of time for people: `41 s`, `3 min 07 s`.
+/// Formats a duration: `41 s`, `3 min 07 s`.
 pub fn span(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     if seconds < 60 {
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_as_people_say_them() {
+    fn spans_have_minutes_from_60_s() {
         assert_eq!(span(Duration::from_millis(999)), "0 s");
         assert_eq!(span(Duration::from_secs(59)), "59 s");
         assert_eq!(span(Duration::from_secs(187)), "3 min 07 s");

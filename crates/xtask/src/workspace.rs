@@ -1,4 +1,4 @@
-//! The workspace: its folders, its git commit, and cargo commands that run in it.
+//! The workspace: its folders, git commit, and the cargo commands that run in it.
 
 use std::{
     env,
@@ -9,7 +9,9 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::suite::UNSTABLE;
+/// Enables unstable options of the test harness on a stable toolchain. Removed from the environment of [`cargo`]: cargo and
+/// compilers that tests start must not see it.
+pub(crate) const UNSTABLE: &str = "RUSTC_BOOTSTRAP";
 
 /// The root of the workspace this program was built from.
 pub fn root() -> PathBuf {
@@ -17,48 +19,48 @@ pub fn root() -> PathBuf {
     crates_xtask.ancestors().nth(2).unwrap_or(crates_xtask).to_owned()
 }
 
-/// The folder for everything built.
+/// Build output: `CARGO_TARGET_DIR` if set, else `target`.
 pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
-/// Cargo, in the workspace, with an environment as in a shell.
+/// Cargo, in the workspace, with the environment of a shell.
 ///
-/// Cargo tells a program that it runs the program's package, by variables. A cargo run by that program would see changed inputs
-/// of build scripts, and would build their packages, and all that need them, again and again.
+/// `cargo run` and `cargo test` set variables that describe the package. A nested cargo would take them as changed inputs of
+/// build scripts, and rebuild those packages and their dependents each time.
 pub fn cargo() -> Command {
     cleaned(Command::new(
         env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")),
     ))
 }
 
-/// Cargo of another toolchain, by the name that rustup has for that, as [`cargo`] runs it.
+/// Like [`cargo`], with another toolchain by its rustup name.
 pub fn cargo_of(toolchain: &str) -> Command {
     let mut rustup = Command::new("rustup");
     rustup.args(["run", toolchain, "cargo"]);
     cleaned(rustup)
 }
 
-/// The command in the workspace, without what cargo told us.
+/// The command in the workspace, without inherited variables about a package.
 fn cleaned(mut cargo: Command) -> Command {
     cargo.current_dir(root());
     let inherited = env::vars_os().map(|(key, _)| key);
-    for key in inherited.filter(|key| key.to_str().is_some_and(tells_the_package)) {
+    for key in inherited.filter(|key| key.to_str().is_some_and(describes_package)) {
         cargo.env_remove(key);
     }
-    // Build scripts look at it.
+    // Build scripts read it.
     cargo.env_remove(UNSTABLE);
     cargo
 }
 
-/// What ends the name of a commit whose files were changed since.
+/// Suffix of a commit if files have changed since.
 pub const DIRTY: &str = "-dirty";
 
-/// The last commit that changed any file in these folders but `aside`, abbreviated; it ends in [`DIRTY`] where one of them was
-/// changed since.
+/// The last commit that changed a file in these folders other than `aside`, abbreviated; with the suffix [`DIRTY`] if such a
+/// file has uncommitted changes.
 ///
 /// # Errors
-/// If git is not there or this is no clone.
+/// If git is missing or this is no clone.
 pub fn commit(folders: &[&str], aside: &str) -> Result<String> {
     let aside = format!(":!{aside}");
     let git = |arguments: &[&str]| {
@@ -75,10 +77,10 @@ pub fn commit(folders: &[&str], aside: &str) -> Result<String> {
     })
 }
 
-/// This day, as `2026-11-22` in UTC.
+/// Today's date in UTC, such as `2026-11-22`.
 ///
 /// # Errors
-/// If the system does not say.
+/// If `date` cannot run.
 pub fn day() -> Result<String> {
     output(Command::new("date").args(["--utc", "+%F"]))
 }
@@ -97,18 +99,18 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-fn tells_the_package(variable: &str) -> bool {
+fn describes_package(variable: &str) -> bool {
     ["CARGO_MANIFEST_", "CARGO_PKG_"]
         .iter()
         .any(|start| variable.starts_with(start))
 }
 
-/// The Go module that pins Kubernetes and etcd.
+/// The folder of the Go module that pins Kubernetes and etcd.
 pub fn controlplane() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane")
 }
 
-/// The Go module that pins an older API server.
+/// The folder of the Go module that pins an older API server.
 pub fn older_apiserver() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("older-apiserver")
 }
@@ -125,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargo_is_not_told_which_package_runs_it() {
+    fn nested_cargo_inherits_no_package_variables() {
         // Cargo runs this test, so the variables are there.
         assert!(env::var_os("CARGO_PKG_NAME").is_some());
         let cargo = cargo();
@@ -135,7 +137,7 @@ mod tests {
         assert!(
             removed
                 .iter()
-                .all(|key| tells_the_package(key) || *key == UNSTABLE)
+                .all(|key| describes_package(key) || *key == UNSTABLE)
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the `cargo xtask` command line: the list of commands, and the refusal of wrong arguments.
+//! Tests of the `cargo xtask` command line: the list of commands, and errors for wrong arguments.
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
@@ -10,7 +10,7 @@ fn xtask(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn its_help_lists_the_commands() {
+fn help_lists_all_commands() {
     let output = xtask(&["help"]);
     let text = String::from_utf8(output.stdout).expect("text");
     for command in [
@@ -25,7 +25,7 @@ fn its_help_lists_the_commands() {
 }
 
 #[test]
-fn a_time_too_short_for_the_demo_is_refused_before_anything_is_built() {
+fn demo_time_below_90_s_is_refused_before_any_build() {
     let output = xtask(&["demo", "--for", "60s"]);
     let text = String::from_utf8(output.stderr).expect("text");
     assert!(
@@ -35,7 +35,7 @@ fn a_time_too_short_for_the_demo_is_refused_before_anything_is_built() {
 }
 
 #[test]
-fn parts_of_the_long_run_that_are_none_are_refused_by_name() {
+fn unknown_long_part_is_refused_with_the_list_of_parts() {
     let output = xtask(&["test", "--long", "everything"]);
     let text = String::from_utf8(output.stderr).expect("text");
     assert!(

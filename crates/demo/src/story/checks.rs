@@ -1,57 +1,56 @@
-//! Checks the claims of the demo and reports the outcome of each.
+//! The checks at the end of the demo: one claim each, with its outcome.
 
 use super::{Event, RECOVERED_PERCENT, RISEN_CENTS, Story};
 use crate::snapshot::Snapshot;
 
-/// From the first saturated second to free capacity at half or less.
+/// Time limit from the first saturated second to half of the free capacity.
 const TAKEN_WITHIN_MS: u64 = 5000;
-/// Measured use may differ from ground truth by this, in percent ...
+/// Accepted difference of measured CPU use from ground truth, in percent.
 const TRUTH_PERCENT: u64 = 10;
-/// ... in all but this share of the seconds, in percent: a sample can straddle a burst of the sampler itself.
+/// Accepted share of larger differences, in percent: a sample can include a burst of the sampler itself.
 const TRUTH_OUTLIERS_PERCENT: usize = 5;
 
-/// One thing that the demo claims, and how it came out.
+/// A claim of the demo, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// The claim.
     pub(crate) claim: String,
-    /// What was seen; `Err` if the claim does not hold.
+    /// The observation; `Err` if it contradicts the claim.
     pub(crate) outcome: Result<String, String>,
 }
 
 impl Story {
-    /// The claims of the demo and how they came out.
+    /// All claims of the demo with their outcomes.
     pub(crate) fn checks(&self) -> Vec<Check> {
         vec![
             self.check_source(),
             self.check_runs(),
             self.check_truth(),
             check(
-                "allocatable is floor(raw x ratio / 100) in every revision",
+                "allocatable is floor(raw x ratio / 100) in every revision of the Node",
                 self.formula_broken.clone(),
-                "held",
+                "no revision differs",
             ),
             self.check_risen(),
             self.check_admitted(),
             self.check_taken(),
-            self.check_unhurt(),
+            self.check_bound_pods(),
             self.check_recovered(),
         ]
     }
 
     fn check_source(&self) -> Check {
-        let wrong = (self.sources != ["ebpf"]).then(|| format!("measured by {:?}", self.sources));
-        check("the kernel is measured through eBPF", wrong, "source: ebpf")
+        let wrong = (self.sources != ["ebpf"]).then(|| format!("sources: {:?}", self.sources));
+        check("the agent measures through eBPF", wrong, "source: ebpf")
     }
 
     fn check_runs(&self) -> Check {
         let outcome = match self.runs {
             Some((first, last)) if last > first => Ok(format!("{first} -> {last} runs")),
             Some((first, last)) => Err(format!("{first} -> {last} runs")),
-            None => Err("the kernel counted no run".to_owned()),
+            None => Err("the kernel counted no runs".to_owned()),
         };
         Check {
-            claim: "the kernel's own count of our program's runs grows".to_owned(),
+            claim: "the kernel's run count of the eBPF program grows".to_owned(),
             outcome,
         }
     }
@@ -59,9 +58,9 @@ impl Story {
     fn check_truth(&self) -> Check {
         let off = |&&(used, truth): &&(u64, u64)| used.abs_diff(truth) * 100 > truth * TRUTH_PERCENT;
         let outliers = self.truth.iter().filter(off).count();
-        let text = format!("{outliers} of {} measurements further off", self.truth.len());
+        let text = format!("{outliers} of {} measurements differ by more", self.truth.len());
         let is_good = !self.truth.is_empty() && outliers * 100 <= self.truth.len() * TRUTH_OUTLIERS_PERCENT;
-        let claim = format!("measured CPU is within {TRUTH_PERCENT} % of the root group's runtime");
+        let claim = format!("measured CPU use is within {TRUTH_PERCENT} % of the root cgroup's CPU time");
         Check {
             claim,
             outcome: if is_good { Ok(text) } else { Err(text) },
@@ -86,45 +85,45 @@ impl Story {
     fn check_admitted(&self) -> Check {
         let outcome = match (self.at(Event::Refused), self.at(Event::Admitted)) {
             (Some(refused), Some(admitted)) => {
-                Ok(format!("refused at {refused} ms, scheduled at {admitted} ms"))
+                Ok(format!("rejected at {refused} ms, scheduled at {admitted} ms"))
             }
-            (None, _) => Err("no pod was ever refused".to_owned()),
+            (None, _) => Err("the scheduler rejected no pod".to_owned()),
             (Some(_), None) => Err(self.budget()),
         };
         Check {
-            claim: "a Deployment that did not fit gets its place".to_owned(),
+            claim: "a Deployment that did not fit is scheduled".to_owned(),
             outcome,
         }
     }
 
     fn check_taken(&self) -> Check {
         let outcome = match (self.at(Event::Saturated), self.at(Event::Taken)) {
-            // Taken before a whole second was saturated: sooner than asked for.
+            // Half of the free capacity may be removed before a whole second is saturated.
             (Some(saturated), Some(taken)) if taken <= saturated + TAKEN_WITHIN_MS => Ok(format!(
                 "{} ms after the first saturated second",
                 taken.saturating_sub(saturated)
             )),
             (Some(saturated), Some(taken)) => Err(format!("{} ms", taken - saturated)),
-            (None, Some(_)) => Err("no second was saturated".to_owned()),
+            (None, Some(_)) => Err("the CPUs were never saturated for a second".to_owned()),
             (_, None) if !self.seen.contains_key(&Event::LoadStart) => {
-                Err(format!("no room to take away; {}", self.budget()))
+                Err(format!("no free capacity to remove; {}", self.budget()))
             }
             (_, None) => Err("free capacity was not halved".to_owned()),
         };
         Check {
-            claim: "under load, half of the free capacity is gone within 5 s".to_owned(),
+            claim: "under load, free capacity is halved within 5 s".to_owned(),
             outcome,
         }
     }
 
-    fn check_unhurt(&self) -> Check {
+    fn check_bound_pods(&self) -> Check {
         let undercut = self
             .undercut
-            .map(|milli| format!("allocatable was {milli}m below what is bound"));
+            .map(|milli| format!("allocatable was {milli}m below bound requests"));
         check(
-            "nothing bound is touched",
-            self.hurt.clone().or(undercut),
-            "no pod failed, moved or was undercut",
+            "no bound pod is affected",
+            self.pod_failure.clone().or(undercut),
+            "no pod failed or was deleted, and allocatable covered all bound requests",
         )
     }
 
@@ -145,12 +144,12 @@ impl Story {
             )),
         };
         Check {
-            claim: format!("at least {RECOVERED_PERCENT} % of the room comes back"),
+            claim: format!("at least {RECOVERED_PERCENT} % of the free capacity returns"),
             outcome,
         }
     }
 
-    /// The terms of the budget, for when there is no room to give.
+    /// The inputs of the ratio, which explain missing free capacity.
     fn budget(&self) -> String {
         let Snapshot {
             cpu_capacity,
@@ -161,7 +160,8 @@ impl Story {
             ..
         } = &self.last;
         format!(
-            "budget: C = {cpu_capacity}m, T = {cpu_safe}m, P = {cpu_predicted}m, Rw = {cpu_warm}m, A = {}m, T - P = {}m",
+            "budget: capacity {cpu_capacity}m, safe use {cpu_safe}m, predicted peak {cpu_predicted}m, warm requests \
+             {cpu_warm}m, raw {}m, safe use less predicted peak {}m",
             raw.cpu,
             i128::from(*cpu_safe) - i128::from(*cpu_predicted)
         )

@@ -18,7 +18,7 @@ use tokio::{
     time::{Duration, interval},
 };
 use xtask::{
-    controlplane::{self, Component},
+    setup::controlplane::{self, Component},
     terminal::print,
 };
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use xtask::{controlplane::Component, process::Process};
+use xtask::{process::Process, setup::controlplane::Component};
 
 /// The controllers that run. Deployments and ReplicaSets make pods; pods need the service account and the root
 /// certificate in their namespace; nodes lose and gain taints; what has no owner any more, or whose namespace goes, goes.

@@ -4,7 +4,7 @@ use std::{env, fs, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use xtask::{
-    controlplane::{self, Component},
+    setup::controlplane::{self, Component},
     terminal::print,
 };
 

@@ -1,6 +1,6 @@
 //! The options of a control plane: scheduler, controllers, and further flags of the API server.
 
-use xtask::controlplane::Component;
+use xtask::setup::controlplane::Component;
 
 /// What runs beside etcd and the API server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
-// Command celcost tells what the expressions of admission policies cost at given writes, by the API server's own code.
+// Command celcost evaluates the cost of the expressions of admission policies for given writes, with the API server's own code.
 //
 // It reads JSON from standard input: {"policies": [...], "writes": [...]}, where a policy is a MutatingAdmissionPolicy or a
 // ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1 and a write is
 //
 //	{"name": "...", "user": "...", "subresource": "status", "object": {...}, "oldObject": {...}}
 //
-// of a Node; without oldObject it is a CREATE. It writes one JSON object a line for every program of every policy that
-// matches: {"policy", "write", "expression", "cost", "limit", "error"}. Costs include the variables that are used, which have limits
-// of their own; the last line of a policy is what all of it costs together. What goes beyond a limit has an error.
+// of a Node; without oldObject it is a CREATE. It writes one JSON object per line for every expression of every matching
+// policy: {"policy", "write", "expression", "cost", "limit", "error"}. Costs include the used variables, which have separate
+// limits. The last line of a policy is the total cost. A cost above the limit has an error.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// policy is what the two kinds have in common, and the expressions of either.
+// policy has the common fields of the two kinds, and the expressions of both.
 type policy struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -55,7 +55,7 @@ type write struct {
 	OldObject   map[string]any `json:"oldObject"`
 }
 
-// row is what one expression costs at one write.
+// row is the cost of one expression for one write.
 type row struct {
 	Policy     string `json:"policy"`
 	Write      string `json:"write"`
@@ -65,13 +65,13 @@ type row struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// boolean is an expression that says true or false.
+// boolean is an expression with a boolean result.
 type boolean string
 
 func (b boolean) GetExpression() string      { return string(b) }
 func (b boolean) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.BoolType} }
 
-// text is an expression that gives a message.
+// text is an expression with a message as its result.
 type text string
 
 func (t text) GetExpression() string      { return string(t) }
@@ -107,7 +107,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// costs tells what the policy costs at the write, no further than its conditions if they do not hold.
+// costs returns the costs of the policy for the write. If a match condition is false, it returns only those of the conditions.
 func costs(policy policy, write write) ([]row, error) {
 	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
@@ -123,7 +123,7 @@ func costs(policy policy, write write) ([]row, error) {
 	}
 	attributes, request := written(write)
 
-	// conditions evaluates expressions one after the other, with one memory for variables.
+	// conditions evaluates expressions one after another; variables are evaluated at most once.
 	conditions := func(budget int64, accessors ...plugincel.ExpressionAccessor) ([]plugincel.EvaluationResult, int64, error) {
 		evaluator := compiler.CompileCondition(accessors, options, environment.StoredExpressions)
 		for _, err := range evaluator.CompilationErrors() {
@@ -180,7 +180,7 @@ func costs(policy policy, write write) ([]row, error) {
 		if err == nil {
 			err = result.Error
 		}
-		// With what it uses of the variables.
+		// Includes the variables that it uses.
 		add(fmt.Sprintf("mutation %d", i), budget-left, celconfig.RuntimeCELCostBudget, err)
 		together += budget - left
 	}
@@ -209,7 +209,7 @@ func costs(policy policy, write write) ([]row, error) {
 	return rows, nil
 }
 
-// written is the write as admission sees it.
+// written returns the write in the form of admission plugins.
 func written(write write) (*admission.VersionedAttributes, *admissionv1.AdmissionRequest) {
 	operation, old := admissionv1.Create, runtime.Object(nil)
 	if write.OldObject != nil {

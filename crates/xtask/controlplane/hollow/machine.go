@@ -12,7 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 )
 
-// machine is what the node claims to be made of.
+// machine is the hardware that the node reports.
 type machine struct {
 	cores       int
 	memoryBytes uint64
@@ -20,13 +20,13 @@ type machine struct {
 	kernel      string
 }
 
-// reservation is what the node holds back from its allocatable resources.
+// reservation is the part of the capacity that is not allocatable.
 type reservation struct {
 	cpuMilli    int64
 	memoryBytes int64
 }
 
-// thisMachine describes the machine the process runs on, but for its memory.
+// thisMachine describes the machine on which the process runs, without its memory.
 func thisMachine() machine {
 	return machine{
 		cores:  runtime.NumCPU(),
@@ -35,7 +35,7 @@ func thisMachine() machine {
 	}
 }
 
-// firstLine is empty where the file cannot be read: both files only describe the node to people.
+// firstLine returns an empty text if the file cannot be read: both files only describe the node.
 func firstLine(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func firstLine(path string) string {
 	return line
 }
 
-// cadvisor answers with the given machine and is a fake in all else.
+// cadvisor reports the given machine; all other methods are those of a fake.
 type cadvisor struct {
 	*cadvisortest.Fake
 	machine machine
@@ -76,7 +76,7 @@ func (c *cadvisor) VersionInfo() (*cadvisorapi.VersionInfo, error) {
 	return info, nil
 }
 
-// containerManager holds back the given reservation and is a stub in all else.
+// containerManager has the given reservation; all other methods are those of a stub.
 type containerManager struct {
 	cm.ContainerManager
 	reserved reservation

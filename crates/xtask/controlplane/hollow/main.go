@@ -1,5 +1,5 @@
-// Command hollow is a Kubernetes node kept by real kubelet code over a fake container runtime.
-// Unlike kubemark's binary, which always claims 1 CPU and 3840Mi, it reports the machine it is told.
+// Command hollow runs a Kubernetes node with real kubelet code and a fake container runtime.
+// It reports the machine in its flags; kubemark's binary always reports 1 CPU and 3840Mi.
 package main
 
 import (
@@ -25,11 +25,10 @@ import (
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
-// runtimeTimeout bounds one call to the fake runtime, which answers from memory.
+// runtimeTimeout limits one call to the fake runtime, which answers from memory.
 const runtimeTimeout = 15 * time.Second
 
-// heartbeatTimeout bounds one write of a status or a lease, as it does in a kubelet of default settings. A node that
-// is to look at its status more often waits no shorter for the API server.
+// heartbeatTimeout limits one write of a status or a lease: a kubelet's default. It does not depend on --sync.
 const heartbeatTimeout = 10 * time.Second
 
 type options struct {
@@ -49,13 +48,13 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.name, "name", "", "name of the node; the credential must belong to system:node:NAME")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the node")
 	flags.StringVar(&o.rootDir, "root-dir", "", "existing folder for the kubelet's files")
-	flags.IntVar(&o.maxPods, "max-pods", 110, "pods the node accepts")
-	flags.DurationVar(&o.sync, "sync", 10*time.Second, "how often the node's status is compared with the Node")
-	flags.DurationVar(&o.report, "report", 5*time.Minute, "how often a status that does not change is written")
-	flags.IntVar(&o.machine.cores, "cpus", o.machine.cores, "CPUs the node reports")
-	flags.Uint64Var(&o.machine.memoryBytes, "memory-bytes", 0, "memory the node reports, in bytes")
-	flags.Int64Var(&o.reserved.cpuMilli, "reserved-cpu-milli", 0, "CPU held back from allocatable, in milli-cores")
-	flags.Int64Var(&o.reserved.memoryBytes, "reserved-memory-bytes", 0, "memory held back from allocatable, in bytes")
+	flags.IntVar(&o.maxPods, "max-pods", 110, "maximum number of pods")
+	flags.DurationVar(&o.sync, "sync", 10*time.Second, "interval of comparing the status with the stored Node")
+	flags.DurationVar(&o.report, "report", 5*time.Minute, "interval of writing an unchanged status")
+	flags.IntVar(&o.machine.cores, "cpus", o.machine.cores, "number of reported CPUs")
+	flags.Uint64Var(&o.machine.memoryBytes, "memory-bytes", 0, "reported memory, in bytes")
+	flags.Int64Var(&o.reserved.cpuMilli, "reserved-cpu-milli", 0, "reserved CPU, which is not allocatable, in milli-cores")
+	flags.Int64Var(&o.reserved.memoryBytes, "reserved-memory-bytes", 0, "reserved memory, which is not allocatable, in bytes")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -69,7 +68,7 @@ func parse(arguments []string) (options, error) {
 	case o.machine.cores < 1 || o.machine.memoryBytes == 0:
 		return o, errors.New("--cpus and --memory-bytes must be positive")
 	case o.reserved.cpuMilli < 0 || o.reserved.memoryBytes < 0:
-		return o, errors.New("a reservation is never negative")
+		return o, errors.New("--reserved-cpu-milli and --reserved-memory-bytes must not be negative")
 	}
 	return o, nil
 }
@@ -91,13 +90,13 @@ func main() {
 	}
 }
 
-// run keeps the node until ctx ends. The kubelet itself never returns, so it is left to end with the process.
+// run runs the node until ctx ends. The kubelet itself never returns; it ends with the process.
 func run(ctx context.Context, o options) error {
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{NodeName: o.name, MaxPods: o.maxPods})
 	if err := moveFolders(flags, config, o.rootDir); err != nil {
 		return fmt.Errorf("make the kubelet's folders: %w", err)
 	}
-	// Nothing reads the kubelet's own server, and without it no port is taken.
+	// The kubelet's server is not used, and would need a port.
 	config.EnableServer = false
 	config.ReadOnlyPort = 0
 	config.NodeStatusUpdateFrequency.Duration = o.sync
@@ -124,8 +123,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// moveFolders puts the kubelet's folders below ours. The fixture has made them in /tmp, whatever TMPDIR says, and would leave
-// them there.
+// moveFolders moves the kubelet's folders into rootDir. The fixture has created them in /tmp, regardless of TMPDIR, and would
+// not remove them.
 func moveFolders(flags *kubeletoptions.KubeletFlags, config *kubeletconfig.KubeletConfiguration, rootDir string) error {
 	if err := os.RemoveAll(flags.RootDirectory); err != nil {
 		return err
@@ -141,8 +140,8 @@ func moveFolders(flags *kubeletoptions.KubeletFlags, config *kubeletconfig.Kubel
 	return nil
 }
 
-// clients gives the kubelet's two API clients: one for objects, and one for node status and leases, whose
-// requests give up in time and wait for no rate limit.
+// clients returns the kubelet's two API clients: one for objects, and one for node status and leases, with a timeout and
+// without a rate limit.
 func clients(kubeconfig string) (objects, heartbeats *kubernetes.Clientset, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

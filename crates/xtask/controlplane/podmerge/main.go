@@ -1,8 +1,8 @@
-// Command podmerge applies strategic merge patches to Pods, by Kubernetes' own code.
+// Command podmerge applies strategic merge patches to Pods with Kubernetes' own code.
 //
-// It reads one JSON object a line from standard input, {"pod": {...}, "patch": {...}}, and writes one a line: {"pod": {...}}
-// with the patched Pod as it is before anything reads its fields, or {"error": "..."}. What Kubernetes leaves of directives in
-// it is there as well. A panic is an error, as the API server makes it one.
+// It reads one JSON object per line from standard input, {"pod": {...}, "patch": {...}}, and writes one per line: {"pod": {...}}
+// with the patched Pod before decoding, including patch directives that Kubernetes leaves in it, or {"error": "..."}. A panic
+// is reported as an error, as in the API server.
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// pair is a Pod and what is merged into it.
+// pair is a Pod and a strategic merge patch.
 type pair struct {
 	Pod   json.RawMessage `json:"pod"`
 	Patch json.RawMessage `json:"patch"`
 }
 
-// result is what becomes of a Pod.
+// result is the patched Pod, or an error.
 type result struct {
 	Pod   json.RawMessage `json:"pod,omitempty"`
 	Error string          `json:"error,omitempty"`
@@ -50,7 +50,7 @@ func run() error {
 	return out.Flush()
 }
 
-// merge is the patched Pod of a pair.
+// merge applies the patch of a pair.
 func merge(p pair) (r result) {
 	defer func() {
 		if v := recover(); v != nil {

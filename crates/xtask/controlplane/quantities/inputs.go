@@ -1,13 +1,13 @@
 package main
 
-// numbers are combined with every one of suffixes.
+// numbers are combined with all suffixes.
 var numbers = []string{
 	"0", "00", "0.0", "1", "5", "007", "10", "999", "1000", "1001", "1023", "1024", "1025", "1536", "12000", "1048576",
 	"32612508", "1.5", "0.5", ".5", "5.", "1.500", "0.001", "1.024", "1.0001", "0.0009765625", "0.0000000001",
 	"1.0000000001", "3.14159265358979",
 }
 
-// suffixes are all of Kubernetes' families, and exponents around its limits.
+// suffixes has all families of Kubernetes, and exponents near its limits.
 var suffixes = []string{
 	"", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
 	"e0", "e1", "e2", "e3", "e6", "e18", "e-1", "e-3", "e-9", "e-10", "E3", "E+2", "E-3", "e03",
@@ -16,7 +16,7 @@ var suffixes = []string{
 // signed are combined with a few suffixes.
 var signed = []string{"+1", "-0", "-1", "-4", "-1.5", "-0.5", "-1024", "-0.0001", "+0.25", "-0.0000000001", "-1001"}
 
-// edges are limits: of 64 bits in units, milli and nano, of 18 digits, of what a nano resolves.
+// edges has values near limits: 64 bits in units, milli and nano, 18 digits, and the resolution of nano.
 var edges = []string{
 	"9223372036854775806", "9223372036854775807", "9223372036854775808", "-9223372036854775807", "-9223372036854775808",
 	"-9223372036854775809", "9223372036854775807m", "9223372036854775808m", "9223372036854775807n",
@@ -37,7 +37,7 @@ var edges = []string{
 	"1e4294967296", "1e9223372036854775808",
 }
 
-// junk is what people write instead of a quantity, and what a lenient reader takes for one.
+// junk has frequent mistakes, and texts that a lenient parser would accept.
 var junk = []string{
 	"", " ", "4 ", " 4", "4 Gi", "\t4", "4\n", "4x", "x4", "0x2", "1,5", "1_000", "1.2.3", "1..2", ".", "..", "-", "+", "+-1", "--1",
 	"- 1", "-.", "Ki", "m", "E", "e", "e3", ".Ki", "1KI", "1ki", "1K", "1g", "1MB", "1Mib", "1iK", "1i", "1ni", "1mi", "1kk", "1Kii",
@@ -45,13 +45,13 @@ var junk = []string{
 	"Infinity", "null", "true", "\"4\"", "４", "4½", "1µ", "1\u00a0", "१", "4\u0000", "1'000", "$4", "4%", "0-", "1+", "1-1", "00x", "0k0",
 }
 
-// ratios are those of the specification's cases and their neighbours; all are decimals as an annotation has them.
+// ratios has the ratios of the specification's cases and close values, as decimals of an annotation.
 var ratios = []string{
 	"1", "1.0", "1.1", "1.15", "1.2", "1.25", "1.3", "1.33", "1.5", "2", "3", "4.99", "5", "0.5", "1.000000001", "1.0000000019", "1e0",
 	"15e-1", "1.3333333333333333",
 }
 
-// operands are added and subtracted in all pairs: each family, zero in each family, fractions, negatives, large ones.
+// operands are added and subtracted in all pairs: each family, zero in each family, fractions, negative and large values.
 var operands = []string{
 	"0", "0Ki", "0e3", "1", "-1", "1m", "1n", "0.1", "1500m", "-1500m", "500M", "1k", "1023", "1Ki", "-1Ki", "1Gi", "1024Mi", "1.5Gi", "2e3",
 	"-2e3", "9223372036854775807", "1Ei", "12E",

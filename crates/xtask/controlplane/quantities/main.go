@@ -1,17 +1,17 @@
-// Command quantities prints the golden table that crates/domain's quantities are tested against, from Kubernetes'
-// own package. To write it anew, in the module's folder (nothing else needs Go for it; tests read the table):
+// Command quantities prints the golden table for tests of crates/domain's quantities, with Kubernetes' own package. Tests read
+// the table and need no Go. To regenerate it, run in the module's folder:
 //
 //	go run -mod=readonly ./quantities > ../../domain/tests/golden/quantities.tsv
 //
-// Columns are divided by tabs, inputs are JSON texts. `-` stands where an amount has no 64-bit value.
+// Columns are separated by tabs, inputs are JSON strings. `-` means that an amount has no 64-bit value.
 //
 //	read    input   canonical   text   milli   units   format
 //	refuse  input
 //	times   resource   quantity   ratio   amount   text
 //	sum     left   right   left+right   left-right
 //
-// In read rows, text is what String gives, which is the input for some that are not canonical, such as +1; fractions
-// of milli and units count away from zero. In times rows, amounts are milli-cores or bytes, see product.
+// In read rows, text is the result of String, which is the input for some non-canonical quantities, such as +1. Fractions of
+// milli and units are rounded away from zero. In times rows, amounts are milli-cores or bytes, see product.
 package main
 
 import (
@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	// none stands where an amount has no 64-bit value.
+	// none means that an amount has no 64-bit value.
 	none = "-"
-	// cpu counts in thousandths.
+	// cpu amounts are in thousandths.
 	cpu = "cpu"
-	// memory counts in whole units.
+	// memory amounts are in whole units.
 	memory = "memory"
-	// ratioDigits is how many decimals of a ratio count; the rest is cut off.
+	// ratioDigits is the number of decimals of a ratio; further digits are truncated.
 	ratioDigits = 9
 )
 
@@ -85,7 +85,7 @@ func write(out io.Writer) error {
 	return nil
 }
 
-// reading is the row of one input.
+// reading returns the row of one input.
 func reading(input string) (string, error) {
 	quoted, err := json.Marshal(input)
 	if err != nil {
@@ -109,9 +109,8 @@ func reading(input string) (string, error) {
 	return fmt.Sprintf("read\t%s\t%s\t%s\t%s\t%s\t%s", quoted, canonical, text, milli, units, q.Format), nil
 }
 
-// counted is q in steps of 10^scale. Kubernetes' own conversion does not tell when it overflows, so the exact amount
-// decides, and the two must agree wherever there is a 64-bit value that is not negative: below zero Kubernetes rounds
-// -0.1m to +1m.
+// counted returns q in steps of 10^scale. Kubernetes' own conversion does not report an overflow, so the exact amount is used.
+// Both must agree for non-negative 64-bit values; Kubernetes rounds the negative value -0.1m to +1m.
 func counted(q resource.Quantity, scale resource.Scale) (string, error) {
 	own := q.DeepCopy()
 	exact := exactly(q, scale)
@@ -124,7 +123,7 @@ func counted(q resource.Quantity, scale resource.Scale) (string, error) {
 	return exact.String(), nil
 }
 
-// exactly is q in steps of 10^scale, fractions away from zero.
+// exactly returns q in steps of 10^scale, with fractions rounded away from zero.
 func exactly(q resource.Quantity, scale resource.Scale) *big.Int {
 	copied := q.DeepCopy()
 	decimal := copied.AsDec()
@@ -137,7 +136,7 @@ func exactly(q resource.Quantity, scale resource.Scale) *big.Int {
 	return steps.Add(steps, big.NewInt(int64(rest.Sign())))
 }
 
-// sum is the row of two operands, whose results are canonical texts.
+// sum returns the row of two operands, with canonical results.
 func sum(left, right string) (string, error) {
 	added, err := resource.ParseQuantity(left)
 	if err != nil {
@@ -157,7 +156,7 @@ func tenTo(power int64) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(power), nil)
 }
 
-// A product is what Headroom makes of a raw value: amount × ratio in whole milli-cores or bytes, cut off once.
+// A product is Headroom's amplified value of a raw value: amount × ratio in whole milli-cores or bytes, truncated once.
 type product struct {
 	resource, quantity, ratio string
 }
@@ -192,7 +191,7 @@ func (p product) row() (string, error) {
 	return fmt.Sprintf("times\t%s\t%s\t%s\t%s\t%s", p.resource, p.quantity, p.ratio, shown, text), nil
 }
 
-// inputs lists what is read, without repetition.
+// inputs lists all inputs without duplicates.
 func inputs() []string {
 	var list []string
 	for _, number := range numbers {

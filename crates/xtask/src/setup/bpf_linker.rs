@@ -12,19 +12,19 @@ use super::{
 };
 use crate::{terminal::print, workspace};
 
-/// The release that is installed; any of the same minor release will do.
+/// Release to install; any release of the same minor version is accepted.
 const VERSION: &str = "0.13.0";
-/// Where Debian puts that LLVM, and the variable by which the build finds it.
+/// Folder of Debian's LLVM, and the environment variable that passes it to the build.
 const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
 const LLVM_PREFIX_VARIABLE: &str = "LLVM_PREFIX";
 const PACKAGES: [Package; 5] = [
     Package {
         name: "llvm-22-dev",
-        why: "the LLVM that bpf-linker is made of",
+        why: "development files of LLVM, which bpf-linker contains",
     },
     Package {
         name: "libpolly-22-dev",
-        why: "a library that LLVM names among those to link with",
+        why: "a library that LLVM lists for linking",
     },
     Package {
         name: "libzstd-dev",
@@ -36,20 +36,20 @@ const PACKAGES: [Package; 5] = [
     },
     Package {
         name: "g++",
-        why: "the C++ library and linker that LLVM needs",
+        why: "the C++ library and the linker for LLVM",
     },
 ];
 
-/// The version of the one on `PATH`, if it runs and is of the release we need.
+/// Version of the bpf-linker on `PATH`, if it runs and has the required minor version.
 pub fn find() -> Option<String> {
     let output = Command::new("bpf-linker").arg("--version").output().ok()?;
     parse(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned)
 }
 
-/// Builds it from crates.io unless it is there.
+/// Builds it from crates.io unless [`find`] succeeds.
 ///
 /// # Errors
-/// If LLVM's packages cannot be had or the build fails; the message says what is missing.
+/// If LLVM's packages cannot be installed or the build fails; the message names what is missing.
 pub fn ensure() -> Result<()> {
     if find().is_some() {
         return Ok(());
@@ -58,13 +58,13 @@ pub fn ensure() -> Result<()> {
     if llvm == LLVM_PREFIX {
         debian::ensure(&PACKAGES).with_context(|| {
             format!(
-                "bpf-linker {VERSION} needs the development files of LLVM {LLVM}: use a Debian that has them (12 with its \
-                 security updates does), or apt.llvm.org, or `cargo binstall bpf-linker`"
+                "bpf-linker {VERSION} needs the development files of LLVM {LLVM}: use a Debian release that has them, such as 12 \
+                 with security updates, or apt.llvm.org, or `cargo binstall bpf-linker`"
             )
         })?;
     }
     if !Path::new(&llvm).is_dir() {
-        bail!("{LLVM_PREFIX_VARIABLE} is {llvm}, and there is no such folder");
+        bail!("{LLVM_PREFIX_VARIABLE} is {llvm}, but this folder does not exist");
     }
     print(format!(
         "Building bpf-linker {VERSION}, which links the kernel programs (once; about 2 min)."
@@ -88,7 +88,7 @@ pub fn ensure() -> Result<()> {
         .context("bpf-linker is built, but its folder (see its log) is not on PATH")
 }
 
-/// The version in `bpf-linker 0.13.0`, if it will do.
+/// Parses `bpf-linker 0.13.0`; `None` for another minor version.
 fn parse(text: &str) -> Option<&str> {
     cargo_tool::same_minor(text, VERSION)
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_minor_release_will_do() {
+    fn only_the_same_minor_version_is_accepted() {
         assert_eq!(parse("bpf-linker 0.13.0\n"), Some("0.13.0"));
         assert_eq!(parse("bpf-linker 0.13.4"), Some("0.13.4"));
         assert_eq!(parse("bpf-linker 0.9.15"), None);

@@ -5,45 +5,44 @@ use anyhow::{Context as _, Result};
 use super::step;
 use crate::{terminal::print, workspace};
 
-/// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CargoTool {
-    /// The crate, and its program.
+    /// Name of the crate and of its program.
     pub name: &'static str,
-    /// The release that is built; any of the same minor release will do.
+    /// Release to build; any release of the same minor version is accepted.
     version: &'static str,
-    /// What it does for us, as the end of "Building NAME, which ...".
-    what: &'static str,
+    /// Purpose, to complete "Building NAME, which ...".
+    purpose: &'static str,
 }
 
-/// Checks licences, bans, sources and advisories of the dependency tree.
+/// Checks licences, bans, sources and advisories of dependencies.
 pub const DENY: CargoTool = CargoTool {
     name: "cargo-deny",
     version: "0.20.2",
-    what: "checks the dependency tree",
+    purpose: "checks dependencies",
 };
-/// Changes the code in small ways and looks whether a test fails.
+/// Changes the code in small ways and checks that a test fails.
 pub const MUTANTS: CargoTool = CargoTool {
     name: "cargo-mutants",
     version: "27.1.0",
-    what: "finds rules that no test holds",
+    purpose: "finds code that no test checks",
 };
 
-/// Looks for inputs that break a target.
+/// Searches for inputs that make a fuzz target panic.
 pub const FUZZ: CargoTool = CargoTool {
     name: "cargo-fuzz",
     version: "0.13.2",
-    what: "looks for inputs that break a target",
+    purpose: "searches for inputs that break a fuzz target",
 };
 
 impl CargoTool {
-    /// What cargo calls it.
+    /// Name of the cargo subcommand.
     pub fn subcommand(self) -> &'static str {
         self.name.strip_prefix("cargo-").unwrap_or(self.name)
     }
 
-    /// The version of the one that cargo finds, if it runs and is of the release we need. Started by itself, not every one
-    /// says it.
+    /// Version of the installed tool, if it runs and has the required minor version. Asked through cargo, because not every
+    /// tool prints a version when started directly.
     pub fn find(self) -> Option<String> {
         let mut cargo = workspace::cargo();
         let output = cargo.args([self.subcommand(), "--version"]).output().ok()?;
@@ -51,17 +50,21 @@ impl CargoTool {
             .map(str::to_owned)
     }
 
-    /// Builds it unless it is there. Without optimisation: it runs for seconds, and would take minutes more to build.
+    /// Builds it unless it is installed. The build is not optimised, which saves minutes; the tool runs for seconds.
     ///
     /// # Errors
-    /// If the build fails.
+    /// If the build fails, or cargo does not find the built tool.
     pub fn ensure(self) -> Result<()> {
-        let Self { name, version, what } = self;
+        let Self {
+            name,
+            version,
+            purpose,
+        } = self;
         if self.find().is_some() {
             return Ok(());
         }
         print(format!(
-            "Building {name} {version}, which {what} (once; about 2 min)."
+            "Building {name} {version}, which {purpose} (once; about 2 min)."
         ));
         let mut cargo = workspace::cargo();
         cargo.args([
@@ -80,13 +83,13 @@ impl CargoTool {
         })
     }
 
-    /// The version in `cargo-deny 0.20.2`, if it will do.
+    /// Parses `cargo-deny 0.20.2`; `None` for another minor version.
     fn parse(self, text: &str) -> Option<&str> {
         same_minor(text, self.version)
     }
 }
 
-/// The version in `NAME VERSION`, if it is of the same minor release as the wanted one.
+/// Parses `NAME VERSION`; `None` if the minor version differs from that of `wanted`.
 pub(super) fn same_minor<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     let version = text.split_whitespace().nth(1)?;
     let (minor, _) = version.rsplit_once('.')?;
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_minor_release_will_do() {
+    fn only_the_same_minor_version_is_accepted() {
         assert_eq!(DENY.parse("cargo-deny 0.20.9\n"), Some("0.20.9"));
         assert_eq!(DENY.parse("cargo-deny 0.19.2\n"), None);
         assert_eq!(DENY.parse(""), None);

@@ -1,22 +1,21 @@
-//! Finds curl, or installs it: the demo shows a command with it.
+//! Finds or installs curl, which a command that the demo prints needs.
 
 use anyhow::Result;
 
 use super::debian::{self, Package};
 use crate::workspace;
 
-/// Debian's package of it.
 pub(super) const PACKAGE: Package = Package {
     name: "curl",
-    why: "asks the agent for its status page, as the demo shows",
+    why: "reads the agent's status page in a command that the demo prints",
 };
 
-/// Where it is, or `None` if it must be got.
+/// Path of curl, if it is installed.
 pub fn find() -> Option<String> {
     Some(workspace::on_path(PACKAGE.name)?.display().to_string())
 }
 
-/// Installs it.
+/// Installs curl.
 ///
 /// # Errors
 /// As [`debian::ensure`].

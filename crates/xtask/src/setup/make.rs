@@ -1,4 +1,4 @@
-//! Finds make, or installs it: the C library that gives the webhook its memory is built with it.
+//! Finds or installs make, which builds jemalloc, the memory allocator of the webhook.
 
 use anyhow::{Context as _, Result};
 
@@ -7,16 +7,16 @@ use crate::workspace;
 
 const MAKE: Package = Package {
     name: "make",
-    why: "builds jemalloc, from which the webhook has its memory",
+    why: "builds jemalloc, the memory allocator of the webhook",
 };
 
-/// Installs it unless it is there.
+/// Installs make unless it is on `PATH`.
 ///
 /// # Errors
-/// If it is missing and cannot be installed; the message says how to get it.
+/// If it cannot be installed; the message has instructions.
 pub fn ensure() -> Result<()> {
     if workspace::on_path(MAKE.name).is_some() {
         return Ok(());
     }
-    debian::ensure(&[MAKE]).context("jemalloc, from which the webhook has its memory, is built with make")
+    debian::ensure(&[MAKE]).context("make is needed to build jemalloc, the memory allocator of the webhook")
 }

@@ -1,5 +1,5 @@
-//! Finds a Prometheus server and its tool on `PATH`, or unpacks Debian's without installation. Tests of advice use
-//! them.
+//! Finds a Prometheus server and promtool on `PATH`, or unpacks Debian's package without installing it. Tests of
+//! `kubectl headroom advise` use them.
 
 use std::{fs, path::PathBuf};
 
@@ -8,19 +8,18 @@ use anyhow::{Context as _, Result};
 use super::debian::Lists;
 use crate::workspace;
 
-/// The package that has both. Installed it would start a server on this machine.
+/// The package with both programs. Installing it would start a server on this machine.
 const PACKAGE: &str = "prometheus";
 
-/// Where the two programs are.
+/// Paths of the two programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prometheus {
-    /// The server.
     pub server: PathBuf,
-    /// Its tool, which writes blocks of samples.
+    /// `promtool`, which writes blocks of samples.
     pub tool: PathBuf,
 }
 
-/// What there is, or `None` if it must be got.
+/// Both programs, if they are installed or unpacked.
 pub fn find() -> Option<Prometheus> {
     let unpacked = folder().join("usr/bin");
     let program = |name: &str| {
@@ -32,10 +31,10 @@ pub fn find() -> Option<Prometheus> {
     })
 }
 
-/// Downloads and unpacks what is missing.
+/// Downloads and unpacks Debian's package.
 ///
 /// # Errors
-/// If the folder cannot be made, there is no apt, or it fails.
+/// If the folder cannot be created, or apt is missing or fails.
 pub fn ensure() -> Result<()> {
     let folder = folder();
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;

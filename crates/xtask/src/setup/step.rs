@@ -1,4 +1,4 @@
-//! Runs one long step of set-up: prints its progress, and writes its whole output to a log.
+//! Runs one long step of set-up: prints its progress, and writes its output to a log.
 
 use std::{
     fs::{self, File},
@@ -12,18 +12,18 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{cpu_time, process::tail, terminal, workspace};
 
-/// How often a running step says where it is.
+/// Interval of progress messages of a running step.
 const REPORT: Duration = Duration::from_secs(10);
-/// How often a running step is asked whether it has ended.
+/// Interval of checks for the end of a step.
 const POLL: Duration = Duration::from_millis(100);
-/// Columns of the last output line that are shown.
+/// Characters of the last output line in a progress message.
 const WIDTH: usize = 90;
 
-/// Runs the command to its end. Every 10 s it says how long it has run and its last line of output; the whole output
-/// goes to `target/setup/NAME.log`.
+/// Runs the command to its end. Prints the elapsed time and the last line of output every 10 s; the complete output is in
+/// `target/setup/NAME.log`.
 ///
 /// # Errors
-/// If the command cannot be started or fails; the message holds the last 20 lines.
+/// If the command cannot be started or fails; the message has the last 20 lines.
 pub fn run(name: &str, command: &mut Command) -> Result<()> {
     let folder = workspace::target().join("setup");
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_the_last_one_with_words() {
+    fn last_line_skips_empty_lines() {
         let folder = tempfile::tempdir().expect("folder");
         let log = folder.path().join("log");
         assert_eq!(last_line(&log), "no output yet");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_tells_the_log_and_its_end() {
+    fn error_names_the_log_and_has_its_end() {
         let mut command = Command::new("sh");
         let error = run("test-failure", command.args(["-c", "echo the cause; exit 3"]))
             .expect_err("fails")

@@ -1,4 +1,4 @@
-//! Finds or gets the Rust toolchain that compiles the kernel programs: a nightly with the sources of `core`.
+//! Finds or installs the Rust toolchain that compiles the kernel programs: a nightly with the sources of `core`.
 
 mod choice;
 
@@ -17,11 +17,11 @@ use crate::{terminal::print, workspace};
 const DEBIAN_PACKAGES: [Package; 3] = [
     Package {
         name: "rustc-web",
-        why: "compiles the kernel programs where rustup cannot fetch a nightly",
+        why: "compiles the kernel programs if rustup cannot fetch a nightly",
     },
     Package {
         name: "cargo-web",
-        why: "drives that compiler",
+        why: "runs that compiler",
     },
     Package {
         name: "rust-web-src",
@@ -37,7 +37,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The first usable one: what `HEADROOM_BPF_TOOLCHAIN` names, else `nightly`, the pinned nightly, Debian's.
+    /// The first usable toolchain: the one in `HEADROOM_BPF_TOOLCHAIN` if set, else `nightly`, the pinned nightly, Debian's.
     pub fn find() -> Option<Self> {
         candidates().into_iter().find_map(|name| match inspect(&name) {
             ToolchainVerdict::Usable(llvm) => Some(Self { name, llvm }),
@@ -45,19 +45,20 @@ impl Toolchain {
         })
     }
 
-    /// Finds or gets one: completes `nightly`, else fetches the pinned nightly, else takes Debian's compiler.
+    /// Finds or installs a toolchain: adds missing components to `nightly`, else fetches the pinned nightly, else installs
+    /// Debian's compiler.
     ///
     /// # Errors
-    /// If none can be had; the message says how to get one.
+    /// If none of these works; the message has instructions.
     pub fn ensure() -> Result<Self> {
         if let Some(toolchain) = Self::find() {
             return Ok(toolchain);
         }
         workspace::on_path("rustup")
-            .context("there is no rustup: see https://rustup.rs or install Debian's package rustup")?;
+            .context("rustup is not on PATH: see https://rustup.rs or install Debian's package rustup")?;
         fetch().or_else(|error| {
             print(format!(
-                "rustup cannot fetch a nightly ({error:#}); taking Debian's compiler instead."
+                "rustup cannot fetch a nightly ({error:#}); using Debian's compiler instead."
             ));
             debian::ensure(&DEBIAN_PACKAGES)?;
             step::run(
@@ -65,15 +66,19 @@ impl Toolchain {
                 rustup().args(["toolchain", "link", DEBIAN, "/usr"]),
             )
         })?;
-        Self::find().with_context(|| format!("not usable after all: {}", candidates().join(", ")))
+        Self::find().with_context(|| {
+            format!(
+                "no usable toolchain after the installation; tried: {}",
+                candidates().join(", ")
+            )
+        })
     }
 
-    /// What rustup calls it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is, for people.
+    /// Name and LLVM version, for messages.
     pub fn describe(&self) -> String {
         format!("{} (LLVM {})", self.name, self.llvm)
     }
@@ -91,7 +96,7 @@ fn fetch() -> Result<()> {
     }
     if let ToolchainVerdict::TooNew(llvm) = inspect(NIGHTLY) {
         print(format!(
-            "`nightly` has LLVM {llvm}, which bpf-linker cannot read; {PINNED} is fetched beside it."
+            "`nightly` has LLVM {llvm}, whose bitcode bpf-linker cannot read; fetching {PINNED} in addition."
         ));
     }
     let components = ["--component", "rust-src", "--component", "rustfmt"];

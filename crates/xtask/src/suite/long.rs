@@ -1,8 +1,9 @@
 //! `cargo xtask test --long`: runs the long tests part by part, and skips each part that has passed on this commit.
 //!
-//! An interrupted run therefore continues with the remaining parts. The journal has the last result of each part.
+//! The next run after an interruption continues with the remaining parts. The journal has the last result of each part.
 
 mod journal;
+mod mutants;
 mod part;
 
 use std::{
@@ -21,34 +22,34 @@ use crate::{terminal::print, workspace};
 
 /// The last result of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Last {
-    /// As `git describe` names it.
+struct PartResult {
+    /// Result of [`workspace::commit`] for the folders of the part.
     commit: String,
-    /// The day it ended.
+    /// Date of its end, in UTC.
     day: String,
     took: Duration,
     tally: Tally,
 }
 
-/// Runs the parts of these names, or all, and counts their tests.
+/// Runs the named parts, or all if `names` is empty, and counts their tests.
 ///
 /// # Errors
-/// If git does not say which commit this is, or a result cannot be written.
+/// If git cannot name the commit, or a result cannot be written.
 pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for part in PARTS
         .iter()
         .filter(|part| names.is_empty() || names.iter().any(|name| name == part.name))
     {
-        let commit = workspace::commit(part.of, journal::PAGE)?;
-        let last = Last::read(part).filter(|last| last.is_of(&commit) && !again);
+        let commit = workspace::commit(part.folders, journal::PAGE)?;
+        let last = PartResult::read(part).filter(|last| last.has_passed_on(&commit) && !again);
         let last = if let Some(last) = last {
-            print(format!("\n== {}: passed on {commit} before", part.name));
+            print(format!("\n== {}: skipped, has passed on {commit}", part.name));
             last
         } else {
             print(format!("\n== {}: {}; {}", part.name, part.about, part.lasts));
             let start = Instant::now();
-            let last = Last {
+            let last = PartResult {
                 tally: result(part),
                 took: start.elapsed(),
                 commit: commit.clone(),
@@ -63,7 +64,7 @@ pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Runs a part. One that cannot run, or in which nothing runs, has failed.
+/// Runs a part. A part that cannot run, or runs no test, counts as one failure.
 fn result(part: &Part) -> Tally {
     let failed = Tally {
         failed: 1,
@@ -83,14 +84,16 @@ fn result(part: &Part) -> Tally {
 }
 
 /// The last result of each part that has one.
-fn results() -> Vec<(&'static Part, Last)> {
+fn results() -> Vec<(&'static Part, PartResult)> {
     let parts = PARTS.iter();
-    parts.filter_map(|part| Some((part, Last::read(part)?))).collect()
+    parts
+        .filter_map(|part| Some((part, PartResult::read(part)?)))
+        .collect()
 }
 
-impl Last {
-    /// Does it say that all passed on this very tree? Of a tree with changes that are not committed nobody knows.
-    fn is_of(&self, commit: &str) -> bool {
+impl PartResult {
+    /// Returns true if all tests passed on this commit. A tree with uncommitted changes never counts.
+    fn has_passed_on(&self, commit: &str) -> bool {
         self.commit == commit
             && self.tally.passed > 0
             && self.tally.failed == 0
@@ -155,8 +158,8 @@ impl Last {
 mod tests {
     use super::*;
 
-    fn last() -> Last {
-        Last {
+    fn last() -> PartResult {
+        PartResult {
             commit: "abc1234".to_owned(),
             day: "2026-11-22".to_owned(),
             took: Duration::from_secs(61),
@@ -169,23 +172,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
-        assert_eq!(Last::parse(&last().json()), Some(last()));
-        assert_eq!(Last::parse(&json!({"commit": "abc1234"})), None);
+    fn stored_result_is_read_back() {
+        assert_eq!(PartResult::parse(&last().json()), Some(last()));
+        assert_eq!(PartResult::parse(&json!({"commit": "abc1234"})), None);
     }
 
     #[test]
-    fn only_a_passed_run_of_this_very_commit_counts() {
-        assert!(last().is_of("abc1234"));
-        assert!(!last().is_of("abc1235"));
+    fn only_a_passed_run_of_the_same_clean_commit_counts() {
+        assert!(last().has_passed_on("abc1234"));
+        assert!(!last().has_passed_on("abc1235"));
         let mut failed = last();
         failed.tally.failed = 1;
-        assert!(!failed.is_of("abc1234"));
+        assert!(!failed.has_passed_on("abc1234"));
         let dirty = format!("abc1234{}", workspace::DIRTY);
-        let changed = Last {
+        let changed = PartResult {
             commit: dirty.clone(),
             ..last()
         };
-        assert!(!changed.is_of(&dirty));
+        assert!(!changed.has_passed_on(&dirty));
     }
 }

@@ -1,5 +1,4 @@
-//! Builds the workspace and lists its test programs by kind. The list comes from cargo's build messages, never from a
-//! list kept by hand.
+//! Builds the workspace and lists its test programs by kind. The list comes from cargo's build messages.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -14,37 +13,34 @@ use serde_json::Value;
 use super::Kind;
 use crate::{cpu_time, terminal::print, workspace};
 
-/// The folder of the package of end-to-end tests.
+/// Folder of the package with end-to-end tests.
 const E2E: &str = "tests";
 
-/// Everything that was built.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Programs of tests.
     pub(super) tests: Vec<TestProgram>,
-    /// All other programs.
+    /// Paths of all other programs.
     pub(super) others: Vec<PathBuf>,
-    /// CPU time that building took.
+    /// CPU time of the build.
     pub(super) cpu: Duration,
 }
 
-/// A program of tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestProgram {
     pub(super) kind: Kind,
-    /// The target's name, which for unit tests is that of their crate.
+    /// Name of the cargo target; for unit tests, of the crate.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// The package's folder and name, which tests are told as cargo would.
+    /// Folder of the package. Like cargo, [`Self::command`] sets it and the package name for the tests.
     folder: PathBuf,
     package: String,
 }
 
 impl Plan {
-    /// Builds every program and every test, in one go: each crate is built once, with the features that tests give it.
+    /// Builds all programs and tests with one cargo command, so that each crate is built once, with the features of tests.
     ///
     /// # Errors
-    /// If something does not compile; cargo has said what.
+    /// If something does not compile; cargo prints the reason.
     pub(super) fn build() -> Result<Self> {
         let arguments = ["build", "--workspace", "--lib", "--bins", "--tests"];
         print(format!("\n== cargo {}", arguments.join(" ")));
@@ -68,7 +64,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The test programs of a kind.
     pub(super) fn programs(&self, kind: Kind) -> impl Iterator<Item = &TestProgram> {
         self.tests.iter().filter(move |program| program.kind == kind)
     }
@@ -108,7 +103,7 @@ impl Plan {
 }
 
 impl TestProgram {
-    /// A command that runs it, where and as cargo would.
+    /// A command with the working directory and environment that cargo would set.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command
@@ -127,7 +122,8 @@ fn kind_of(target: &str) -> Kind {
         .unwrap_or(Kind::Unit)
 }
 
-/// The name in `path+file:///w/tests#e2e@0.1.0`, or in `path+file:///w/agent#0.1.0` where it is the folder's.
+/// Name of a package by its ID: `e2e` of `path+file:///w/tests#e2e@0.1.0`, and `agent` of `path+file:///w/agent#0.1.0`, which
+/// has the name of its folder.
 fn package(id: &str) -> &str {
     let (place, rest) = id.rsplit_once('#').unwrap_or((id, ""));
     match rest.split_once('@') {
@@ -154,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_of_a_file_is_its_kind() {
+    fn first_word_of_the_file_name_is_the_kind() {
         assert_eq!(kind_of("kernel_busy_time"), Kind::Kernel);
         assert_eq!(kind_of("apiserver"), Kind::Apiserver);
         assert_eq!(kind_of("process_drain"), Kind::Process);
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_end_to_end_tests_have_a_kind_and_programs_are_no_tests() {
+    fn only_end_to_end_tests_have_a_kind_other_than_unit() {
         let mut plan = Plan::default();
         plan.add(&artifact("/w/tests", "test", "kernel", true));
         plan.add(&artifact("/w/agent", "test", "kernel", true));
@@ -176,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_named_in_their_ids_or_by_their_folder() {
+    fn package_name_is_in_the_id_or_is_the_folder_name() {
         assert_eq!(package("path+file:///w/tests#e2e@0.1.0"), "e2e");
         assert_eq!(package("path+file:///w/agent#0.1.0"), "agent");
     }

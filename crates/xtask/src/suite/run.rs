@@ -10,21 +10,18 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::tally::Tally;
-use crate::{cpu_time, terminal::print};
+use crate::{cpu_time, terminal::print, workspace::UNSTABLE};
 
-/// The standard test harness tells times only where unstable options are on: this variable turns them on in it, as on a
-/// nightly. Cargo and compilers that tests start must not see it; [`crate::workspace::cargo`] takes it away.
-pub(crate) const UNSTABLE: &str = "RUSTC_BOOTSTRAP";
-/// The options themselves.
+/// Unstable options of the test harness that print the time of each test; [`UNSTABLE`] enables them on stable Rust.
 const TIMES: [&str; 2] = ["-Zunstable-options", "--report-time"];
 
-/// How one run of tests ended.
+/// Result of one run of tests.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RunResult {
     pub(super) tally: Tally,
-    /// Each test that took any time.
+    /// Time of each test that the harness reported.
     pub(super) times: Vec<(String, Duration)>,
-    /// CPU time of all tests and of what they started.
+    /// CPU time of all tests and of their child processes.
     pub(super) cpu: Duration,
 }
 
@@ -36,7 +33,7 @@ impl AddAssign for RunResult {
     }
 }
 
-/// Runs a program that has the standard test harness.
+/// Runs a program with the standard test harness, and records the time of each test.
 pub(super) fn timed(mut program: Command, filter: Option<&str>, threads: Option<&str>) -> Result<RunResult> {
     program.env(UNSTABLE, "1").args(TIMES).args(filter);
     if let Some(threads) = threads {
@@ -45,7 +42,7 @@ pub(super) fn timed(mut program: Command, filter: Option<&str>, threads: Option<
     counted(&mut program)
 }
 
-/// Runs a command in whose output tests are told as the standard harness does it.
+/// Runs a command that prints test results like the standard harness.
 pub(super) fn counted(command: &mut Command) -> Result<RunResult> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command
@@ -74,7 +71,7 @@ pub(super) fn counted(command: &mut Command) -> Result<RunResult> {
     Ok(outcome)
 }
 
-/// Name and time in `test a::b ... ok <0.123s>`.
+/// Parses name and time of `test a::b ... ok <0.123s>`.
 fn time(line: &str) -> Option<(String, Duration)> {
     let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let (_, time) = rest.rsplit_once('<')?;
@@ -87,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_counted_and_a_silent_death_is_a_failure() {
+    fn crash_without_failed_tests_counts_as_one_failure() {
         let run = |script: &str| counted(Command::new("sh").args(["-c", script])).expect("run");
         let good = "echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'";
         assert_eq!(
@@ -109,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_where_the_harness_tells_them() {
+    fn test_times_are_parsed() {
         assert_eq!(
             time("test a::b ... ok <0.250s>"),
             Some(("a::b".to_owned(), Duration::from_millis(250)))
@@ -121,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn the_harness_of_this_toolchain_tells_times() {
+    fn harness_of_this_toolchain_reports_times() {
         let mut own = Command::new(std::env::current_exe().expect("this program"));
         own.arg("--exact");
-        let name = "suite::run::tests::times_are_read_where_the_harness_tells_them";
+        let name = "suite::run::tests::test_times_are_parsed";
         let outcome = timed(own, Some(name), Some("1")).expect("run");
         assert_eq!((outcome.tally.passed, outcome.times.len()), (1, 1));
     }

@@ -8,12 +8,11 @@ use std::{
 
 use crate::terminal::span;
 
-/// Counts of tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u32,
     pub(super) failed: u32,
-    /// Ignored tests, and one for a kind that could not run.
+    /// Ignored tests, plus one for each kind that could not run.
     pub(super) skipped: u32,
 }
 
@@ -22,13 +21,12 @@ pub(super) struct Tally {
 pub(super) struct Row {
     name: String,
     time: Duration,
-    /// CPU time, where it was counted.
     cpu: Option<Duration>,
     tally: Tally,
 }
 
 impl Tally {
-    /// Reads a line like `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    /// Parses a line like `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
         let count = |word: &str| {
@@ -71,7 +69,6 @@ impl Row {
         }
     }
 
-    /// With the CPU time that it took.
     pub(super) fn with_cpu(self, cpu: Duration) -> Self {
         Self {
             cpu: Some(cpu),
@@ -84,10 +81,10 @@ impl Row {
     }
 }
 
-/// How many of the slowest tests are told.
+/// Number of slowest tests that are printed.
 const SLOWEST: usize = 10;
 
-/// Prints the tests that took longest.
+/// Prints the slowest tests, slowest first.
 pub(super) fn print_slowest(times: Vec<(String, Duration)>) -> io::Result<()> {
     write!(io::stdout(), "{}", slowest(times))
 }
@@ -163,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn result_lines_are_read_and_others_are_not() {
+    fn only_result_lines_are_parsed() {
         let line = "test result: FAILED. 7 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s";
         assert_eq!(
             Tally::parse(line),
@@ -178,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_is_the_sum() {
+    fn last_line_of_the_summary_is_the_sum() {
         let rows = [
             Row::new(
                 "unit",
@@ -213,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ten_slowest_tests_are_told_slowest_first() {
+    fn ten_slowest_tests_are_listed_slowest_first() {
         let times = (1..=12).map(|n| (format!("t{n}"), Duration::from_secs(n)));
         let text = slowest(times.collect());
         assert!(
@@ -225,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_tests_are_told_only_if_there_are_any() {
+    fn sum_mentions_skipped_tests_only_if_there_are_any() {
         let rows = [Row::new(
             "unit",
             Duration::ZERO,

@@ -1,4 +1,4 @@
-//! `cargo xtask test --vm`: runs the kernel tests on other kernels, in an emulated machine with cgroup version 2 only.
+//! `cargo xtask test --vm`: runs the kernel tests on other kernels, in an emulated machine with cgroup v2 only.
 //!
 //! ```text
 //! Debian's kernel ─┐
@@ -31,24 +31,24 @@ use crate::{
     workspace,
 };
 
-/// Boots a kernel of each series for each of these reasons, runs its tests there, and counts them. The filter, by which a
-/// name must contain it, holds for the plain boot.
+/// Boots a kernel of each series in each of these configurations, runs the tests there, and counts them. The filter applies
+/// to the plain boot: it selects tests whose name contains it.
 ///
 /// # Errors
-/// If set-up fails, the tests do not compile, a kernel cannot be had or a guest cannot be started. Failed tests are no
-/// error, and a guest that does not come to its end is a failed test.
+/// If set-up fails, the tests do not compile, a kernel cannot be downloaded or a guest cannot be started. Failed tests are no
+/// error; a guest that ends early or times out counts as one failed test.
 pub(super) fn run(series: &[&str], boots: &[Boot], filter: Option<&str>) -> Result<Vec<Row>> {
     ensure!(
         cfg!(target_arch = "x86_64"),
-        "the machine is an emulated x86-64 and cannot run the programs of this one"
+        "the emulated machine is x86-64 and cannot run programs built on this machine"
     );
     print(
-        "The kernel tests run on Debian's kernels in an emulated machine with cgroup version 2 only, its clock driven by \
-         the instructions it runs. One kernel takes half an hour and is booted six times.",
+        "The kernel tests run on Debian's kernels in an emulated machine with cgroup v2 only. Its clock counts executed \
+         instructions. Each kernel is booted six times and takes half an hour.",
     );
     let start = Instant::now();
     setup::run(&[Item::Nightly, Item::BpfLinker, Item::Emulator])?.check_all()?;
-    let (kernels, gone) = kernels(series)?;
+    let (kernels, unavailable) = kernels(series)?;
     let mut rows = vec![Row::new("set-up", start.elapsed(), Tally::default())];
 
     let start = Instant::now();
@@ -58,13 +58,13 @@ pub(super) fn run(series: &[&str], boots: &[Boot], filter: Option<&str>) -> Resu
         .map(|program| program.path.as_path())
         .collect();
     rows.push(Row::new("build", start.elapsed(), Tally::default()));
-    rows.extend(gone);
+    rows.extend(unavailable);
 
     let guests = kernels
         .iter()
         .flat_map(|kernel| boots.iter().map(move |&boot| Guest { kernel, boot }));
     for guest in guests {
-        // A disk of its own: what one guest leaves on it is nothing to the next.
+        // Each guest has a new disk, so that no files of an earlier guest remain.
         let disk = Disk::create(&tests, &plan.others)?;
         let start = Instant::now();
         let tally = guest.run(&disk, filter)?;
@@ -74,28 +74,28 @@ pub(super) fn run(series: &[&str], boots: &[Boot], filter: Option<&str>) -> Resu
     Ok(rows)
 }
 
-/// Kernels of these series, and a row for each series of which none can be had any more: its tests are not run.
+/// Kernels of these series, and a row of skipped tests for each series that Debian's mirrors no longer have.
 fn kernels(series: &[&str]) -> Result<(Vec<Kernel>, Vec<Row>)> {
-    let (mut kernels, mut gone) = (Vec::new(), Vec::new());
+    let (mut kernels, mut unavailable) = (Vec::new(), Vec::new());
     for series in series {
         let start = Instant::now();
         match Kernel::ensure(series) {
             Ok(kernel) => kernels.push(kernel),
-            Err(error) if kernel::may_be_gone(series) => {
-                print(format!("not run  Linux {series}: {error:#}"));
+            Err(error) if kernel::may_be_unavailable(series) => {
+                print(format!("skipped  Linux {series}: {error:#}"));
                 let skipped = Tally {
                     skipped: 1,
                     ..Tally::default()
                 };
-                gone.push(Row::new(series, start.elapsed(), skipped));
+                unavailable.push(Row::new(series, start.elapsed(), skipped));
             }
             Err(error) => return Err(error),
         }
     }
-    Ok((kernels, gone))
+    Ok((kernels, unavailable))
 }
 
-/// Where kernels and consoles are kept.
+/// Folder of kernels and console logs.
 fn folder() -> PathBuf {
     workspace::target().join("vm")
 }

@@ -13,7 +13,7 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity as Text, apis::meta::v1::Time},
 };
 use serde_json::{Map, Value, json};
-use xtask::controlplane::release::Release;
+use xtask::setup::controlplane::release::Release;
 
 use super::NodeOptions;
 

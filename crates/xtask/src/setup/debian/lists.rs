@@ -1,40 +1,40 @@
-//! The package lists of this system, or of another Debian release. Lists of another release are kept apart from the
-//! system's and install nothing.
+//! The package lists of this system, or of another Debian release. Lists of another release are in a folder of their own,
+//! and their packages are never installed.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use super::{alone, apt};
+use super::{apt, lock_apt};
 use crate::{setup::step, workspace};
 
-/// The part of a mirror that has what Debian itself consists of.
+/// Component of the archive with Debian's own packages.
 const COMPONENT: &str = "main";
 
-/// Lists of packages that can be had, and how apt is told of them.
+/// Package lists: the apt options that select them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lists {
     options: Vec<String>,
 }
 
 impl Lists {
-    /// Those of this system.
+    /// The lists of this system.
     pub const fn own() -> Self {
         Self { options: Vec::new() }
     }
 
-    /// Those of another release, by its code name, from the mirror that this system has; they are empty until
-    /// [`Self::update`], and all files of theirs are in the folder.
+    /// The lists of another release, by its code name, from the mirror of this system. They are empty until
+    /// [`Self::update`]. All their files are in `folder`.
     ///
     /// # Errors
-    /// If apt does not know a mirror of Debian's, or a file cannot be written.
+    /// If apt has no mirror of Debian, or a file cannot be written.
     pub fn of_release(codename: &str, folder: &Path) -> Result<Self> {
         let mirror = if let Some(mirror) = mirror()? {
             mirror
         } else {
-            // What a mirror calls itself stands in its lists.
+            // The label of a mirror is in its package lists.
             Self::own().update()?;
-            mirror()?.context("apt knows no mirror of Debian's")?
+            mirror()?.context("apt has no mirror of Debian")?
         };
         let folder = folder.join(codename);
         for inside in ["lists/partial", "cache/archives/partial"] {
@@ -59,12 +59,12 @@ impl Lists {
         Ok(Self { options })
     }
 
-    /// Gets them anew.
+    /// Runs `apt-get update`.
     ///
     /// # Errors
     /// If apt fails.
     pub fn update(&self) -> Result<()> {
-        let _apt = alone();
+        let _apt = lock_apt();
         self.update_alone()
     }
 
@@ -72,21 +72,21 @@ impl Lists {
         step::run("apt-update", apt().args(&self.options).arg("update"))
     }
 
-    /// Names in the lists at hand that begin so, some of packages that cannot be had.
+    /// Names with this prefix in the present lists. Some packages of these names may be unavailable.
     ///
     /// # Errors
-    /// If apt cannot be asked.
+    /// If apt cannot run.
     pub fn names(&self, start: &str) -> Result<Vec<String>> {
-        let output = self.ask(&["pkgnames", start])?;
+        let output = self.apt_cache(&["pkgnames", start])?;
         Ok(output.lines().map(str::to_owned).collect())
     }
 
-    /// Downloads a package and unpacks it into the folder, where its file is left; installs nothing.
+    /// Downloads a package and unpacks it into `folder`, where the package file stays. Installs nothing.
     ///
     /// # Errors
     /// If apt or dpkg fails.
     pub fn unpack(&self, name: &str, folder: &Path) -> Result<()> {
-        let _apt = alone();
+        let _apt = lock_apt();
         let mut download = apt();
         download
             .args(&self.options)
@@ -104,31 +104,31 @@ impl Lists {
         step::run(&format!("unpack-{name}"), &mut unpack)
     }
 
-    /// True if the lists at hand name an installable version; they may be old or empty.
+    /// True if the present lists, which may be old or empty, have an installable version.
     ///
     /// # Errors
-    /// If apt cannot be asked.
+    /// If apt cannot run.
     pub fn is_known(&self, name: &str) -> Result<bool> {
-        let _apt = alone();
+        let _apt = lock_apt();
         Ok(workspace::on_path("apt-cache").is_some() && self.without_candidate(&[name])?.is_empty())
     }
 
-    /// The names that cannot be had.
+    /// The names without an installable version.
     pub(super) fn without_candidate(&self, names: &[&str]) -> Result<Vec<String>> {
-        let mut question = vec!["policy"];
-        question.extend(names);
-        Ok(parse_policy(&self.ask(&question)?, names))
+        let mut arguments = vec!["policy"];
+        arguments.extend(names);
+        Ok(parse_policy(&self.apt_cache(&arguments)?, names))
     }
 
-    fn ask(&self, question: &[&str]) -> Result<String> {
+    fn apt_cache(&self, arguments: &[&str]) -> Result<String> {
         let mut apt = Command::new("apt-cache");
-        apt.env("LC_ALL", "C").args(&self.options).args(question);
-        let output = apt.output().context("ask apt which packages it knows")?;
+        apt.env("LC_ALL", "C").args(&self.options).args(arguments);
+        let output = apt.output().context("list packages with apt-cache")?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
-/// Where this system gets Debian's packages from.
+/// URL of this system's mirror of Debian.
 fn mirror() -> Result<Option<String>> {
     let output = Command::new("apt-get")
         .args([
@@ -138,18 +138,18 @@ fn mirror() -> Result<Option<String>> {
             "Created-By: Packages",
         ])
         .output();
-    let output = output.context("ask apt where packages come from")?;
+    let output = output.context("list mirrors with apt-get indextargets")?;
     Ok(parse_mirror(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The first place whose label is Debian's: security updates have another one.
+/// URL of the first mirror with the label `Debian`; security updates have another label.
 fn parse_mirror(text: &str) -> Option<String> {
     text.lines()
         .find_map(|line| line.strip_prefix("Debian "))
         .map(str::to_owned)
 }
 
-/// The names that `apt-cache policy` does not mention or has no candidate for.
+/// The names without a candidate in the output of `apt-cache policy`.
 fn parse_policy(text: &str, names: &[&str]) -> Vec<String> {
     let mut known = BTreeSet::new();
     let mut current = "";
@@ -180,13 +180,13 @@ mod tests {
         let text = "gcc:\n  Installed: (none)\n  Candidate: 4:12.2.0-3\n  Version table:\n     4:12.2.0-3 500\n\
                     llvm-22-dev:\n  Installed: (none)\n  Candidate: (none)\n";
         assert_eq!(
-            parse_policy(text, &["gcc", "llvm-22-dev", "never-heard"]),
-            ["llvm-22-dev", "never-heard"]
+            parse_policy(text, &["gcc", "llvm-22-dev", "no-such-package"]),
+            ["llvm-22-dev", "no-such-package"]
         );
     }
 
     #[test]
-    fn packages_come_from_debians_mirror_and_not_from_that_of_security_updates() {
+    fn mirror_of_security_updates_is_not_used() {
         let text = "Debian-Security http://security.example/\nDebian http://mirror.example/debian/\n";
         assert_eq!(
             parse_mirror(text).as_deref(),

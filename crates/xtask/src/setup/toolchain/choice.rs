@@ -1,5 +1,5 @@
-//! The choice of the toolchain that compiles the kernel programs: the requirements on it, and the order of candidates.
-//! Set-up and the agent's build script share this file, so both choose the same toolchain.
+//! Chooses the toolchain that compiles the kernel programs: requirements, and order of candidates. Set-up and the agent's
+//! build script share this file, so that both choose the same toolchain.
 
 use std::{
     env,
@@ -7,30 +7,30 @@ use std::{
     process::Command,
 };
 
-/// Names the only toolchain to take.
+/// Environment variable that names the only candidate.
 pub(crate) const VARIABLE: &str = "HEADROOM_BPF_TOOLCHAIN";
-/// The toolchain that is taken where it will do.
+/// Preferred toolchain, if it is usable.
 pub(crate) const NIGHTLY: &str = "nightly";
-/// The nightly that set-up fetches: later ones may use an LLVM that bpf-linker cannot read.
+/// The nightly that set-up fetches: the LLVM of later ones may be too new for bpf-linker.
 pub(crate) const PINNED: &str = include_str!("../../../nightly").trim_ascii();
-/// The name that set-up gives Debian's compiler.
+/// Rustup name of Debian's compiler, linked by set-up.
 pub(crate) const DEBIAN: &str = "debian-web";
-/// The major release of LLVM that bpf-linker is built with; it reads the bitcode of this one and of older ones.
+/// Major version of LLVM in bpf-linker, which reads bitcode of this and older versions.
 pub(crate) const LLVM: u32 = 22;
 
-/// What is known of one name.
+/// Result of checking one candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolchainVerdict {
-    /// It will do, and has this LLVM.
+    /// Usable; the value is its major version of LLVM.
     Usable(u32),
     Absent,
-    /// A component of it is missing.
+    /// Name of the missing component.
     Lacks(&'static str),
-    /// Its LLVM is newer than bpf-linker's.
+    /// Major version of LLVM, newer than that of bpf-linker.
     TooNew(u32),
 }
 
-/// The names to try, in this order.
+/// Names of toolchains, in the order of preference.
 pub(crate) fn candidates() -> Vec<String> {
     match env::var(VARIABLE) {
         Ok(named) if !named.is_empty() => vec![named],
@@ -38,7 +38,7 @@ pub(crate) fn candidates() -> Vec<String> {
     }
 }
 
-/// Looks at the toolchain that rustup knows by this name.
+/// Checks the toolchain of this name in rustup.
 pub(crate) fn inspect(name: &str) -> ToolchainVerdict {
     let rustc = |arguments: &[&str]| {
         let mut rustup = Command::new("rustup");
@@ -71,7 +71,7 @@ fn verdict(version: &str, sysroot: &Path) -> ToolchainVerdict {
     }
 }
 
-/// The major release of LLVM in the output of `rustc -vV`.
+/// Parses the major version of LLVM in the output of `rustc -vV`.
 fn llvm_of(version: &str) -> Option<u32> {
     version
         .lines()
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_needs_readable_bitcode_and_the_sources() {
+    fn toolchain_needs_a_readable_llvm_and_the_sources_of_core() {
         let with = sysroot(true);
         let without = sysroot(false);
         let this = format!("release: 1.97.0-nightly\nLLVM version: {LLVM}.1.4\n");
@@ -112,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_nobody_installed_is_absent() {
+    fn toolchain_that_is_not_installed_is_absent() {
         assert_eq!(inspect("headroom-never-installed"), ToolchainVerdict::Absent);
     }
 
     #[test]
-    fn the_pinned_nightly_is_a_dated_one() {
+    fn pinned_nightly_has_a_date() {
         let date = PINNED.strip_prefix("nightly-");
         assert!(
             date.is_some_and(|date| date.split('-').count() == 3),

@@ -4,22 +4,22 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-use super::{Last, Part};
+use super::{Part, PartResult};
 use crate::{suite::tally::Tally, terminal::span, workspace};
 
-/// Where it is, from the root of the workspace.
+/// Path of the page, relative to the workspace root.
 pub(super) const PAGE: &str = "docs/journal/long-runs.md";
 
-/// Writes the page anew. A part that has no result here keeps its row.
-pub(super) fn write(results: &[(&Part, Last)]) -> Result<()> {
+/// Rewrites the page. A part without a result on this machine keeps its row.
+pub(super) fn write(results: &[(&Part, PartResult)]) -> Result<()> {
     let path = workspace::root().join(PAGE);
     let before = fs::read_to_string(&path).unwrap_or_default();
     fs::write(&path, page(&before, results)).with_context(|| format!("write {}", path.display()))
 }
 
-fn page(before: &str, results: &[(&Part, Last)]) -> String {
+fn page(before: &str, results: &[(&Part, PartResult)]) -> String {
     let mut page = "# Long runs\n\nThe last result of each part of `cargo xtask test --long`, which writes this page. A part that \
-                    was ended or has failed runs\nagain the next time; one that has passed on the same commit does not.\n\n\
+                    was interrupted or has failed\nruns again next time. A part that has passed on the same commit is skipped.\n\n\
                     | part | what | commit | day | took | passed | failed | skipped |\n|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     let is_new = |row: &str| results.iter().any(|(part, _)| row.starts_with(&start(part)));
@@ -44,8 +44,8 @@ fn start(part: &Part) -> String {
     format!("| {} |", part.name)
 }
 
-fn row(part: &Part, last: &Last) -> String {
-    let Last {
+fn row(part: &Part, last: &PartResult) -> String {
+    let PartResult {
         commit,
         day,
         took,
@@ -71,9 +71,9 @@ mod tests {
     use crate::suite::long::PARTS;
 
     #[test]
-    fn a_new_result_replaces_its_row_and_keeps_the_others() {
+    fn new_result_replaces_only_its_own_row() {
         let [first, second, ..] = &PARTS;
-        let last = |commit: &str| Last {
+        let last = |commit: &str| PartResult {
             commit: commit.to_owned(),
             day: "2026-11-22".to_owned(),
             took: Duration::from_secs(61),

@@ -8,41 +8,43 @@ use std::{
 use anyhow::{Result, ensure};
 use clap::builder::PossibleValuesParser;
 
-use super::super::{
-    Kind,
-    plan::Plan,
-    run,
-    tally::Tally,
-    vm::{self, Boot},
+use super::{
+    super::{
+        Kind,
+        plan::Plan,
+        run,
+        tally::Tally,
+        vm::{self, Boot},
+    },
+    mutants,
 };
 use crate::{
-    controlplane::{ASSETS, older},
     launch,
-    mutants::{self, Counts},
-    setup::{self, Item},
+    setup::{
+        self, Item,
+        controlplane::{ASSETS, older},
+    },
     terminal::print,
     workspace,
 };
 
-/// The variable that has tests with a long form run it.
+/// Environment variable that selects the long form of tests.
 const SOAK: (&str, &str) = ("HEADROOM_SOAK", "1");
 
-/// One part.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// About how long it takes on two CPUs.
+    /// Approximate duration on two CPUs.
     pub(super) lasts: &'static str,
-    /// What its result depends on: folders of the workspace. As long as no commit touches them it stays.
-    pub(super) of: &'static [&'static str],
+    /// Folders that its result depends on. The result stays valid until a commit changes a file in them.
+    pub(super) folders: &'static [&'static str],
     work: Work,
 }
 
-/// What a part does.
 #[derive(Debug)]
 enum Work {
-    /// Something on this machine.
+    /// A function that runs on this machine.
     Here(fn() -> Result<Tally>),
     /// Boots a kernel of this series in an emulated machine and runs its tests there.
     Boot(&'static str, Boot),
@@ -59,19 +61,16 @@ impl Part {
             name,
             about,
             lasts,
-            of: &["."],
+            folders: &["."],
             work: Work::Here(work),
         }
     }
 
     const fn boot(name: &'static str, series: &'static str, boot: Boot) -> Self {
         let (about, lasts) = match boot {
-            Boot::Plain => (
-                "the kernel tests on Debian's kernel, emulated",
-                "a quarter of an hour",
-            ),
-            Boot::LockedDown => ("the same kernel locked down", "some minutes"),
-            Boot::Short => ("the same kernel short of memory", "ten minutes"),
+            Boot::Plain => ("the kernel tests on Debian's kernel, emulated", "15 minutes"),
+            Boot::LockedDown => ("the same kernel with lockdown", "some minutes"),
+            Boot::Short => ("the same kernel short of memory", "10 minutes"),
             Boot::NoPressure => ("the same kernel with `psi=0`", "some minutes"),
             Boot::Isolated => ("the same kernel with `isolcpus=1`", "some minutes"),
             Boot::FourCpus => ("quotas on the same kernel with four CPUs", "some minutes"),
@@ -80,15 +79,15 @@ impl Part {
             name,
             about,
             lasts,
-            of: &["agent", "agent-ebpf"],
+            folders: &["agent", "agent-ebpf"],
             work: Work::Boot(series, boot),
         }
     }
 
-    /// Does it, and counts its tests.
+    /// Runs the part and counts its tests.
     ///
     /// # Errors
-    /// If it cannot be done; failed tests are none.
+    /// If it cannot run. Failed tests are no error.
     pub(super) fn run(&self) -> Result<Tally> {
         match self.work {
             Work::Here(run) => run(),
@@ -103,42 +102,38 @@ impl Part {
     }
 }
 
-/// All parts.
 pub(super) const PARTS: [Part; 20] = [
     Part::here(
         "interleavings",
-        "a million random interleavings of writers of one node",
-        "a quarter of an hour",
-        || model("interleavings", ("HEADROOM_INTERLEAVINGS", "1000000")),
+        "100,000 random interleavings of writers of one node",
+        "2 minutes",
+        || model("interleavings", ("HEADROOM_INTERLEAVINGS", "100000")),
     ),
-    Part::here(
-        "days",
-        "fifty thousand random days of a node",
-        "a quarter of an hour",
-        || model("days", ("HEADROOM_DAYS", "50000")),
-    ),
+    Part::here("days", "50,000 random days of a node", "15 minutes", || {
+        model("days", ("HEADROOM_DAYS", "50000"))
+    }),
     Part::here(
         "quotas",
-        "a million random interleavings around a tree of quotas",
-        "half an hour",
-        || model("quotas", ("HEADROOM_QUOTAS", "1000000")),
+        "100,000 random interleavings around a tree of quotas",
+        "3 minutes",
+        || model("quotas", ("HEADROOM_QUOTAS", "100000")),
     ),
     Part::here(
         "measurements",
-        "tests that measure for minutes: accuracy, and reactions in production timing",
-        "half an hour",
+        "tests that measure for minutes: accuracy, and reaction times with production timing",
+        "30 minutes",
         measurements,
     ),
     Part::here(
         "soaks",
         "tests on a real API server in their long form",
-        "three quarters of an hour",
+        "45 minutes",
         soaks,
     ),
     Part::here(
         "older-api-server",
-        "people on their way to the webhook through the API server of an older release",
-        "ten minutes, and a quarter of an hour for its first build",
+        "users of the webhook through the API server of an older release",
+        "10 minutes, and 15 minutes for its first build",
         older_api_server,
     ),
     Part::boot("kernel-5.10", "5.10", Boot::Plain),
@@ -156,19 +151,17 @@ pub(super) const PARTS: [Part; 20] = [
     Part::boot("kernel-6.12-four-cpus", "6.12", Boot::FourCpus),
     Part::here(
         "mutants",
-        "mutants of the rules that decide what a node publishes",
+        "mutants of the rules that decide the allocatable of a node",
         "hours",
-        mutants,
+        mutants::run,
     ),
 ];
 
-/// What a part may be asked for by.
 pub(in crate::suite) fn names() -> PossibleValuesParser {
     PARTS.iter().map(|part| part.name).into()
 }
 
-/// A model test of the webhook with so many runs of a new series, optimised. The start of the series is printed, so
-/// that it can be run again.
+/// A model test of the webhook in a release build, with a new seed. The seed is printed, so that the run can be repeated.
 fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
     let seed = seed()?;
     print(format!("HEADROOM_SEED={seed}"));
@@ -188,12 +181,12 @@ fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
     Ok(run::counted(&mut cargo)?.tally)
 }
 
-/// Another one each second.
+/// Seconds since the Unix epoch.
 fn seed() -> Result<u64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
 }
 
-/// Tests that measure, in their long form.
+/// Measuring tests in their long form.
 fn measurements() -> Result<Tally> {
     let plan = tests()?;
     let mut tally = long_form(&plan, Kind::Kernel, &["accuracy::"], SOAK)?;
@@ -206,7 +199,7 @@ fn measurements() -> Result<Tally> {
     Ok(tally)
 }
 
-/// Tests that go on for minutes, in their long form.
+/// Soak tests in their long form.
 fn soaks() -> Result<Tally> {
     long_form(
         &tests()?,
@@ -221,7 +214,7 @@ fn soaks() -> Result<Tally> {
     )
 }
 
-/// Tests of the port-forward and of the roles, with an API server to which opening one is a `get` alone.
+/// Port-forward and RBAC tests, with an API server before 1.35: it authorises `pods/portforward` with the verb `get` alone.
 fn older_api_server() -> Result<Tally> {
     let plan = tests()?;
     let folder = older::ensure()?;
@@ -229,7 +222,7 @@ fn older_api_server() -> Result<Tally> {
     long_form(&plan, Kind::Apiserver, &tests, (ASSETS, folder))
 }
 
-/// Tests whose names begin so, one after another, with a variable set.
+/// Runs tests whose names start with one of `names`, one after another, with an environment variable set.
 fn long_form(
     plan: &Plan,
     kind: Kind,
@@ -247,32 +240,17 @@ fn long_form(
             "--include-ignored",
             "--test-threads=1",
         ]);
-        let those = run::counted(&mut command)?.tally;
-        ensure!(those.passed + those.failed > 0, "there is no test {name}");
-        tally += those;
+        let counted = run::counted(&mut command)?.tally;
+        ensure!(counted.passed + counted.failed > 0, "no test matches {name}");
+        tally += counted;
     }
     Ok(tally)
 }
 
 fn tests() -> Result<Plan> {
-    let (ready, plan) = setup::run_beside(&Item::all(), launch::costs_of_tests(), Plan::build)?;
+    let (ready, plan) = setup::run_with_build(&Item::all(), launch::costs_of_tests(), Plan::build)?;
     ready.check_all()?;
     Ok(plan)
-}
-
-/// A mutant that no test catches is a failed test.
-fn mutants() -> Result<Tally> {
-    setup::run(&[Item::CargoMutants])?.check_all()?;
-    let Counts {
-        caught,
-        missed,
-        unviable,
-    } = mutants::count_of_rules()?;
-    Ok(Tally {
-        passed: caught,
-        failed: missed,
-        skipped: unviable,
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Makes the disk of the emulated machine: tests, the programs that they start, the libraries of both, and init.
+//! Creates the disk of the emulated machine: tests, the programs that they start, the libraries of both, and init.
 
 use std::{
     fs,
@@ -13,17 +13,17 @@ use tempfile::TempDir;
 use super::folder;
 use crate::{setup::emulator::MKE2FS, workspace};
 
-/// The first process.
+/// Script of the first process.
 const INIT: &str = include_str!("init.sh");
 /// Programs of this machine that init and the tests start by name.
 const PROGRAMS: [&str; 12] = [
     "sh", "mount", "stty", "unshare", "nsenter", "setpriv", "chrt", "taskset", "cat", "head", "true",
     "truncate",
 ];
-/// Where init mounts something, and where programs keep files.
+/// Mount points of init, and folders for files of programs.
 const FOLDERS: [&str; 6] = ["proc", "sys", "dev", "run", "tmp", "tests"];
-/// Room for what tests write, in bytes. The file has holes.
-const ROOM: u64 = 1 << 30;
+/// Free space for tests, in bytes. The image file is sparse.
+const FREE_SPACE: u64 = 1 << 30;
 
 /// A file system in a file; deleted when dropped.
 #[derive(Debug)]
@@ -32,10 +32,11 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Makes it. Tests and programs of ours are where they are here, so that they find each other as they do here.
+    /// Creates the disk. Tests and programs of the workspace have the same paths as on this machine, so that they find each
+    /// other.
     ///
     /// # Errors
-    /// If a program is not there, or a file cannot be written.
+    /// If a program is missing, or a file cannot be written.
     pub(super) fn create(tests: &[&Path], ours: &[PathBuf]) -> Result<Self> {
         let disk = Self {
             folder: tempfile::tempdir_in(folder()).context("make a folder for a disk")?,
@@ -47,7 +48,7 @@ impl Disk {
             tree.folder(&Path::new("/").join(folder))?;
         }
         for name in PROGRAMS {
-            let program = workspace::on_path(name).with_context(|| format!("there is no {name} here"))?;
+            let program = workspace::on_path(name).with_context(|| format!("{name} is not on PATH"))?;
             tree.add_program(&program, &Path::new("/bin").join(name))?;
         }
         for program in tests.iter().copied().chain(ours.iter().map(PathBuf::as_path)) {
@@ -64,14 +65,13 @@ impl Disk {
         Ok(disk)
     }
 
-    /// The file.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join("disk")
     }
 
     fn fill(&self, tree: &Tree) -> Result<()> {
-        let bytes = bytes(&tree.root)? * 5 / 4 + ROOM;
-        // A real file system, so that pages of files are what they are on a node. Nobody needs it after a crash.
+        let bytes = bytes(&tree.root)? * 5 / 4 + FREE_SPACE;
+        // A real file system, so that the page cache works as on a node. It needs no journal: it is never used after a crash.
         let output = Command::new(MKE2FS)
             .args(["-q", "-t", "ext4", "-O", "^has_journal", "-d"])
             .arg(&tree.root)
@@ -89,7 +89,7 @@ impl Disk {
     }
 }
 
-/// A folder that becomes the root of the disk.
+/// Folder that becomes the root directory of the disk.
 struct Tree {
     root: PathBuf,
 }
@@ -114,7 +114,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A program, with the loader and the libraries that it asks for.
+    /// Adds a program with its loader and shared libraries.
     fn add_program(&self, from: &Path, inside: &Path) -> Result<()> {
         self.add(from, inside)?;
         let output = Command::new("ldd").arg(from).output().context("start ldd")?;
@@ -126,7 +126,7 @@ impl Tree {
     }
 }
 
-/// What the files in a folder take together.
+/// Total size of the files in a folder, in bytes.
 fn bytes(folder: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
@@ -141,7 +141,7 @@ fn bytes(folder: &Path) -> Result<u64> {
     Ok(sum)
 }
 
-/// The files in what `ldd` says: `name => /path (0x...)`, and the loader without an arrow.
+/// Paths in the output of `ldd`: `name => /path (0x...)`, and the loader, which has no arrow.
 fn libraries(text: &str) -> impl Iterator<Item = &Path> {
     text.lines()
         .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_and_the_loader_are_files_and_the_kernels_own_is_none() {
+    fn ldd_output_lists_libraries_and_loader_but_not_the_vdso() {
         let text = "\tlinux-vdso.so.1 (0x00007ffe2d9f1000)\n\
                     \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f1f2a000000)\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x00007f1f2a3c5000)\n";
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_comes_with_what_it_is_linked_with() {
+    fn program_is_copied_with_its_libraries() {
         let folder = tempfile::tempdir().expect("folder");
         let tree = Tree {
             root: folder.path().to_owned(),

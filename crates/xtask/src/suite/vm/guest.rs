@@ -20,16 +20,15 @@ use crate::{
     workspace,
 };
 
-/// How long a guest may take from its start to its last line.
-const ENDS_WITHIN: Duration = Duration::from_secs(60 * 60);
-/// How often its console is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How the kernel boots.
+/// Time limit of a guest.
+const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// Interval of reading the console.
+const POLL: Duration = Duration::from_millis(100);
+/// Kernel arguments of every boot.
 const BOOT: &str = "console=ttyS0 loglevel=1 panic=-1 root=/dev/nvme0n1 rw init=/init maxcpus=1";
-/// What init says last, before the status of the tests.
+/// Last line of init, without the status of the tests.
 const END: &str = "guest: tests ended with ";
 
-/// One run of the machine.
 #[derive(Debug)]
 pub(super) struct Guest<'a> {
     pub(super) kernel: &'a Kernel,
@@ -37,15 +36,14 @@ pub(super) struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// What it is called in the summary.
     pub(super) fn name(&self) -> String {
         format!("{}, {}", self.kernel.release, self.boot.name())
     }
 
-    /// Boots the kernel and runs the tests on the disk. A guest that does not come to its end is one failed test more.
+    /// Boots the kernel and runs the tests on the disk. A guest that ends early or times out adds one failed test.
     ///
     /// # Errors
-    /// If the emulator cannot be started or its console not be read.
+    /// If the emulator cannot be started or its console cannot be read.
     pub(super) fn run(&self, disk: &Disk, filter: Option<&str>) -> Result<Tally> {
         let name = self.name();
         print(format!("\n== kernel tests on Linux {name}"));
@@ -55,47 +53,47 @@ impl Guest<'_> {
         ));
         fs::write(&log, "").with_context(|| format!("write {}", log.display()))?;
         let mut tally = Tally::default();
-        for (test, why) in self.boot.left_out() {
-            print(format!("left out  {test}: {why}"));
+        for (test, why) in self.boot.skipped() {
+            print(format!("skipped  {test}: {why}"));
             tally.skipped += 1;
         }
         let command = self.emulator(&disk.path(), filter);
         let mut process = Process::spawn(QEMU, &command, &log, Duration::ZERO)?;
         let mut console = Console::open(&log)?;
-        let deadline = Instant::now() + ENDS_WITHIN;
+        let deadline = Instant::now() + TIME_LIMIT;
         let why = loop {
-            // Asked before the console is read, so that its last lines are not missed.
-            let has_ended = process.status().context("ask for the emulator")?.is_some();
+            // Checked before the console is read, so that its last lines are not missed.
+            let has_ended = process.status().context("check the emulator")?.is_some();
             while let Some(line) = console.line().context("read the console")? {
                 print(&line);
                 tally += Tally::parse(&line).unwrap_or_default();
                 if let Some(status) = line.strip_prefix(END) {
-                    return Ok(judged(tally, status));
+                    return Ok(with_crash(tally, status));
                 }
             }
             if has_ended {
-                break "the machine ended before its tests did".to_owned();
+                break "the machine ended before its tests".to_owned();
             }
             if Instant::now() >= deadline {
-                break format!("its tests did not end in {ENDS_WITHIN:?}");
+                break format!("the tests did not end within {TIME_LIMIT:?}");
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL);
         };
         print(format!("{why}: counted as one failure; {}", tail(&log, 20)));
         tally.failed += 1;
         Ok(tally)
     }
 
-    /// The guest's clock is driven by the instructions it runs, 2 ns each, and by the time here only while it idles. So a
-    /// second holds as much work as on a slow machine of its own, however slowly it is emulated and whatever else this
-    /// machine does, and what tests say about shares of time holds.
+    /// The guest's clock advances by 2 ns for each executed instruction, and follows the host's clock only while the guest is
+    /// idle. A second of the guest therefore always has the same amount of work, regardless of the speed of the emulation and
+    /// the load of the host, and tests of shares of time are exact.
     ///
-    /// One thread emulates all CPUs: kernels patch their code while other CPUs run it, which QEMU before 8.1 gets wrong
-    /// with a thread for each. With that clock, Linux 6.1 never finds the second CPU while it boots, so init brings it up
+    /// One thread emulates all CPUs: kernels patch code that other CPUs execute, which QEMU before 8.1 gets wrong with one
+    /// thread for each CPU. With that clock, Linux 6.1 does not find the second CPU during boot, so init brings it online
     /// later.
     fn emulator(&self, disk: &Path, filter: Option<&str>) -> Command {
-        // What the kernel does not know is environment of init. Everything is there where it is here, and built. What
-        // follows two dashes are arguments of init, and those of each test program.
+        // The kernel passes unknown `NAME=value` arguments to init as environment variables, and arguments after `--` as
+        // arguments, which init passes to each test program. Programs have the same paths as on this machine.
         let boot = format!(
             "{BOOT} {BUILT}=1 CARGO_TARGET_DIR={} {} -- {}",
             workspace::target().display(),
@@ -119,20 +117,20 @@ impl Guest<'_> {
     }
 }
 
-/// A test program that dies reports no failed test.
-fn judged(mut tally: Tally, status: &str) -> Tally {
+/// Adds a failure if a test program crashed: it reports no failed test then.
+fn with_crash(mut tally: Tally, status: &str) -> Tally {
     if status != "0" && tally.failed == 0 {
-        print("a test program ended badly and reported no failed test: counted as one failure");
+        print("a test program crashed and reported no failed test: counted as one failure");
         tally.failed = 1;
     }
     tally
 }
 
-/// Lines of a file that grows.
+/// Reads lines of a growing file.
 struct Console {
     file: BufReader<File>,
-    /// The line so far.
-    begun: Vec<u8>,
+    /// The last line, while it is incomplete.
+    partial: Vec<u8>,
 }
 
 impl Console {
@@ -140,18 +138,18 @@ impl Console {
         let file = File::open(log).with_context(|| format!("read {}", log.display()))?;
         Ok(Self {
             file: BufReader::new(file),
-            begun: Vec::new(),
+            partial: Vec::new(),
         })
     }
 
-    /// The next whole line, if it is there.
+    /// The next complete line, if there is one.
     fn line(&mut self) -> io::Result<Option<String>> {
-        self.file.read_until(b'\n', &mut self.begun)?;
-        if self.begun.last() != Some(&b'\n') {
+        self.file.read_until(b'\n', &mut self.partial)?;
+        if self.partial.last() != Some(&b'\n') {
             return Ok(None);
         }
-        let line = String::from_utf8_lossy(&self.begun).trim_end().to_owned();
-        self.begun.clear();
+        let line = String::from_utf8_lossy(&self.partial).trim_end().to_owned();
+        self.partial.clear();
         Ok(Some(line))
     }
 }
@@ -165,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_when_they_are_whole() {
+    fn console_returns_only_complete_lines() {
         let folder = tempfile::tempdir().expect("folder");
         let log = folder.path().join("log");
         let mut file = File::create(&log).expect("create");
@@ -180,19 +178,19 @@ mod tests {
     }
 
     #[test]
-    fn a_test_program_that_dies_silently_is_a_failure() {
+    fn crashed_test_program_counts_as_one_failure() {
         let passed = Tally {
             passed: 2,
             ..Tally::default()
         };
-        assert_eq!(judged(passed, "0"), passed);
-        assert_eq!(judged(passed, "139").failed, 1);
+        assert_eq!(with_crash(passed, "0"), passed);
+        assert_eq!(with_crash(passed, "139").failed, 1);
         let failed = Tally { failed: 3, ..passed };
-        assert_eq!(judged(failed, "101"), failed);
+        assert_eq!(with_crash(failed, "101"), failed);
     }
 
     #[test]
-    fn what_init_is_told_stands_behind_what_the_kernel_is_told() {
+    fn test_arguments_follow_the_kernel_arguments() {
         let kernel = Kernel {
             release: "6.1".to_owned(),
             image: "kernel".into(),

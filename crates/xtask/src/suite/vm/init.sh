@@ -1,5 +1,5 @@
 #!/bin/sh
-# First process of the emulated machine: mounts what a node has, runs the tests, says how they ended, ends the machine.
+# First process of the emulated machine: mounts the file systems of a node, runs the tests, prints their status, and resets the machine.
 export PATH=/bin HOME=/ RUST_TEST_THREADS=1
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -7,11 +7,11 @@ mount -t securityfs securityfs /sys/kernel/security
 mount -t devtmpfs devtmpfs /dev
 mount -t tmpfs tmpfs /run
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-# The kernel was told to boot with one.
+# The kernel boots with one CPU (maxcpus=1).
 for cpu in /sys/devices/system/cpu/cpu[1-9]*; do
     echo 1 > "$cpu/online"
 done
-# Up; the kernel then gives it its address.
+# Sets IFF_UP; the kernel then assigns 127.0.0.1.
 echo 0x9 > /sys/class/net/lo/flags
 read -r version < /proc/version
 read -r controllers < /sys/fs/cgroup/cgroup.controllers
@@ -24,6 +24,6 @@ for test in /tests/*; do
     "$test" "$@" || status=$?
 done
 echo "guest: tests ended with $status"
-# Settings of the console change once all of that is out; the machine would end before.
+# stty waits until the console has written all output; the reset would lose the rest.
 stty -F /dev/ttyS0 -echo
 echo b > /proc/sysrq-trigger

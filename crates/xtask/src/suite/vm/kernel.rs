@@ -10,36 +10,34 @@ use anyhow::{Context as _, Result, bail};
 use super::folder;
 use crate::{setup::debian::Lists, terminal::print};
 
-/// The series that are tried, oldest first.
+/// All tested kernel series, oldest first.
 pub(in crate::suite) const SERIES: [&str; 3] = ["5.10", "6.1", "6.12"];
-/// The series that this release of Debian does not have, and the code name of the one that does.
+/// A series that is missing in this release of Debian, and the code name of the release that has it.
 const OF_ANOTHER_RELEASE: (&str, &str) = ("5.10", "bullseye");
 
-/// Debian's smaller build: what a virtual machine needs is in the kernel itself, its disk and file system included.
+/// Debian's smaller build: drivers of a virtual machine, such as disk and file system, are built in.
 const FLAVOUR: &str = "-cloud-amd64";
-/// True if it is no error that no kernel of the series can be had: mirrors drop releases that are no longer kept.
-pub(super) fn may_be_gone(series: &str) -> bool {
+/// True if a missing kernel of the series is no error: mirrors drop old releases.
+pub(super) fn may_be_unavailable(series: &str) -> bool {
     series == OF_ANOTHER_RELEASE.0
 }
 
-/// What its packages and files are called before the release.
+/// Prefixes of package and file names before the release.
 const PACKAGE: &str = "linux-image-";
 const FILE: &str = "vmlinuz-";
 
-/// A kernel that can be booted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// What `uname -r` says on it.
+    /// Output of `uname -r` on it.
     pub(super) release: String,
-    /// The kernel itself.
     pub(super) image: PathBuf,
 }
 
 impl Kernel {
-    /// The newest of the series that was got before, or else the newest in Debian's lists, which is then got.
+    /// The newest downloaded kernel of the series. Without one, downloads the newest in Debian's package lists.
     ///
     /// # Errors
-    /// If there is none, or it cannot be got.
+    /// If there is none, or the download fails.
     pub(super) fn ensure(series: &str) -> Result<Self> {
         let folder = folder();
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
@@ -48,14 +46,15 @@ impl Kernel {
             return Ok(kernel);
         }
         print(format!(
-            "missing  Linux {series}: the kernel tests run on it, too"
+            "missing  Linux {series}: the kernel tests also run on it"
         ));
         let lists = lists(series, &folder)?;
         let package = in_debian(series, &lists)?;
         let unpacked = tempfile::tempdir_in(&folder).context("make a folder for a kernel")?;
         lists.unpack(&package, unpacked.path())?;
         let boot = unpacked.path().join("boot");
-        let kernel = Self::find(series, &boot)?.with_context(|| format!("{package} has no kernel in it"))?;
+        let kernel =
+            Self::find(series, &boot)?.with_context(|| format!("package {package} contains no kernel"))?;
         let image = folder.join(format!("{FILE}{}", kernel.release));
         fs::rename(&kernel.image, &image).with_context(|| format!("write {}", image.display()))?;
         Ok(Self { image, ..kernel })
@@ -73,7 +72,7 @@ impl Kernel {
     }
 }
 
-/// Where the kernels of the series are listed.
+/// Package lists that contain the kernels of the series.
 fn lists(series: &str, folder: &Path) -> Result<Lists> {
     let (elsewhere, codename) = OF_ANOTHER_RELEASE;
     if series == elsewhere {
@@ -83,7 +82,7 @@ fn lists(series: &str, folder: &Path) -> Result<Lists> {
     }
 }
 
-/// The package of the newest kernel of the series that can be had.
+/// Package of the newest available kernel of the series.
 fn in_debian(series: &str, lists: &Lists) -> Result<String> {
     let start = format!("{PACKAGE}{series}.");
     let mut names = lists.names(&start)?;
@@ -93,12 +92,12 @@ fn in_debian(series: &str, lists: &Lists) -> Result<String> {
     }
     for release in releases(series, PACKAGE, names.into_iter()).iter().rev() {
         let package = format!("{PACKAGE}{release}");
-        // Lists also name what is only mentioned by others.
+        // Lists also contain packages that other packages only refer to.
         if lists.is_known(&package)? {
             return Ok(package);
         }
     }
-    bail!("Debian has no package {start}*{FLAVOUR} any more")
+    bail!("Debian no longer has a package {start}*{FLAVOUR}")
 }
 
 /// Releases of the series among names that begin with `before`, oldest first.
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_release_of_a_series_is_the_last_and_others_are_not_in_it() {
+    fn releases_of_a_series_are_sorted_by_version() {
         let names = [
             "linux-image-6.1.0-9-cloud-amd64",
             "linux-image-6.1.0-56-cloud-amd64",
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_was_got_before_is_found() {
+    fn downloaded_kernel_is_found() {
         let folder = tempfile::tempdir().expect("folder");
         assert_eq!(Kernel::find("6.1", folder.path()).expect("read"), None);
         let image = folder.path().join("vmlinuz-6.1.0-56-cloud-amd64");

@@ -5,15 +5,17 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::{
+    super::golang::Go,
     Component, cache_of, compile, is_newer, pins,
     release::{KUBERNETES, required},
 };
-use crate::{setup::golang::Go, terminal::print, workspace};
+use crate::{terminal::print, workspace};
 
-/// The folder of the older API server, as `KUBEBUILDER_ASSETS` may name it; what is missing there is taken from elsewhere.
+/// The folder of the older API server, a value for `KUBEBUILDER_ASSETS`. It has no other programs; [`super::find`] continues
+/// with `PATH` and the usual build for those.
 ///
 /// # Errors
-/// If Go cannot be had or the build fails; the message holds the end of its log.
+/// If Go cannot be installed or the build fails; the message has the end of its log.
 pub fn ensure() -> Result<PathBuf> {
     let module = workspace::older_apiserver();
     let path = module.join("go.mod");
@@ -26,7 +28,7 @@ pub fn ensure() -> Result<PathBuf> {
     }
     let go = Go::ensure()?;
     print(format!(
-        "Building kube-apiserver {kubernetes} from Go modules with {}, as people have older clusters (once).",
+        "Building kube-apiserver {kubernetes} from Go modules with {}, because users have older clusters (once).",
         go.describe()
     ));
     compile(&go, &module, &kubernetes, &[Component::ApiServer])?;
@@ -38,21 +40,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_module_pins_a_release_before_the_one_that_tests_run_on() {
+    fn module_pins_an_older_release_than_the_usual_one() {
         let read = |module: PathBuf| fs::read_to_string(module.join("go.mod")).expect("go.mod");
         let minor = |go_mod: &str| {
             let version = required(go_mod, KUBERNETES).expect("a version");
             let minor = version.split('.').nth(1).expect("a minor number");
             minor.parse::<u32>().expect("a number")
         };
-        let (older, today) = (
+        let (older, usual) = (
             read(workspace::older_apiserver()),
             read(workspace::controlplane()),
         );
         assert!(
             minor(&older) < 35,
-            "1.35 began to ask for `create` on pods/portforward"
+            "1.35 was the first release to require `create` on pods/portforward"
         );
-        assert!(minor(&older) < minor(&today));
+        assert!(minor(&older) < minor(&usual));
     }
 }

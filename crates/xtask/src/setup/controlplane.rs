@@ -14,68 +14,56 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use self::release::{Release, link_flags};
-use crate::{
-    setup::{golang::Go, step},
-    terminal::print,
-    workspace,
-};
+use super::{golang::Go, step};
+use crate::{terminal::print, workspace};
 
-/// The folder of ready-made programs, as envtest's tools lay it out.
+/// Environment variable with a folder of prebuilt programs, as envtest's tools install them.
 pub(crate) const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// One program of the control plane.
+/// A program of the control plane, or one of the workspace's own Go programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// The store.
     Etcd,
-    /// The API server.
     ApiServer,
-    /// The scheduler.
     Scheduler,
-    /// The controllers behind Deployments, service accounts, node conditions and garbage.
     ControllerManager,
-    /// The command line that people use; it renders and applies our manifests as they would.
     Kubectl,
-    /// A node kept by real kubelet code over a fake runtime; our own program, so it is always built.
+    /// Runs a node with real kubelet code and a fake container runtime. One of the workspace's own programs, which are always
+    /// built.
     Hollow,
-    /// Tells what the expressions of policies cost, by the API server's code; our own program, too.
+    /// Estimates the cost of CEL expressions in policies with the API server's code. Own program.
     CelCost,
-    /// Applies strategic merge patches to Pods, by Kubernetes' code; our own program, too.
+    /// Applies strategic merge patches to Pods with Kubernetes' code. Own program.
     PodMerge,
 }
 
-/// Where a program was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// In the folder that `KUBEBUILDER_ASSETS` names; taken as it is.
+    /// In the folder in `KUBEBUILDER_ASSETS`, whose version is not checked.
     Assets,
-    /// On `PATH`, in the release we build ourselves.
+    /// On `PATH`, with the pinned minor version.
     Path,
-    /// Built by us.
+    /// Built from the Go module.
     Built,
 }
 
-/// A program ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlPlaneProgram {
-    /// The file.
     pub path: PathBuf,
-    /// Where it was found.
     pub origin: Origin,
 }
 
-/// Programs by component.
 pub type Programs = BTreeMap<Component, ControlPlaneProgram>;
 
 impl Component {
-    /// What runs in a cluster.
+    /// The processes of a running control plane.
     pub const RUNNING: [Self; 4] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Scheduler,
         Self::ControllerManager,
     ];
-    /// All but what keeps a node.
+    /// The processes of a control plane, and kubectl.
     pub const CONTROL_PLANE: [Self; 5] = [
         Self::Etcd,
         Self::ApiServer,
@@ -84,7 +72,7 @@ impl Component {
         Self::Kubectl,
     ];
 
-    /// The name of its program, and of its log.
+    /// Name of its program and of its log.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -98,7 +86,7 @@ impl Component {
         }
     }
 
-    /// The folder of its sources in our module, if it is our own.
+    /// Source folder in the Go module, for the workspace's own programs.
     const fn own_sources(self) -> Option<&'static str> {
         match self {
             Self::Hollow => Some("hollow"),
@@ -121,7 +109,7 @@ impl Component {
         }
     }
 
-    /// What `go build` calls its program where it is told nothing but a folder.
+    /// File name that `go build` chooses if `-o` is a folder.
     const fn built_as(self) -> &'static str {
         match self {
             Self::Etcd => "server",
@@ -135,7 +123,7 @@ impl Component {
         }
     }
 
-    /// Seconds of CPU time that a first build takes when the ones before it here are built.
+    /// CPU time of a first build, in seconds, after the components above it in this list have been built.
     const fn first_build_s(self) -> u64 {
         match self {
             Self::ApiServer => 520,
@@ -150,12 +138,12 @@ impl Component {
     }
 }
 
-/// Seconds of CPU time that a first build of the components takes, about.
+/// Approximate CPU time of a first build of the components, in seconds.
 pub fn costs_s(components: &[Component]) -> u64 {
     components.iter().map(|component| component.first_build_s()).sum()
 }
 
-/// Looks for a program without building it.
+/// Finds a program without building it.
 ///
 /// # Errors
 /// If the Go module cannot be read.
@@ -172,7 +160,7 @@ pub fn find(component: Component) -> Result<Option<ControlPlaneProgram>> {
             }
         }
         if let Some(path) =
-            workspace::on_path(component.name()).filter(|path| release.is_spoken_by(component, path))
+            workspace::on_path(component.name()).filter(|path| release.is_version_of(component, path))
         {
             return Ok(Some(ControlPlaneProgram {
                 path,
@@ -187,13 +175,13 @@ pub fn find(component: Component) -> Result<Option<ControlPlaneProgram>> {
     }))
 }
 
-/// How a person calls kubectl here: by its path where there is one, else by its name.
+/// Path of kubectl for printed commands, or its bare name if it was not found.
 pub fn kubectl() -> PathBuf {
     let found = find(Component::Kubectl).ok().flatten();
     found.map_or_else(|| Component::Kubectl.name().into(), |program| program.path)
 }
 
-/// The components that [`ensure`] would build.
+/// The components that [`ensure`] has to build.
 ///
 /// # Errors
 /// If the Go module cannot be read.
@@ -207,15 +195,15 @@ pub fn missing(components: &[Component]) -> Result<Vec<Component>> {
     Ok(missing)
 }
 
-/// Finds the programs and builds those that are not there, one process at a time.
+/// Finds the programs and builds missing ones. A lock file lets only one process build at a time.
 ///
 /// # Errors
-/// If Go cannot be had or a build fails; the message holds the end of its log.
+/// If Go cannot be installed or a build fails; the message has the end of its log.
 pub fn ensure(components: &[Component]) -> Result<Programs> {
     if !missing(components)?.is_empty() {
         let folder = cache(&Release::pinned()?);
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-        let lock = File::create(folder.join(".lock")).context("make the lock of the build")?;
+        let lock = File::create(folder.join(".lock")).context("create the lock file of the build")?;
         lock.lock()
             .context("wait for another build of the control plane")?;
         // Another process may have built them meanwhile.
@@ -225,7 +213,7 @@ pub fn ensure(components: &[Component]) -> Result<Programs> {
         }
     }
     let found = components.iter().map(|&component| {
-        let program = find(component)?.with_context(|| format!("{} is gone again", component.name()))?;
+        let program = find(component)?.with_context(|| format!("{} no longer exists", component.name()))?;
         Ok((component, program))
     });
     found.collect()
@@ -236,27 +224,27 @@ fn build(components: &[Component]) -> Result<()> {
     let go = Go::ensure()?;
     let names = components.iter().map(|component| component.name());
     print(format!(
-        "Building {} from Go modules with {}, as tests and the demo run a real control plane (once; up to 5 GB of Go's \
-         caches).",
+        "Building {} from Go modules with {}, because tests and the demo run a real control plane (once; up to 5 GB in \
+         Go's caches).",
         names.collect::<Vec<_>>().join(", "),
         go.describe(),
     ));
     compile(&go, &workspace::controlplane(), release.kubernetes(), components)
 }
 
-/// Compiles components in a Go module, and puts each in its place when it is whole.
+/// Compiles components of a Go module, and moves each into its folder when it is complete.
 fn compile(go: &Go, module: &Path, kubernetes: &str, components: &[Component]) -> Result<()> {
     let folder = cache_of(kubernetes);
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-    let fresh = tempfile::tempdir_in(&folder).context("make a folder for what is built")?;
+    let fresh = tempfile::tempdir_in(&folder).context("make a folder for the build")?;
     let mut command = go.command();
     command
         .current_dir(module)
         .env("CGO_ENABLED", "0")
-        // go.mod and go.sum decide every version; nothing asks a version control system.
+        // go.mod and go.sum pin every version. buildvcs would run git.
         .env("GOFLAGS", "-mod=readonly -buildvcs=false")
         .args(["build", "-v", "-trimpath", "-ldflags", &link_flags(kubernetes)])
-        // The slash says that it is a folder: one program would else be a file of that name.
+        // The trailing slash marks a folder; without it, a single program would become a file of that name.
         .arg("-o")
         .arg(fresh.path().join(""))
         .args(components.iter().map(|component| component.package()));
@@ -264,7 +252,7 @@ fn compile(go: &Go, module: &Path, kubernetes: &str, components: &[Component]) -
     for component in components {
         let path = folder.join(component.name());
         fs::rename(fresh.path().join(component.built_as()), &path)
-            .with_context(|| format!("put {} in place", path.display()))?;
+            .with_context(|| format!("move the program to {}", path.display()))?;
     }
     Ok(())
 }
@@ -273,7 +261,7 @@ fn cache(release: &Release) -> PathBuf {
     cache_of(release.kubernetes())
 }
 
-/// Where what was built of a release of Kubernetes is kept.
+/// Folder of programs built from a release of Kubernetes.
 fn cache_of(kubernetes: &str) -> PathBuf {
     workspace::target()
         .join("controlplane")
@@ -281,7 +269,7 @@ fn cache_of(kubernetes: &str) -> PathBuf {
         .join("bin")
 }
 
-/// True if the program is there and newer than everything it is made of.
+/// True if the program exists and is newer than the Go module files and its own sources.
 fn is_current(component: Component, path: &Path) -> Result<bool> {
     let module = workspace::controlplane();
     let mut sources = pins(&module).to_vec();
@@ -293,12 +281,12 @@ fn is_current(component: Component, path: &Path) -> Result<bool> {
     is_newer(path, &sources)
 }
 
-/// The files of a Go module that decide every version.
+/// The files of a Go module that pin every version.
 fn pins(module: &Path) -> [PathBuf; 2] {
     ["go.mod", "go.sum"].map(|name| module.join(name))
 }
 
-/// True if the program is there and newer than its sources.
+/// True if the program exists and is newer than its sources.
 fn is_newer(path: &Path, sources: &[PathBuf]) -> Result<bool> {
     let Ok(built) = modified(path) else {
         return Ok(false);
@@ -312,9 +300,9 @@ fn is_newer(path: &Path, sources: &[PathBuf]) -> Result<bool> {
 }
 
 fn modified(path: &Path) -> Result<SystemTime> {
-    let metadata = fs::metadata(path).with_context(|| format!("look at {}", path.display()))?;
+    let metadata = fs::metadata(path).with_context(|| format!("read metadata of {}", path.display()))?;
     if !metadata.is_file() {
         bail!("{} is not a file", path.display());
     }
-    metadata.modified().context("read a time of change")
+    metadata.modified().context("read a modification time")
 }

@@ -1,5 +1,5 @@
-//! The releases of Kubernetes and etcd that the Go module pins. `Release` also checks whether a program found elsewhere
-//! is of the pinned minor release.
+//! The releases of Kubernetes and etcd that the Go module pins. `Release` also checks that a program on `PATH` has the pinned
+//! minor version.
 
 use std::{fs, path::Path, process::Command};
 
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::Component;
 use crate::workspace;
 
-/// The Go module of Kubernetes.
+/// Go module path of Kubernetes.
 pub(super) const KUBERNETES: &str = "k8s.io/kubernetes";
 const ETCD: &str = "go.etcd.io/etcd/server/v3";
 
@@ -20,10 +20,10 @@ pub struct Release {
 }
 
 impl Release {
-    /// Reads them from the module's `go.mod`.
+    /// Reads both releases from `go.mod`.
     ///
     /// # Errors
-    /// If it cannot be read or does not require them.
+    /// If it cannot be read, or one of them is missing.
     pub fn pinned() -> Result<Self> {
         let path = workspace::controlplane().join("go.mod");
         let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
@@ -37,13 +37,14 @@ impl Release {
         })
     }
 
-    /// The release of Kubernetes.
+    /// Release of Kubernetes, such as `v1.36.3`.
     pub fn kubernetes(&self) -> &str {
         &self.kubernetes
     }
 
-    /// True if the program says it is of the pinned minor release: an older etcd or API server lacks what we test.
-    pub fn is_spoken_by(&self, component: Component, program: &Path) -> bool {
+    /// True if `--version` of the program prints the pinned minor version: older releases of etcd and the API server lack
+    /// features that tests use.
+    pub fn is_version_of(&self, component: Component, program: &Path) -> bool {
         let wanted = if component == Component::Etcd {
             &self.etcd
         } else {
@@ -52,12 +53,12 @@ impl Release {
         let output = Command::new(program).arg("--version").output();
         output.is_ok_and(|output| {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            spoken(&text).is_some_and(|version| minor_of(version) == minor_of(wanted))
+            printed_version(&text).is_some_and(|version| minor_of(version) == minor_of(wanted))
         })
     }
 }
 
-/// The version of a module that `go.mod` requires.
+/// Version of a module that `go.mod` requires.
 pub(super) fn required(go_mod: &str, module: &str) -> Option<String> {
     go_mod.lines().find_map(|line| {
         let mut words = line.split_whitespace().skip_while(|&word| word == "require");
@@ -65,7 +66,7 @@ pub(super) fn required(go_mod: &str, module: &str) -> Option<String> {
     })
 }
 
-/// Linker flags that make programs know their release of Kubernetes, as a client complains about skew otherwise.
+/// Linker flags that set the release of Kubernetes in programs. Without it, clients warn about version skew.
 pub(super) fn link_flags(kubernetes: &str) -> String {
     let [major, minor] = minor_of(kubernetes).unwrap_or_default();
     let set = |name: &str, value: &str| format!("-X k8s.io/component-base/version.{name}={value}");
@@ -78,8 +79,8 @@ pub(super) fn link_flags(kubernetes: &str) -> String {
     .join(" ")
 }
 
-/// The version in `Kubernetes v1.36.3` or in `etcd Version: 3.6.8` and what follows.
-fn spoken(text: &str) -> Option<&str> {
+/// Parses the version of `Kubernetes v1.36.3`, or of the first line `etcd Version: 3.6.8`.
+fn printed_version(text: &str) -> Option<&str> {
     text.lines().next()?.split_whitespace().last()
 }
 
@@ -98,14 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_module_of_this_workspace_pins_both() {
+    fn go_module_pins_kubernetes_and_etcd() {
         let release = Release::pinned().expect("go.mod");
         assert!(minor_of(&release.kubernetes).is_some(), "{release:?}");
         assert!(minor_of(&release.etcd).is_some(), "{release:?}");
     }
 
     #[test]
-    fn single_and_grouped_requirements_are_found() {
+    fn single_and_grouped_requirements_are_parsed() {
         let go_mod =
             "module x\nrequire k8s.io/kubernetes v1.36.3\nrequire (\n\tgo.etcd.io/etcd/server/v3 v3.6.8\n)\n";
         let release = Release::parse(go_mod).expect("both");
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_carry_the_release() {
+    fn linker_flags_contain_the_release() {
         let flags = link_flags("v1.36.3");
         assert!(flags.contains("version.gitVersion=v1.36.3"), "{flags}");
         assert!(
@@ -130,16 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_minor_release_counts() {
+    fn only_the_minor_version_is_compared() {
         assert_eq!(
-            minor_of(spoken("Kubernetes v1.36.9\n").expect("version")),
+            minor_of(printed_version("Kubernetes v1.36.9\n").expect("version")),
             Some(["1", "36"])
         );
         assert_eq!(
-            minor_of(spoken("etcd Version: 3.6.8\nGit SHA: x\n").expect("version")),
+            minor_of(printed_version("etcd Version: 3.6.8\nGit SHA: x\n").expect("version")),
             Some(["3", "6"])
         );
         assert_eq!(minor_of("unknown"), None);
-        assert_eq!(spoken(""), None);
+        assert_eq!(printed_version(""), None);
     }
 }

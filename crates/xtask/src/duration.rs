@@ -1,13 +1,13 @@
-//! Parses durations such as `90s` or `5m`, which follow `--for` in `cargo xtask demo` and `cargo xtask fuzz`.
+//! Parses durations such as `90s` or `5m`, the values of `--for` of `cargo xtask demo` and `cargo xtask fuzz`.
 
 use std::time::Duration;
 
-/// Reads `90s` or `5m`.
+/// Parses a whole number of seconds (`90s`) or minutes (`5m`).
 ///
 /// # Errors
-/// The text is no whole number with one of these units.
+/// If the text has another form or unit.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time such as 90s or 5m");
+    let wrong = || format!("{text:?} is not a duration such as 90s or 5m");
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
     let number: u64 = number.parse().map_err(|_overflow| wrong())?;
     match unit {
@@ -22,11 +22,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_needs_its_unit() {
+    fn duration_needs_a_unit() {
         assert_eq!(parse("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(parse("5m"), Ok(Duration::from_secs(300)));
         for wrong in ["90", "s", "1h", "-1s", ""] {
-            assert!(parse(wrong).is_err(), "{wrong:?} was taken");
+            assert!(parse(wrong).is_err(), "{wrong:?} was accepted");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One run of the demo: gives pods their processes, starts and ends the load as the story asks, and shows snapshots.
+//! One run of the demo: starts a process for each pod, starts and ends the load on events, and shows snapshots.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 use xtask::{
-    controlplane::{self, Component},
     demo::Demo,
+    setup::controlplane::{self, Component},
 };
 
 use crate::{
@@ -31,20 +31,19 @@ use crate::{
     view::View,
 };
 
-/// How often the demo looks.
-const EVERY: Duration = Duration::from_millis(250);
-/// At least one line in this time.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(250);
+/// Longest time between two printed lines.
 const LINE_EVERY_MS: u64 = 1000;
-/// How long the pods and their processes may take to appear.
+/// Time limit for Node Ready.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// The tracepoint whose program's runs are shown.
+/// Tracepoint of the program whose run count is shown.
 const SWITCH_HOOK: &str = "sched_switch";
-/// Pods that ask for most of the node and use little of it.
+/// Role of pods that request most of the node and use little of it.
 const STEADY: &str = "steady";
-/// Pods that do not fit raw.
+/// Role of pods that do not fit into raw allocatable.
 const WAITING: &str = "waiting";
-/// What a pod of the story really uses.
+/// Actual use of each pod.
 const SMALL: Load = Load {
     milli: 60,
     threads: 1,
@@ -52,95 +51,96 @@ const SMALL: Load = Load {
     memory_mib: 24,
 };
 
-/// How long the story is told; times count from Node Ready.
+/// End of the run; times count from Node Ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// This long, also when all has been seen.
+    /// After this time, even if all events were observed earlier.
     Elapsed(Duration),
-    /// All has been seen, or that time is over.
-    Told { within: Option<Duration> },
-    /// Ctrl-C.
-    Ended,
+    /// After all events, or at the time limit.
+    Complete {
+        within: Option<Duration>,
+    },
+    Interrupted,
 }
 
 impl Until {
-    /// What stays up afterwards need not wait for its time.
+    /// With `--keep` the time is a limit: everything keeps running anyway.
     fn from_flags(demo: &Demo) -> Self {
-        match demo.lasts {
-            Some(lasts) if !demo.keep => Self::Elapsed(lasts),
-            within => Self::Told { within },
+        match demo.duration {
+            Some(duration) if !demo.keep => Self::Elapsed(duration),
+            within => Self::Complete { within },
         }
     }
 
-    fn is_reached(self, act: story::Act, elapsed: Duration) -> bool {
+    fn is_reached(self, phase: story::Phase, elapsed: Duration) -> bool {
         match self {
-            Self::Elapsed(lasts) => elapsed >= lasts,
-            Self::Told { within } => {
-                act == story::Act::Done || within.is_some_and(|within| elapsed >= within)
+            Self::Elapsed(duration) => elapsed >= duration,
+            Self::Complete { within } => {
+                phase == story::Phase::Done || within.is_some_and(|within| elapsed >= within)
             }
-            Self::Ended => false,
+            Self::Interrupted => false,
         }
     }
 }
 
-/// Runs the demo until its time, its story or the user ends it.
+/// Runs the demo until its time is over, all events were observed, or Ctrl-C.
 ///
 /// # Errors
-/// If something could not be started, or a claim of the story did not hold.
+/// If a part could not be started, or a check failed.
 pub(crate) async fn run(demo: &Demo) -> Result<()> {
-    let Demo { lasts, json, keep } = *demo;
+    let Demo { duration, json, keep } = *demo;
     let mut view = View::new(json);
     let programs = Programs::build()?;
     if keep {
-        // What it says at its end takes kubectl; a story that is only watched does not wait for its build.
+        // The commands printed at the end need kubectl. Without `--keep`, the demo does not wait for its build.
         controlplane::ensure(&[Component::Kubectl])?;
     }
     let workload = Workload::new(&programs.load)?;
-    // From now on Ctrl-C ends what was started, however little that is.
+    // From now on Ctrl-C ends all processes that have been started.
     let mut interrupts = signal(SignalKind::interrupt())?;
     let stage = tokio::select! {
         stage = Stage::start(&mut view, programs) => stage?,
         _ = interrupts.recv() => return Ok(()),
     };
-    let mut play = Play::new(view, workload, stage)?;
+    let mut run = DemoRun::new(view, workload, stage)?;
     tokio::select! {
-        told = play.run_scenes(Until::from_flags(demo)) => told?,
+        result = run.run_until(Until::from_flags(demo)) => result?,
         _ = interrupts.recv() => {}
     }
-    let checks = play.story.checks();
-    let is_whole = play.is_whole(lasts);
-    if is_whole {
-        play.view.conclude(&checks)?;
+    let checks = run.story.checks();
+    let is_complete = run.is_complete(duration);
+    if is_complete {
+        run.view.conclude(&checks)?;
     }
     if keep {
-        play.view.print(&play.stage.how_to_look())?;
+        run.view.print(&run.stage.inspection_commands())?;
         tokio::select! {
-            told = play.run_scenes(Until::Ended) => told?,
+            result = run.run_until(Until::Interrupted) => result?,
             _ = interrupts.recv() => {}
         }
     }
-    play.end();
-    if is_whole && checks.iter().any(|check| check.outcome.is_err()) {
-        bail!("a claim of the demo did not hold");
+    run.end();
+    if is_complete && checks.iter().any(|check| check.outcome.is_err()) {
+        bail!("a check of the demo failed");
     }
     Ok(())
 }
 
-/// Everything that is on stage.
-struct Play {
+/// All parts of a running demo.
+struct DemoRun {
     view: View,
     workload: Workload,
     stage: Stage,
     watches: Watches,
     truth: Truth,
     story: Story,
-    /// When the Node was first seen Ready.
+    /// Time at which the Node was first observed Ready.
     ready_at: Option<Instant>,
     has_waiting: bool,
     shown: Option<Snapshot>,
 }
 
-impl Play {
+impl DemoRun {
     fn new(view: View, workload: Workload, stage: Stage) -> Result<Self> {
         let watches = Watches::start(stage.client(), stage::NODE, stage::NAMESPACE);
         Ok(Self {
@@ -156,9 +156,10 @@ impl Play {
         })
     }
 
-    /// True if the story was given the time it takes, or came to its end.
-    fn is_whole(&self, lasts: Option<Duration>) -> bool {
-        self.story.act() == story::Act::Done || lasts.is_some_and(|lasts| self.elapsed() >= lasts)
+    /// True if all events were observed, or the given time has passed.
+    fn is_complete(&self, duration: Option<Duration>) -> bool {
+        self.story.phase() == story::Phase::Done
+            || duration.is_some_and(|duration| self.elapsed() >= duration)
     }
 
     fn elapsed(&self) -> Duration {
@@ -166,9 +167,9 @@ impl Play {
             .map_or(Duration::ZERO, |ready_at| ready_at.elapsed())
     }
 
-    /// Tells the story.
-    async fn run_scenes(&mut self, until: Until) -> Result<()> {
-        let mut ticks = interval(EVERY);
+    /// Takes, checks and shows snapshots until the end of the run.
+    async fn run_until(&mut self, until: Until) -> Result<()> {
+        let mut ticks = interval(SNAPSHOT_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let began = Instant::now();
         loop {
@@ -179,7 +180,7 @@ impl Play {
                 if !world.node.is_ready {
                     anyhow::ensure!(
                         began.elapsed() < READY_WITHIN,
-                        "the node was not Ready in {READY_WITHIN:?}"
+                        "the node was not Ready within {READY_WITHIN:?}"
                     );
                     continue;
                 }
@@ -195,13 +196,13 @@ impl Play {
             let events = self.story.observe(&now);
             self.act_on(&events)?;
             self.show(now, &events)?;
-            if until.is_reached(self.story.act(), self.elapsed()) {
+            if until.is_reached(self.story.phase(), self.elapsed()) {
                 return Ok(());
             }
         }
     }
 
-    /// Gives each running pod its process; the waiting Deployment comes when the steady one runs.
+    /// Starts a process for each running pod. Creates the second Deployment once all pods of the first one run.
     async fn follow_pods(&mut self, world: &World) -> Result<()> {
         for pod in world.pods.values().filter(|pod| pod.is_running) {
             self.workload.start(&pod.uid, &SMALL)?;
@@ -240,7 +241,7 @@ impl Play {
         Ok(())
     }
 
-    /// Shows the moment if something happened or changed, and at least once a second.
+    /// Shows the snapshot if it has events or changes, and at least once a second.
     fn show(&mut self, now: Snapshot, events: &[Event]) -> Result<()> {
         let has_changed = self.shown.as_ref().is_none_or(|shown| {
             shown.resource_version != now.resource_version
@@ -248,7 +249,7 @@ impl Play {
                 || now.at_ms >= shown.at_ms + LINE_EVERY_MS
         });
         if has_changed || !events.is_empty() {
-            self.view.show(&now, self.story.act(), events)?;
+            self.view.show(&now, self.story.phase(), events)?;
             self.shown = Some(now);
         }
         Ok(())
@@ -278,17 +279,17 @@ impl Play {
                 .of_role(WAITING)
                 .any(|(name, _)| world.refused.contains(name)),
             admitted: world.of_role(WAITING).filter(|(_, pod)| pod.is_bound).count(),
-            hurt: world.hurt.clone(),
+            pod_failure: world.pod_failure.clone(),
             ..Snapshot::default()
         };
         if let Some(status) = status {
-            self.measured(status, &mut now);
+            self.add_measurements(status, &mut now);
         }
         now
     }
 
-    /// What the agent measured, and the ground truth over the very interval of its measurement.
-    fn measured(&self, status: &Status, now: &mut Snapshot) {
+    /// Adds the agent's measurements, and ground truth over the same interval.
+    fn add_measurements(&self, status: &Status, now: &mut Snapshot) {
         now.source.clone_from(&status.source);
         let switches = status
             .programs
@@ -315,7 +316,7 @@ impl Play {
         }
     }
 
-    /// Ends everything in order: the load first, the control plane last.
+    /// Ends all parts in order: the load first, the control plane last.
     fn end(self) {
         let Self {
             workload,
@@ -327,8 +328,8 @@ impl Play {
     }
 }
 
-/// Pods of the story, as parts of this machine's raw allocatable: the steady ones ask for nine tenths of it,
-/// the waiting ones for a quarter more than is left.
+/// Deployments of the demo, sized by this machine's raw allocatable: the steady pods request 90 % of it, the waiting ones
+/// 24 %.
 fn shape(node: &NodeState, role: &'static str) -> DeploymentShape<'static> {
     let (replicas, percent) = if role == STEADY { (6, 15) } else { (2, 12) };
     let requests = PerResource::from_fn(|resource| node.raw.get(resource) * percent / 100);
@@ -344,27 +345,27 @@ fn shape(node: &NodeState, role: &'static str) -> DeploymentShape<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::story::Act;
+    use crate::story::Phase;
 
     #[test]
-    fn a_time_is_the_storys_longest_where_everything_stays_up() {
-        let lasts = Duration::from_secs(90);
-        let until = |keep, lasts| {
+    fn with_keep_the_duration_is_only_a_limit() {
+        let duration = Duration::from_secs(90);
+        let until = |keep, duration| {
             Until::from_flags(&Demo {
-                lasts,
+                duration,
                 json: false,
                 keep,
             })
         };
         let early = Duration::from_secs(70);
-        assert!(!until(false, Some(lasts)).is_reached(Act::Done, early));
-        assert!(until(true, Some(lasts)).is_reached(Act::Done, early));
-        assert!(!until(true, Some(lasts)).is_reached(Act::Rise, early));
+        assert!(!until(false, Some(duration)).is_reached(Phase::Done, early));
+        assert!(until(true, Some(duration)).is_reached(Phase::Done, early));
+        assert!(!until(true, Some(duration)).is_reached(Phase::Rise, early));
         for keep in [false, true] {
-            assert!(until(keep, Some(lasts)).is_reached(Act::Rise, lasts));
-            assert!(until(keep, None).is_reached(Act::Done, early));
-            assert!(!until(keep, None).is_reached(Act::Rise, lasts));
+            assert!(until(keep, Some(duration)).is_reached(Phase::Rise, duration));
+            assert!(until(keep, None).is_reached(Phase::Done, early));
+            assert!(!until(keep, None).is_reached(Phase::Rise, duration));
         }
-        assert!(!Until::Ended.is_reached(Act::Done, lasts));
+        assert!(!Until::Interrupted.is_reached(Phase::Done, duration));
     }
 }

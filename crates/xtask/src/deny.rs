@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: checks the dependency tree against the rules in `deny.toml`.
+//! `cargo xtask deny`: checks all dependencies against the rules in `deny.toml`.
 
 use std::process::Command;
 
@@ -10,18 +10,18 @@ use crate::{
     workspace,
 };
 
-/// What is checked without asking anybody.
-const CHECKS: [&str; 3] = ["licenses", "bans", "sources"];
+/// Checks that need no network.
+const OFFLINE_CHECKS: [&str; 3] = ["licenses", "bans", "sources"];
 
-/// Checks licences, bans and sources; advisories too where their database can be had, and says so where it cannot.
+/// Checks licences, bans and sources. Checks advisories if their database can be fetched, and prints a note otherwise.
 ///
 /// # Errors
-/// If something is in the tree that may not be, or the tool cannot be had.
+/// If a dependency violates `deny.toml` or has an advisory, or cargo-deny cannot be installed.
 pub fn check() -> Result<()> {
     setup::run(&[Item::CargoDeny])?.check_all()?;
     ensure!(
-        deny("check", &CHECKS).status()?.success(),
-        "the dependency tree has what deny.toml forbids"
+        deny("check", &OFFLINE_CHECKS).status()?.success(),
+        "a dependency violates deny.toml"
     );
     let fetched = deny("fetch", &["db"]).output()?;
     if fetched.status.success() {
@@ -33,7 +33,7 @@ pub fn check() -> Result<()> {
         let errors = String::from_utf8_lossy(&fetched.stderr).into_owned();
         let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
         print(format!(
-            "Advisories are not checked, as their database cannot be fetched: {}",
+            "Advisories are not checked, because their database cannot be fetched: {}",
             last.unwrap_or("no reason given")
         ));
     }
