@@ -60,7 +60,7 @@ impl ConfinedAgent {
         }
         self.node
             .server
-            .report_until(name, |heard| heard.report.mode() == mode)
+            .report_until(name, |received| received.report.mode() == mode)
             .await;
         let series = format!(r#"headroom_agent_mode{{mode="{name}"}}"#);
         assert_eq!(

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::Path};
 
 use headroom_proto::v1alpha1::Pods;
 use headroom_testbed::hint_server;
-pub use headroom_testbed::hint_server::Heard;
+pub use headroom_testbed::hint_server::ReceivedReport;
 use tokio::time::timeout;
 
 use crate::pace::happens_within;
@@ -22,18 +22,18 @@ impl HintServer {
     }
 
     /// The next report that satisfies the condition.
-    pub async fn report_until(&mut self, what: &str, is_it: impl Fn(&Heard) -> bool + Sync) -> Heard {
+    pub async fn report_until(&mut self, what: &str, is_it: impl Fn(&ReceivedReport) -> bool + Sync) -> ReceivedReport {
         let wanted = async {
             loop {
-                let heard = self.heard.recv().await.expect("the server goes on");
-                if is_it(&heard) {
-                    return heard;
+                let received = self.reports.recv().await.expect("the server goes on");
+                if is_it(&received) {
+                    return received;
                 }
             }
         };
         let reports_within = happens_within();
-        let heard = timeout(reports_within, wanted).await;
-        heard.unwrap_or_else(|_elapsed| panic!("no report in {reports_within:?}: {what}"))
+        let received = timeout(reports_within, wanted).await;
+        received.unwrap_or_else(|_elapsed| panic!("no report in {reports_within:?}: {what}"))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use headroom_domain::names;
 use headroom_testbed::{
     Testbed, accounts,
-    cluster::{ClusterOptions, Keeper, NodeOptions},
+    cluster::{ClusterOptions, NodeBackend, NodeOptions},
     programs::get,
     webhook::{self, Served, Webhook},
 };
@@ -267,7 +267,7 @@ impl Metrics {
 /// A node of 4 CPUs, 200m of them held back, kept by kubelet code that writes its status every second.
 pub fn eager_kubelet(name: &str) -> NodeOptions {
     NodeOptions {
-        keeper: Some(Keeper::Kubelet),
+        backend: Some(NodeBackend::Kubelet),
         cpus: 4,
         reserved_cpu_milli: 200,
         sync: Duration::from_secs(1),
@@ -279,7 +279,7 @@ pub fn eager_kubelet(name: &str) -> NodeOptions {
 /// A node of 4 CPUs and 8Gi, kept by kubelet code.
 pub fn kubelet(name: &str) -> NodeOptions {
     NodeOptions {
-        keeper: Some(Keeper::Kubelet),
+        backend: Some(NodeBackend::Kubelet),
         cpus: 4,
         memory_bytes: 8 << 30,
         ..NodeOptions::new(name)

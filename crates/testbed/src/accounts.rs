@@ -19,10 +19,10 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 
-/// How long tokens live, in seconds.
+/// Lifetime of tokens, in seconds.
 pub const TOKEN_SECONDS: i64 = 6 * 3600;
 
-/// Creates the namespaces, the service accounts and the webhook's roles for nodes, or leaves them as they are.
+/// Creates the namespaces, the service accounts and the webhook's roles for nodes, if they do not exist.
 ///
 /// # Errors
 /// If the API server refuses one.
@@ -30,7 +30,7 @@ pub async fn create(client: &Client) -> Result<()> {
     create_installation(client, &Installation::default()).await
 }
 
-/// As [`create`], for another installation.
+/// Like [`create`], for another installation.
 ///
 /// # Errors
 /// If the API server refuses one.
@@ -53,7 +53,7 @@ pub async fn create_installation(client: &Client, installation: &Installation) -
     grant(client, installation, &[Family::Nodes]).await
 }
 
-/// Gives the webhook what it may do to serve these families, also in namespaces that are not there yet.
+/// Grants the webhook the rights to serve these families, and creates namespaces that are missing.
 ///
 /// # Errors
 /// If the API server refuses a role.
@@ -74,7 +74,7 @@ pub async fn grant(client: &Client, installation: &Installation, families: &[Fam
     Ok(())
 }
 
-/// Creates a namespace, or leaves it as it is.
+/// Creates a namespace if it does not exist.
 ///
 /// # Errors
 /// If the API server refuses it.
@@ -91,7 +91,7 @@ pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     .await
 }
 
-/// The user that the webhook is to the API server.
+/// User name of the webhook at the API server.
 pub fn webhook() -> String {
     Installation::default().webhook_user()
 }
@@ -103,7 +103,7 @@ fn named(name: &str) -> ObjectMeta {
     }
 }
 
-/// Server-side apply.
+/// Creates or updates an object with server-side apply.
 ///
 /// # Errors
 /// If the API server refuses the object.
@@ -118,7 +118,7 @@ where
     Ok(())
 }
 
-/// A token of the agent's account for the webhook, bound to a node as the kubelet binds those of its pods.
+/// A token of the agent's account for the webhook, bound to a node as the kubelet binds tokens of its pods.
 ///
 /// # Errors
 /// If the API server refuses it.
@@ -150,14 +150,14 @@ async fn token(client: &Client, namespace: &str, account: &str, spec: TokenReque
     let answer = accounts
         .create_token_request(account, &PostParams::default(), &request)
         .await
-        .with_context(|| format!("ask for a token of {namespace}/{account}"))?;
+        .with_context(|| format!("request a token of {namespace}/{account}"))?;
     answer
         .status
         .and_then(|status| status.token)
-        .context("a token request without a token")
+        .context("the API server returned no token")
 }
 
-/// A token for people: an account that may ask the debug service, and nothing else.
+/// A token for users, of an account with access only to the debug service.
 ///
 /// # Errors
 /// If the API server refuses it or its rights.
@@ -189,7 +189,7 @@ pub async fn debug_token(client: &Client) -> Result<String> {
     token(client, names::NAMESPACE, ACCOUNT, spec).await
 }
 
-/// Gives an account of ours a cluster role.
+/// Binds a cluster role to an account in Headroom's namespace.
 async fn bind(client: &Client, role: &str, account: &str) -> Result<()> {
     let binding = ClusterRoleBinding {
         metadata: named(role),

@@ -1,4 +1,4 @@
-//! Runs `headroom-agent` as a process on this kernel, and reads its status from its admin port.
+//! Runs `headroom-agent` as a process on this kernel, and reads the status from its admin port.
 
 use std::{
     fs,
@@ -16,55 +16,47 @@ use xtask::process::Process;
 
 use crate::programs::{free_address, get};
 
-/// How long it may take to end after SIGTERM.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What to start it with.
+/// Options of an agent process.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
-    /// `headroom-agent`.
     pub program: PathBuf,
-    /// Folder for its files.
+    /// Folder for its token and log.
     pub folder: PathBuf,
-    /// The node it speaks for.
     pub node: String,
-    /// Its token.
     pub token: String,
-    /// The hint ports to report to.
+    /// Hint ports of the replicas.
     pub servers: Vec<SocketAddr>,
-    /// The CA of the hint ports, PEM.
+    /// CA file of the hint ports, in PEM.
     pub ca: PathBuf,
-    /// Its timing.
     pub timing: Profile,
-    /// `auto`, `ebpf` or `procfs`.
+    /// Source of CPU counters: `auto`, `ebpf` or `procfs`.
     pub source: String,
-    /// Further flags.
     pub flags: Vec<String>,
 }
 
 /// A running agent; ended when dropped.
 #[derive(Debug)]
 pub struct Agent {
-    /// The process.
     pub process: Process,
-    /// Its admin port.
     pub admin: SocketAddr,
 }
 
 impl AgentOptions {
-    /// With the durations of this profile.
     pub fn timing(mut self, timing: Profile) -> Self {
         self.timing = timing;
         self
     }
 
-    /// With this source of CPU counters: `auto`, `ebpf` or `procfs`.
+    /// Sets the source of CPU counters: `auto`, `ebpf` or `procfs`.
     pub fn source(mut self, source: &str) -> Self {
         source.clone_into(&mut self.source);
         self
     }
 
-    /// With these further flags, in place of any before.
+    /// Sets further flags, replacing earlier ones.
     pub fn flags<F: Into<String>>(mut self, flags: impl IntoIterator<Item = F>) -> Self {
         self.flags = flags.into_iter().map(Into::into).collect();
         self
@@ -72,22 +64,22 @@ impl AgentOptions {
 }
 
 impl Agent {
-    /// Starts it without waiting, with the kernel counting its programs' runs.
+    /// Starts the agent with `--program-stats`, without waiting.
     ///
     /// # Errors
-    /// If its token cannot be written or it cannot be started.
+    /// If its token cannot be written, or it cannot be started.
     pub fn spawn(options: &AgentOptions) -> Result<Self> {
         let mut command = Command::new(&options.program);
         command.arg("--program-stats");
         Self::start(command, options)
     }
 
-    /// Starts it without waiting, by a program that takes it away what it may do and then becomes it.
+    /// Starts the agent without waiting, through a command that drops privileges and then executes it.
     ///
     /// # Errors
     /// As [`Agent::spawn`].
     pub fn spawn_under(confiner: &[&str], options: &AgentOptions) -> Result<Self> {
-        let (program, arguments) = confiner.split_first().context("no program to start it by")?;
+        let (program, arguments) = confiner.split_first().context("the confining command is empty")?;
         let mut command = Command::new(program);
         command.args(arguments).arg(&options.program);
         Self::start(command, options)
@@ -134,10 +126,10 @@ impl Agent {
         Ok(Self { process, admin })
     }
 
-    /// What it says of itself.
+    /// Reads the agent's status.
     ///
     /// # Errors
-    /// If it does not answer, or not with its status.
+    /// If it does not answer, or the answer is no status.
     pub async fn status(&self) -> Result<Status> {
         let (code, body) = get(self.admin, status::PATH).await?;
         ensure!(code == StatusCode::OK, "{} answered {code}", status::PATH);

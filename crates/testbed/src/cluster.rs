@@ -1,5 +1,5 @@
-//! A real control plane on loopback for tests, benches and the demo: etcd, the API server and, on request, the
-//! scheduler, controllers and nodes. Kubelet code keeps each node, or a status writer where there is no kubelet code.
+//! A real control plane on loopback for tests, benches and the demo: etcd, the API server and, as options, scheduler,
+//! controllers and nodes. Real kubelet code runs each node, or a status writer if the kubelet code cannot be built.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -12,7 +12,7 @@
 //! # }
 //! ```
 //!
-//! All its processes and files are gone when `Cluster` is dropped, and also when its owner is killed: see
+//! All processes end and all files are removed when `Cluster` is dropped, and also when its owner is killed: see
 //! [`xtask::process`] and [`crate::folder`].
 
 mod authority;
@@ -40,32 +40,28 @@ use kube::{
 };
 use tokio::time::sleep;
 use xtask::{
-    setup::controlplane::{self, Component, Programs},
     process::Process,
+    setup::controlplane::{self, Component, Programs},
 };
 
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
 pub use self::{
-    node_options::{Keeper, NodeOptions},
+    node_options::{NodeBackend, NodeOptions},
     options::ClusterOptions,
 };
 use crate::folder::Folder;
 
-/// The group that RBAC lets do everything.
 pub const MASTERS: &str = "system:masters";
-/// The group of nodes.
 pub const NODES: &str = "system:nodes";
-/// How long a component may take to get ready. It takes about 3 s on an idle machine of two cores.
+/// Time limit until a component is ready. It takes about 3 s on an idle machine with two cores.
 pub const START_LIMIT: Duration = Duration::from_secs(120);
-/// How often readiness is asked for.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A running control plane.
 #[derive(Debug)]
 pub struct Cluster {
-    // In the order in which they end.
+    // In the order in which they are dropped.
     nodes: BTreeMap<String, Node>,
-    clients_of_api: Vec<Process>,
+    api_clients: Vec<Process>,
     apiserver: Option<Process>,
     etcd: Process,
     options: ClusterOptions,
@@ -74,20 +70,20 @@ pub struct Cluster {
     port: Port,
     admin: PathBuf,
     layout: Layout,
-    /// The names of the files in its folder when it was ready.
+    /// Names of the files in the folder at the end of [`Self::start`].
     files: Vec<OsString>,
     _folder: Folder,
 }
 
 impl Cluster {
-    /// Starts it and waits until the API server is ready and, with controllers, pods can be made. Programs that are
-    /// not there are built first, which takes minutes once.
+    /// Starts the control plane, and waits until the API server is ready and, with controllers, pods can be created. Builds
+    /// missing programs first, which takes minutes once.
     ///
     /// # Errors
-    /// If a program cannot be had, or a component ends or is not ready within [`START_LIMIT`]; the message holds the
-    /// end of its log.
+    /// If a program cannot be built, or a component ends or is not ready within [`START_LIMIT`]; the message has the end of
+    /// its log.
     pub async fn start(options: ClusterOptions) -> Result<Self> {
-        // Whoever came first chose the same one.
+        // An earlier call in this process has installed the same provider.
         rustls::crypto::ring::default_provider().install_default().ok();
         let components = options.components();
         let programs = tokio::task::spawn_blocking(move || controlplane::ensure(&components))
@@ -106,7 +102,7 @@ impl Cluster {
         )?;
         let mut cluster = Self {
             nodes: BTreeMap::new(),
-            clients_of_api: Vec::new(),
+            api_clients: Vec::new(),
             apiserver: None,
             etcd,
             options,
@@ -119,21 +115,21 @@ impl Cluster {
             _folder: folder,
         };
         cluster.start_apiserver().await?;
-        cluster.start_clients_of_api().await?;
+        cluster.start_api_clients().await?;
         for entry in fs::read_dir(cluster.dir()).context("read the folder of the cluster")? {
             cluster.files.push(entry?.file_name());
         }
         Ok(cluster)
     }
 
-    async fn start_clients_of_api(&mut self) -> Result<()> {
+    async fn start_api_clients(&mut self) -> Result<()> {
         if self.options.has_scheduler {
             let path = self.authority.kubeconfig("system:kube-scheduler", None)?;
             let program = program(&self.programs, Component::Scheduler)?;
             let process = self
                 .layout
                 .spawn(Component::Scheduler, &program, |_| command::scheduler(&path))?;
-            self.clients_of_api.push(process);
+            self.api_clients.push(process);
         }
         if self.options.has_controllers {
             let path = self
@@ -145,10 +141,10 @@ impl Cluster {
                 .spawn(Component::ControllerManager, &program, |layout| {
                     command::controllers(layout, &path)
                 })?;
-            self.clients_of_api.push(process);
+            self.api_clients.push(process);
             let accounts: Api<ServiceAccount> = Api::default_namespaced(self.client().await?);
             self.until(
-                "the controllers have made the default service account",
+                "the controllers have created the default service account",
                 || async {
                     accounts
                         .get_opt("default")
@@ -161,10 +157,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// Kills the API server; clients see refused connections until [`Self::start_apiserver`].
+    /// Kills the API server. Connections of clients are refused until [`Self::start_apiserver`].
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the signal.
     pub fn stop_apiserver(&mut self) -> Result<()> {
         if let Some(mut apiserver) = self.apiserver.take() {
             apiserver.stop().context("stop the API server")?;
@@ -172,7 +168,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts the API server again, at the same address and with everything it knew.
+    /// Starts the API server again, at the same address and with the same objects.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -199,19 +195,19 @@ impl Cluster {
     /// Starts a node and waits until it is Ready.
     ///
     /// # Errors
-    /// There is a node of that name; the keeper cannot be had, or ends; or the node is not Ready within [`START_LIMIT`]. The
+    /// If a node of that name exists, the backend cannot be built or ends, or the node is not Ready within [`START_LIMIT`]. The
     /// message has the end of its log.
     pub async fn start_node(&mut self, options: NodeOptions) -> Result<()> {
         let name = options.name.clone();
         if self.nodes.contains_key(&name) {
-            bail!("there is a node {name}");
+            bail!("node {name} exists already");
         }
         let user = format!("system:node:{name}");
-        let kubeconfig = match &options.by_way_of {
+        let kubeconfig = match &options.api_server_url {
             None => self.authority.kubeconfig(&user, Some(NODES))?,
-            Some(url) => self.authority.kubeconfig_by_way_of(url, &user, Some(NODES))?,
+            Some(url) => self.authority.kubeconfig_via(url, &user, Some(NODES))?,
         };
-        let program = kubelet_of(options.keeper).await?;
+        let program = kubelet_of(options.backend).await?;
         let node = Node::start(options, program, kubeconfig, &self.layout)?;
         self.nodes.insert(name.clone(), node);
         let objects: Api<NodeObject> = Api::all(self.client().await?);
@@ -224,10 +220,10 @@ impl Cluster {
         .await
     }
 
-    /// Ends the node's keeper; its Node stays.
+    /// Stops the node's backend. The Node object stays.
     ///
     /// # Errors
-    /// If there is no node of that name or the kernel refuses.
+    /// If there is no node of that name, or the kernel refuses the signal.
     pub fn stop_node(&mut self, name: &str) -> Result<()> {
         self.nodes
             .remove(name)
@@ -235,16 +231,16 @@ impl Cluster {
             .stop()
     }
 
-    /// Ends the keepers of all nodes; their Nodes stay.
+    /// Stops the backends of all nodes. The Node objects stay.
     pub fn stop_nodes(&mut self) {
         self.nodes.clear();
     }
 
-    /// Ends the node's keeper and starts it again, on the present async runtime. The old one is gone before the new one
-    /// starts: two on one node fight over its lease.
+    /// Restarts the node's backend, on the current async runtime. The old backend ends first: two backends of one node would
+    /// compete for its lease.
     ///
     /// # Errors
-    /// As [`Self::stop_node`], or if the new one cannot be started.
+    /// As [`Self::stop_node`], or if the new backend cannot be started.
     pub fn restart_node(&mut self, name: &str) -> Result<()> {
         let node = self
             .nodes
@@ -253,42 +249,42 @@ impl Cluster {
         node.restart(&self.layout)
     }
 
-    /// The API server's address, `https://127.0.0.1:PORT`.
+    /// URL of the API server, `https://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         self.port.url()
     }
 
-    /// The certificate of the authority that signed the API server's certificate, in PEM.
+    /// CA certificate of the API server, in PEM.
     pub fn ca(&self) -> &str {
         self.authority.certificate()
     }
 
-    /// The folder of the cluster's files and logs.
+    /// Folder of the cluster's files and logs.
     pub fn dir(&self) -> &Path {
         self.layout.folder()
     }
 
-    /// The names of the control plane's own files in its folder; all others are of whoever uses it.
+    /// Names of the control plane's own files in its folder. The caller has created all other files.
     pub fn files(&self) -> &[OsString] {
         &self.files
     }
 
-    /// The socket on which etcd takes clients, without a credential.
+    /// Socket of etcd for clients, which need no credentials.
     pub fn etcd(&self) -> PathBuf {
         self.layout.etcd_socket()
     }
 
-    /// The log of a component; that of a node is `NAME.log` in [`Self::dir`].
+    /// Log of a component. The log of a node is `NAME.log` in [`Self::dir`].
     pub fn log(&self, component: Component) -> PathBuf {
         self.layout.log(component.name())
     }
 
-    /// The administrator's kubeconfig.
+    /// Path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.admin
     }
 
-    /// A kubeconfig for any user in one group or none, by a client certificate.
+    /// Writes a kubeconfig with a client certificate for any user, in at most one group.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -296,7 +292,7 @@ impl Cluster {
         self.authority.kubeconfig(user, group)
     }
 
-    /// A client with the administrator's rights. It belongs to the async runtime it is made on.
+    /// A client with the administrator's rights, bound to the current async runtime.
     ///
     /// # Errors
     /// If the kubeconfig cannot be read.
@@ -304,7 +300,7 @@ impl Cluster {
         client_of(&self.admin).await
     }
 
-    /// A client with the rights of a user in one group or none.
+    /// A client with the rights of a user, in at most one group.
     ///
     /// # Errors
     /// If the kubeconfig cannot be written or read.
@@ -312,7 +308,7 @@ impl Cluster {
         client_of(&self.authority.kubeconfig(user, group)?).await
     }
 
-    /// A client with the rights of a node, which need not run.
+    /// A client with the rights of a node's kubelet. The node need not exist.
     ///
     /// # Errors
     /// As [`Self::client_for`].
@@ -320,13 +316,13 @@ impl Cluster {
         self.client_for(&format!("system:node:{name}"), Some(NODES)).await
     }
 
-    /// Fails with the end of its log if a process that should run has ended.
+    /// Checks that all processes run.
     ///
     /// # Errors
-    /// As said.
+    /// If one has ended; the message has the end of its log.
     pub fn check(&mut self) -> Result<()> {
         self.etcd.check()?;
-        for process in self.apiserver.iter_mut().chain(&mut self.clients_of_api) {
+        for process in self.apiserver.iter_mut().chain(&mut self.api_clients) {
             process.check()?;
         }
         self.nodes.values_mut().try_for_each(Node::check)
@@ -335,14 +331,14 @@ impl Cluster {
     async fn until<F: Future<Output = bool> + Send>(
         &mut self,
         what: &str,
-        is_so: impl Fn() -> F + Send,
+        is_true: impl Fn() -> F + Send,
     ) -> Result<()> {
         let deadline = Instant::now() + START_LIMIT;
-        while !is_so().await {
+        while !is_true().await {
             self.check()?;
             if Instant::now() > deadline {
                 bail!(
-                    "not within {} s: {what}; see the logs in {}",
+                    "timeout after {} s: {what}; see the logs in {}",
                     START_LIMIT.as_secs(),
                     self.dir().display()
                 );
@@ -353,24 +349,24 @@ impl Cluster {
     }
 }
 
-/// The program of a kubelet, built if need be; `None` for a status writer.
-async fn kubelet_of(keeper: Option<Keeper>) -> Result<Option<PathBuf>> {
+/// Path of the kubelet program, which is built if missing; `None` for a status writer.
+async fn kubelet_of(backend: Option<NodeBackend>) -> Result<Option<PathBuf>> {
     let kubelet = tokio::task::spawn_blocking(move || {
-        Ok(match keeper.map_or_else(Keeper::choose, Ok)? {
-            Keeper::Kubelet => {
+        Ok(match backend.map_or_else(NodeBackend::choose, Ok)? {
+            NodeBackend::Kubelet => {
                 let programs = controlplane::ensure(&[Component::Hollow])?;
                 Some(program(&programs, Component::Hollow)?)
             }
-            Keeper::Writer => None,
+            NodeBackend::Writer => None,
         })
     });
-    kubelet.await.context("find what keeps the node")?
+    kubelet.await.context("find the backend of the node")?
 }
 
 fn program(programs: &Programs, component: Component) -> Result<PathBuf> {
     let program = programs
         .get(&component)
-        .with_context(|| format!("{} was not asked for", component.name()))?;
+        .with_context(|| format!("{} is not in the list of programs", component.name()))?;
     Ok(program.path.clone())
 }
 
@@ -378,8 +374,8 @@ async fn client_of(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).context("read a kubeconfig")?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .context("understand a kubeconfig")?;
-    // A proxy for the outer world, set in the environment, has no business on loopback.
+        .context("parse a kubeconfig")?;
+    // A proxy from the environment must not be used for loopback.
     config.proxy_url = None;
     Client::try_from(config).context("make an API client")
 }

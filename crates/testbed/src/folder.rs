@@ -1,4 +1,4 @@
-//! A temporary folder for its owner alone, which is removed however the owner ends.
+//! A temporary folder that only its owner can read, and that is removed even if the owner is killed.
 
 use std::{
     fs,
@@ -10,10 +10,10 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// Waits for the end of its input, which comes with the owner's, and removes what is left. A process that dies with
-/// the owner may still write for a moment, hence the second look; 50 looks take 10 s.
-const JANITOR: &str = r#"trap '' HUP INT TERM; cat >/dev/null; looks=0
-while [ -e "$0" ] && [ $looks -lt 50 ]; do rm -rf -- "$0"; sleep 0.2; looks=$((looks + 1)); done"#;
+/// Shell script that waits until its standard input is closed, which happens at the owner's end, and removes the folder.
+/// Repeats that for up to 10 s, because a process that is killed with the owner may still write for a moment.
+const JANITOR: &str = r#"trap '' HUP INT TERM; cat >/dev/null; tries=0
+while [ -e "$0" ] && [ $tries -lt 50 ]; do rm -rf -- "$0"; sleep 0.2; tries=$((tries + 1)); done"#;
 
 /// A temporary folder; removed when dropped, and by a janitor process when the owner is killed.
 #[derive(Debug)]
@@ -23,17 +23,17 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes a folder `PREFIX-…` below the system's temporary one.
+    /// Creates a folder `PREFIX-…` in the system's temporary folder.
     ///
     /// # Errors
-    /// If the folder or its janitor cannot be made.
+    /// If the folder cannot be created, or its janitor cannot be started.
     pub fn new(prefix: &str) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("{prefix}-"))
-            // What is in it may be a credential.
+            // Files in it may be credentials.
             .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()
-            .context("make a folder")?;
+            .context("create a temporary folder")?;
         let janitor = Command::new("sh")
             .args(["-c", JANITOR])
             .arg(folder.path())
@@ -50,7 +50,6 @@ impl Folder {
         })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -61,11 +60,11 @@ impl Drop for Folder {
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != ErrorKind::NotFound
         {
-            tracing::warn!(%error, path = %self.path.display(), "a temporary folder resists; its janitor goes on");
+            tracing::warn!(%error, path = %self.path.display(), "a temporary folder could not be removed; its janitor tries again");
         }
-        // Waiting closes the janitor's input first, so it looks once more and ends.
+        // `wait` closes the janitor's input first, so that the janitor tries again and ends.
         if let Err(error) = self.janitor.wait() {
-            tracing::warn!(%error, "the janitor of a temporary folder could not be awaited");
+            tracing::warn!(%error, "waiting for the janitor of a temporary folder failed");
         }
     }
 }
@@ -87,10 +86,10 @@ mod tests {
     }
 
     #[test]
-    fn the_janitor_removes_what_a_killed_owner_leaves() {
+    fn janitor_removes_the_folder_of_a_killed_owner() {
         let mut folder = Folder::new("headroom-test").expect("folder");
         fs::create_dir(folder.path().join("inner")).expect("folder in it");
-        // What the kernel does to the pipe of an owner that is killed.
+        // The kernel closes the pipe like this if the owner is killed.
         drop(folder.janitor.stdin.take());
         assert!(folder.janitor.wait().expect("janitor").success());
         assert!(!folder.path().exists());

@@ -1,5 +1,5 @@
-//! A hint server without a cluster, for tests and benches of the agent: the real protocol over real TLS. It sends every
-//! agent the same pods, accepts every report and hands the reports to the caller.
+//! A hint server without a cluster, for tests and benches of the agent: the real protocol over TLS. It sends the same pods to
+//! every agent, accepts every report, and passes reports to the caller.
 
 use std::{
     net::SocketAddr,
@@ -28,46 +28,43 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming, transport::Server};
 
-/// A report and the token that its stream was opened with.
+/// A report, and the token of its stream.
 #[derive(Debug, Clone)]
-pub struct Heard {
-    /// The token, if one was shown.
+pub struct ReceivedReport {
+    /// Bearer token, if the request had one.
     pub token: Option<String>,
-    /// The report.
     pub report: HintReport,
 }
 
-/// A running server; it ends when dropped, as if its machine had lost power.
+/// A running server. Dropping it ends it at once, as a power failure would.
 #[derive(Debug)]
 pub struct HintServer {
-    /// Its port.
     pub address: SocketAddr,
-    /// The CA of its certificate.
+    /// CA file of its certificate, in PEM.
     pub ca: PathBuf,
-    /// What it hears.
-    pub heard: mpsc::UnboundedReceiver<Heard>,
-    /// Its own, so that connections end with it.
+    pub reports: mpsc::UnboundedReceiver<ReceivedReport>,
+    /// A runtime of its own, so that connections end with the server.
     runtime: Option<Runtime>,
 }
 
 #[derive(Clone)]
 struct Service {
     pods: Pods,
-    heard: mpsc::UnboundedSender<Heard>,
+    reports: mpsc::UnboundedSender<ReceivedReport>,
 }
 
 impl HintServer {
-    /// Starts at an address, with its certificate in a folder, and tells every agent of these pods.
+    /// Starts a server at an address, with its certificate in `folder`, that sends `pods` to every agent.
     ///
     /// # Errors
-    /// If it cannot have a certificate or the address.
+    /// If the certificate cannot be created, or the address is not available.
     pub async fn start(address: SocketAddr, folder: &Path, pods: Pods) -> Result<Self> {
         let name = Installation::default().hints_host();
         let now = SystemTime::now();
         let files = self_signed::ensure(folder, &[name], now)?;
         let certificate = CertStore::load("hints", files, now)?;
         let tls = server_config(certificate, MinVersion::default(), &ClientAuth::None, &["h2"])?;
-        let (heard_tx, heard) = mpsc::unbounded_channel();
+        let (reports_tx, reports) = mpsc::unbounded_channel();
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -78,7 +75,7 @@ impl HintServer {
         let address = listener.address();
         let service = HintsServer::new(Service {
             pods,
-            heard: heard_tx,
+            reports: reports_tx,
         });
         runtime.spawn(async move {
             let incoming = listener.incoming(tls, &Shutdown::new());
@@ -93,17 +90,17 @@ impl HintServer {
         Ok(Self {
             address,
             ca: folder.join(self_signed::CA_CERT),
-            heard,
+            reports,
             runtime: Some(runtime),
         })
     }
 }
 
 impl HintServer {
-    /// Has it do nothing for so long, as a process that is stopped: its connections stay, and nobody answers.
+    /// Blocks the server for `length`, like a stopped process: connections stay open without answers.
     pub fn stall(&self, length: Duration) {
         if let Some(runtime) = &self.runtime {
-            // The one thread of the runtime, which its sockets are waited for on as well.
+            // The runtime has one thread, which also polls the sockets.
             runtime.spawn(async move { thread::sleep(length) });
         }
     }
@@ -133,10 +130,13 @@ impl Hints for Service {
             .and_then(|header| header.strip_prefix("Bearer "))
             .map(ToOwned::to_owned);
         let (directives_tx, directives) = mpsc::channel(16);
-        let Self { pods, heard } = self.clone();
+        let Self {
+            pods,
+            reports: reports_tx,
+        } = self.clone();
         tokio::spawn(async move {
             let directive = |kind| Ok(Directive { kind: Some(kind) });
-            // An agent that is gone hears nothing; its stream of reports ends as well.
+            // Sending fails if the agent has disconnected; its stream of reports ends then, too.
             directives_tx.send(directive(Kind::Pods(pods))).await.ok();
             let mut reports = request.into_inner();
             while let Ok(Some(report)) = reports.message().await {
@@ -145,8 +145,8 @@ impl Hints for Service {
                     verdict: Verdict::Accepted.into(),
                     reason: String::new(),
                 };
-                heard
-                    .send(Heard {
+                reports_tx
+                    .send(ReceivedReport {
                         token: token.clone(),
                         report,
                     })
@@ -158,7 +158,7 @@ impl Hints for Service {
     }
 }
 
-/// The pods of a Node without any that has the capacity of this machine.
+/// A pod list without pods, for a Node with the capacity of this machine.
 ///
 /// # Errors
 /// If the machine's files cannot be read.

@@ -1,13 +1,13 @@
-//! Logging of the programs for cluster, demo and benches: writes warnings to standard error.
+//! Logging of the programs for cluster, demo and benches.
 
 use std::io;
 
 use tracing_subscriber::EnvFilter;
 
-/// Writes warnings to standard error; standard output belongs to results.
+/// Logs warnings to standard error; standard output is for results.
 ///
-/// The Kubernetes client's records are left out: it reports every refused connection as an error, and a control plane that
-/// starts or stops refuses many.
+/// Excludes messages of the Kubernetes client: it logs every refused connection as an error, and a starting or stopping control
+/// plane refuses many.
 pub fn to_standard_error() {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)

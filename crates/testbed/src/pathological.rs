@@ -1,5 +1,4 @@
-//! Admission reviews that cost as much memory and time as a body of their length can. Tests and a bench send them to
-//! the webhook.
+//! Admission reviews with maximum memory and CPU cost for their length. Tests send them to the webhook.
 
 #[path = "pathological/node_rows.rs"]
 mod node_rows;
@@ -12,52 +11,48 @@ mod slo_rows;
 
 use self::{node_rows::NODE_ROWS, pod_rows::POD_ROWS, quota_rows::QUOTA_ROWS, slo_rows::SLO_ROWS};
 
-/// A body of any length: texts, and between them a unit that is repeated. Where a unit has `%`, each one has another
+/// A body of any length: fixed texts, with a repeated unit between two of them. In each repetition, `%` is replaced by another
 /// number.
 #[derive(Debug)]
 pub struct BodyShape {
-    /// What it is.
     pub name: &'static str,
-    /// In turns a text that is there once and a unit that is repeated.
+    /// Fixed texts and repeated units, alternating.
     parts: Vec<String>,
 }
 
-/// What the reviews are about.
+/// Operation, resource and user of the reviews.
 #[derive(Debug, Clone, Copy)]
 struct Subject<'s> {
-    /// As in `CREATE`.
     operation: &'s str,
-    /// API group and version.
     api: (&'s str, &'s str),
-    /// In plural.
+    /// Plural name of the resource.
     resource: &'s str,
-    /// Empty for the resource itself.
+    /// Subresource; empty for the resource itself.
     sub_resource: &'s str,
-    /// Who asks.
     user: &'s str,
 }
 
-/// A review, up to its objects.
+/// Start of a review, before its objects.
 const HEAD: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","operation":"OPERATION","resource":{"group":"GROUP","version":"VERSION","resource":"RESOURCE"},"subResource":"SUB","name":"n1","userInfo":{"username":"USER"},"#;
-/// The stored Node: an amplified one, so that all that is compared is compared.
+/// The stored Node. It is amplified, so that the webhook makes all comparisons.
 const OLD: &str = r#""oldObject":{META,"status":{AMOUNTS,"conditions":[READY]}},"#;
 const META: &str = r#""metadata":{"name":"n1","uid":"u1","annotations":{MARKER}}"#;
 const MARKER: &str = r#""headroom.sh/amplified-allocatable":"{\"cpu\":\"6\",\"from\":{\"cpu\":{\"capacity\":\"4\",\"raw\":\"4\"}},\"uid\":\"u1\"}","node.koordinator.sh/resource-amplification-ratio":"{\"cpu\":1.5}""#;
 const AMOUNTS: &str = r#""capacity":{"cpu":"4"},"allocatable":{"cpu":"6"}"#;
 const READY: &str = r#"{"type":"Ready","status":"True","lastHeartbeatTime":"2026-11-20T10:00:00Z"}"#;
 
-/// Koordinator's ConfigMap, up to what is in it.
+/// Start of Koordinator's ConfigMap, before its data.
 const SLO_DATA: &str =
     r#"HEAD"namespace":"koordinator-system","object":{"metadata":{"name":"slo-controller-config"},"data":{"#;
-/// The same, up to a text.
+/// Start of the ConfigMap, before the text of a key.
 const SLO_TEXT: &str = r#"OTHERS"colocation-config":""#;
-/// What stands behind that text.
+/// End of the ConfigMap, after the text of a key.
 const SLO_END: &str = r#""}}}}"#;
 
-/// Name, and texts and units in turns.
+/// Name, and alternating texts and units, as in [`BodyShape`].
 type Row = (&'static str, &'static [&'static str]);
 
-/// The shapes that every object can have, as reviews of this subresource of `nodes`, or of Nodes themselves, by this user.
+/// Shapes for any object, as reviews of `nodes` or one of its subresources, sent by this user.
 pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
     let nodes = Subject {
         operation: "UPDATE",
@@ -69,21 +64,19 @@ pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
     shapes_of(&nodes, NODE_ROWS)
 }
 
-/// The gates with which all of [`targets`] are served, and do all that they can.
+/// Gates that enable all endpoints of [`targets`] with all their steps.
 pub const GATES: &str = "ConfigMapValidatingWebhook=true,BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true,ElasticQuotaGuaranteeUsage=true";
 
-/// An endpoint of Koordinator's family, and what is posted to it.
+/// An endpoint of Koordinator's family, with the shapes for it.
 #[derive(Debug)]
 pub struct Target {
-    /// Its path.
     pub path: &'static str,
-    /// The shapes that only objects of its kind can have.
+    /// Shapes for objects of its kind.
     pub own: Vec<BodyShape>,
-    /// Those that every object can have.
     pub common: Vec<BodyShape>,
 }
 
-/// All endpoints of Koordinator's family, the one of bindings for both of its kinds.
+/// All endpoints of Koordinator's family. The endpoint for bindings appears twice, once for each kind.
 pub fn targets() -> Vec<Target> {
     let target = |path, (group, version), (resource, sub_resource), rows| {
         let subject = Subject {
@@ -91,7 +84,7 @@ pub fn targets() -> Vec<Target> {
             api: (group, version),
             resource,
             sub_resource,
-            user: "somebody",
+            user: "user",
         };
         Target {
             path,
@@ -129,7 +122,6 @@ pub fn targets() -> Vec<Target> {
 }
 
 impl Target {
-    /// All shapes that are posted to it.
     pub fn shapes(&self) -> impl Iterator<Item = &BodyShape> {
         self.own.iter().chain(&self.common)
     }
@@ -168,7 +160,7 @@ fn shapes_of(subject: &Subject<'_>, rows: &[Row]) -> Vec<BodyShape> {
 }
 
 impl BodyShape {
-    /// The body of about that many bytes, never more.
+    /// A body of about `bytes` bytes, at most.
     pub fn body(&self, bytes: usize) -> String {
         let (texts, units): (Vec<_>, Vec<_>) = self.parts.iter().enumerate().partition(|(at, _)| at % 2 == 0);
         let rest = bytes - texts.iter().map(|(_, text)| text.len()).sum::<usize>();

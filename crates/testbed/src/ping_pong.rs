@@ -1,5 +1,5 @@
-//! Two threads on one CPU that pass a byte to and fro: the cheapest context switches possible. Kernel tests and the
-//! bench of the agent's overhead run them.
+//! Two threads on one CPU that send a byte back and forth: the cheapest possible context switches. Kernel tests and the bench
+//! of the agent's overhead use them.
 
 use std::{
     io::{PipeReader, PipeWriter, Read as _, Write as _, pipe},
@@ -11,47 +11,46 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::thread::{cpu_time, stay_on};
 
-/// Passes between two questions whether to go on.
+/// Passes between two calls of `goes_on`.
 const BATCH: u64 = 64;
 
-/// What one round took.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
-    /// Switches from one thread to the other: two for each byte that came back.
+    /// Context switches between the threads: two for each byte that returned.
     pub switches: u64,
-    /// CPU time of both threads. The kernel begins to count for the next task before it calls tracepoints, so what
-    /// hangs on them is in it; what other tasks or the hypervisor took is not.
+    /// CPU time of both threads. Includes programs attached to tracepoints, because the kernel starts to count for the next
+    /// task before it calls them. Excludes other tasks and stolen time.
     pub cpu: Duration,
-    /// Time on the wall.
+    /// Wall-clock time of the round.
     pub elapsed: Duration,
 }
 
 impl Round {
-    /// CPU time for each switch, in nanoseconds.
+    /// CPU time per context switch, in nanoseconds.
     pub fn switch_ns(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e9 / count(self.switches)
     }
 
-    /// Switches in a second on the wall.
+    /// Context switches per second of wall-clock time.
     pub fn per_second(&self) -> f64 {
         count(self.switches) / self.elapsed.as_secs_f64()
     }
 }
 
-/// Passes the byte on one CPU for about this long.
+/// Passes the byte on one CPU for about `length`.
 ///
 /// # Errors
-/// If the threads cannot have the CPU or a pipe.
+/// If the threads cannot be pinned to the CPU, or a pipe fails.
 pub fn round(cpu: u32, length: Duration) -> Result<Round> {
-    rally(cpu, |_passes, elapsed| elapsed < length)
+    run_while(cpu, |_passes, elapsed| elapsed < length)
 }
 
-/// Passes the byte on one CPU as long as `goes_on` says so. It is asked, on that CPU, between batches and told the
-/// passes and the time so far.
+/// Passes the byte on one CPU while `goes_on` returns true. It is called on that CPU between batches, with the number of passes
+/// and the elapsed time.
 ///
 /// # Errors
-/// If the threads cannot have the CPU or a pipe.
-pub fn rally(cpu: u32, goes_on: impl FnMut(u64, Duration) -> bool + Send) -> Result<Round> {
+/// If the threads cannot be pinned to the CPU, or a pipe fails.
+pub fn run_while(cpu: u32, goes_on: impl FnMut(u64, Duration) -> bool + Send) -> Result<Round> {
     let (their_end, to_them) = pipe().context("make a pipe")?;
     let (our_end, to_us) = pipe().context("make a pipe")?;
     thread::scope(|scope| {
@@ -67,7 +66,7 @@ pub fn rally(cpu: u32, goes_on: impl FnMut(u64, Duration) -> bool + Send) -> Res
     })
 }
 
-/// Sends the byte and awaits it; dropping the pipe ends the other side.
+/// Sends the byte and waits for its return. Dropping the pipe at the end stops the other thread.
 fn serve(
     cpu: u32,
     mut goes_on: impl FnMut(u64, Duration) -> bool,
@@ -89,7 +88,7 @@ fn serve(
     Ok((passes, start.elapsed(), used))
 }
 
-/// Sends every byte back until there are no more.
+/// Sends every byte back until the pipe is closed.
 fn answer(cpu: u32, mut from: PipeReader, mut back: PipeWriter) -> Result<Duration> {
     stay_on(cpu)?;
     let start = cpu_time();
@@ -115,7 +114,7 @@ mod tests {
     use crate::thread::last_cpu;
 
     #[test]
-    fn a_round_counts_two_switches_for_each_byte_that_came_back() {
+    fn each_returned_byte_counts_as_two_switches() {
         let round = round(last_cpu().unwrap(), Duration::from_millis(20)).unwrap();
         assert!(round.switches > 0 && round.switches.is_multiple_of(2 * BATCH));
         assert!(round.elapsed >= Duration::from_millis(20) && !round.cpu.is_zero());

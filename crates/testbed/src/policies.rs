@@ -1,4 +1,4 @@
-//! Installs the generated admission policies that the API server evaluates by itself: the floor and the checks.
+//! Installs the generated admission policies that the API server evaluates: the floor and the checks.
 
 use anyhow::Result;
 use headroom_domain::installation::Installation;
@@ -17,10 +17,10 @@ use kube::{Api, Client, ResourceExt as _, api::DeleteParams};
 
 use crate::accounts;
 
-/// True if this API server knows such policies: from Kubernetes 1.36 on.
+/// True if the API server supports MutatingAdmissionPolicy v1: Kubernetes 1.36 and later.
 ///
 /// # Errors
-/// If it does not answer.
+/// If the API server does not answer.
 pub async fn are_served(client: &Client) -> Result<bool> {
     let group = MutatingAdmissionPolicy::API_VERSION;
     let resources = client.list_api_group_resources(group).await?.resources;
@@ -28,7 +28,7 @@ pub async fn are_served(client: &Client) -> Result<bool> {
     Ok(resources.into_iter().any(|resource| resource.name == name))
 }
 
-/// Installs all of them. The API server takes some seconds to follow; nothing but its behaviour tells when it does.
+/// Installs all floor policies. They take effect some seconds later, which only the behaviour of the API server shows.
 ///
 /// # Errors
 /// If the API server refuses one.
@@ -39,7 +39,7 @@ pub async fn install(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Installs one of them, as [`install`] does.
+/// Installs one policy with its binding.
 ///
 /// # Errors
 /// If the API server refuses it.
@@ -51,7 +51,7 @@ pub async fn put(client: &Client, bound: &PolicyAndBinding) -> Result<()> {
     accounts::apply(&bindings, &binding.name_any(), binding).await
 }
 
-/// Installs the checks.
+/// Installs the policy that refuses invalid annotations.
 ///
 /// # Errors
 /// If the API server refuses them.
@@ -63,10 +63,10 @@ pub async fn put_checks(client: &Client) -> Result<()> {
     accounts::apply(&bindings, &binding.name_any(), &binding).await
 }
 
-/// Takes the checks out of force, as an API server before 1.30 would be.
+/// Disables the checks by removing their binding, as on an API server before 1.30.
 ///
 /// # Errors
-/// If the API server does not answer, or they are not there.
+/// If the API server does not answer, or the binding does not exist.
 pub async fn remove_checks(client: &Client) -> Result<()> {
     let Checks { binding, policy: _ } = checks::checks(&Installation::default());
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());

@@ -1,4 +1,4 @@
-//! Headroom's programs: builds them, and queries their admin ports.
+//! Builds Headroom's programs, and queries their admin ports.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
@@ -24,40 +24,34 @@ use xtask::{
     process::{self, Process},
 };
 
-/// How long a program may take to be ready.
+/// Time limit until a program is ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// Ports that are given to programs: below those that Linux gives to outgoing connections, which would take one between the
-/// choice and the start of the program.
+/// Ports for programs. Linux's ephemeral ports start above this range; an outgoing connection could use one of those before the
+/// program starts.
 const PORTS: Range<u16> = 20_000..32_000;
-/// How often it is asked.
-const ASK_EVERY: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
-/// Our programs, built with the profile that this program was built with.
+/// Paths of Headroom's programs, built with the profile of the current program.
 #[derive(Debug, Clone)]
 pub struct Programs {
-    /// `headroom-agent`.
     pub agent: PathBuf,
-    /// `headroom-webhook`.
     pub webhook: PathBuf,
-    /// `kubectl-headroom`.
     pub cli: PathBuf,
-    /// `headroom-load`: the loads of pods.
+    /// `headroom-load`, the process of pods.
     pub load: PathBuf,
 }
 
 impl Programs {
-    /// Builds them, in the profile that this program was built in; cargo does nothing where nothing changed. Where
-    /// `cargo xtask` has just built them it says so by a variable, and cargo is not asked again.
+    /// Builds the programs. Skips the build if `cargo xtask` has just done it, see [`launch::ensure`].
     ///
     /// # Errors
-    /// If a build fails; cargo has said why.
+    /// If a build fails; cargo prints the reason.
     pub fn build() -> Result<Self> {
         let is_release = !cfg!(debug_assertions);
         launch::ensure(&Self::NAMES, is_release)?;
         Ok(Self::in_folder(&launch::folder(is_release)))
     }
 
-    /// What they are called: the names of their files.
     pub const NAMES: [&str; 4] = launch::PROGRAMS;
 
     fn in_folder(folder: &Path) -> Self {
@@ -71,15 +65,14 @@ impl Programs {
     }
 }
 
-/// An address on loopback that is free, and that this process gives out once.
+/// A free address on loopback. This process returns each address only once.
 pub(crate) fn free_address() -> Result<SocketAddr> {
-    // Processes that run at the same time begin at different places.
-    static GIVEN: LazyLock<AtomicU32> =
-        LazyLock::new(|| AtomicU32::new(std::process::id().wrapping_mul(257)));
+    // Parallel processes start at different offsets.
+    static NEXT: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(std::process::id().wrapping_mul(257)));
     let count = PORTS.end - PORTS.start;
     for _ in 0..count {
-        let place = GIVEN.fetch_add(1, Ordering::Relaxed) % u32::from(count);
-        let port = PORTS.start + u16::try_from(place)?;
+        let offset = NEXT.fetch_add(1, Ordering::Relaxed) % u32::from(count);
+        let port = PORTS.start + u16::try_from(offset)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         if TcpListener::bind(address).is_ok() {
             return Ok(address);
@@ -88,23 +81,23 @@ pub(crate) fn free_address() -> Result<SocketAddr> {
     bail!("no port from {} to {} is free", PORTS.start, PORTS.end)
 }
 
-/// Gets a path of a program's admin port.
+/// Sends a GET request to a program's admin port.
 ///
 /// # Errors
-/// If nobody answers within a second.
+/// If there is no response within 1 s.
 pub async fn get(admin: SocketAddr, path: &str) -> Result<(StatusCode, Bytes)> {
     let client: Client<HttpConnector, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let asked = async {
+    let request = async {
         let response = client.get(format!("http://{admin}{path}").parse()?).await?;
         let status = response.status();
         Ok((status, response.into_body().collect().await?.to_bytes()))
     };
-    timeout(Duration::from_secs(1), asked)
+    timeout(Duration::from_secs(1), request)
         .await
-        .context("no answer within a second")?
+        .context("no response within 1 s")?
 }
 
-/// Waits until the program says that it is ready.
+/// Waits until `/readyz` of the program succeeds.
 pub(crate) async fn ready(process: &mut Process, admin: SocketAddr) -> Result<()> {
     let deadline = Instant::now() + READY_WITHIN;
     loop {
@@ -117,11 +110,11 @@ pub(crate) async fn ready(process: &mut Process, admin: SocketAddr) -> Result<()
         if Instant::now() >= deadline {
             let log = process::tail(process.log(), 20);
             bail!(
-                "{} was not ready in {READY_WITHIN:?}: {last}; {log}",
+                "{} was not ready within {READY_WITHIN:?}: {last}; {log}",
                 process.name()
             );
         }
-        sleep(ASK_EVERY).await;
+        sleep(POLL).await;
     }
 }
 
@@ -132,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_free_and_given_once() {
+    fn free_addresses_are_unique() {
         let taken = TcpListener::bind(free_address().unwrap()).unwrap();
         let given: BTreeSet<SocketAddr> = (0..100).map(|_| free_address().unwrap()).collect();
         assert_eq!(given.len(), 100);

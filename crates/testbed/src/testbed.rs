@@ -1,5 +1,5 @@
-//! A control plane with the namespaces, accounts and roles of Headroom's programs. `Testbed` also makes the options of
-//! each webhook replica and agent that runs against it.
+//! A control plane with the namespaces, accounts and roles of Headroom's programs. `Testbed` also creates the options of each
+//! webhook replica and agent.
 //!
 //! ```no_run
 //! # async fn example(programs: headroom_testbed::programs::Programs) -> anyhow::Result<()> {
@@ -19,7 +19,7 @@
 //! # }
 //! ```
 //!
-//! Webhook and agent belong to the caller, who drops them before the testbed.
+//! The caller owns webhook and agent, and drops them before the testbed.
 
 mod builder;
 
@@ -42,36 +42,33 @@ use crate::{
     webhook::{self, Served, Webhook},
 };
 
-/// A running control plane with the namespaces, accounts and roles of our programs.
+/// A running control plane with the namespaces, accounts and roles of Headroom's programs.
 pub struct Testbed {
     /// The control plane and its nodes.
     pub cluster: Cluster,
-    /// A client with all rights.
+    /// A client with administrator rights.
     pub client: Client,
-    /// Our programs.
     pub programs: Programs,
     has_floor: bool,
 }
 
 impl Testbed {
-    /// The builder of a testbed that runs these programs.
     pub fn builder(programs: Programs) -> Builder {
         Builder::new(programs)
     }
 
-    /// Installs the policies that hold nodes up while no webhook answers. Replicas whose options are made later rely on
-    /// them.
+    /// Installs the floor policies, which also apply while no webhook answers. Options that are created later require them.
     ///
     /// # Errors
-    /// If the API server refuses one, as those before Kubernetes 1.36 do.
+    /// If the API server refuses one, as before Kubernetes 1.36.
     pub async fn install_floor(&mut self) -> Result<()> {
         policies::install(&self.client).await?;
         self.has_floor = true;
         Ok(())
     }
 
-    /// The options of a replica of the webhook: an empty configuration, the gates of the node endpoints, no further
-    /// flags. Without [`Self::install_floor`] the replica accepts that there is no floor.
+    /// Options of a webhook replica: empty configuration, gates of the node endpoints, no further flags. Before
+    /// [`Self::install_floor`], with `--accept-no-floor`.
     ///
     /// # Errors
     /// If the kubeconfig of its account cannot be written.
@@ -79,7 +76,7 @@ impl Testbed {
         self.options_serving(name, Served::default())
     }
 
-    /// As [`Self::webhook_options`], of a replica that serves something else.
+    /// Like [`Self::webhook_options`], for a replica that serves other endpoints.
     ///
     /// # Errors
     /// As for [`Self::webhook_options`].
@@ -108,21 +105,21 @@ impl Testbed {
         Ok(webhook)
     }
 
-    /// Registers a replica with the API server, which calls it from a moment later on, in place of any before.
+    /// Registers a replica with the API server instead of the previous one. It takes effect a moment later.
     ///
     /// # Errors
-    /// If its CA cannot be read or the API server refuses the configuration.
+    /// If its CA cannot be read, or the API server refuses the configuration.
     pub async fn register(&self, replica: &Webhook) -> Result<()> {
         webhook::register(&self.client, &replica.url(), &replica.ca, &replica.served).await
     }
 
-    /// The options of the agent of a node, which reports to these replicas: a token bound to the Node, compressed
-    /// durations, whatever source of CPU counters works here, no further flags.
+    /// Options of the agent of a node that reports to these replicas: a token bound to the Node, demo timing, source `auto`, no
+    /// further flags.
     ///
     /// # Errors
     /// If there is no such Node or no replica, or the API server refuses the token.
     pub async fn agent_options(&self, node: &str, replicas: &[&Webhook]) -> Result<agent::AgentOptions> {
-        // Replicas of one folder share their certificates.
+        // All replicas use the same folder, and share their certificates.
         let ca = replicas.first().context("no replica to report to")?.ca.clone();
         let object = self.nodes().get(node).await.context("read the node")?;
         Ok(agent::AgentOptions {
@@ -138,12 +135,12 @@ impl Testbed {
         })
     }
 
-    /// All Nodes, with all rights.
+    /// Client for Nodes, with administrator rights.
     pub fn nodes(&self) -> Api<Node> {
         Api::all(self.client.clone())
     }
 
-    /// Sets an annotation of a Node, by no write of its status.
+    /// Sets an annotation of a Node with a PATCH of the Node, not of its status.
     ///
     /// # Errors
     /// If the API server refuses it.
@@ -155,10 +152,10 @@ impl Testbed {
             .with_context(|| format!("annotate {node}"))
     }
 
-    /// Fails with the end of its log if one of these processes, or one of the control plane and the nodes, has ended.
+    /// Checks that these processes, the control plane and the nodes run.
     ///
     /// # Errors
-    /// As said.
+    /// If a process has ended; the message has the end of its log.
     pub fn check<'a>(&mut self, processes: impl IntoIterator<Item = &'a mut Process>) -> Result<()> {
         processes.into_iter().try_for_each(Process::check)?;
         self.cluster.check()

@@ -8,38 +8,37 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// The CPUs that this thread may run on, ascending.
+/// CPUs in the affinity mask of this thread, ascending.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If the kernel does not report it.
 pub fn cpus() -> Result<Vec<u32>> {
-    let allowed = sched_getaffinity(None).context("ask for the CPUs of this thread")?;
+    let allowed = sched_getaffinity(None).context("read the CPU affinity of this thread")?;
     let allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     allowed
-        .map(|cpu| u32::try_from(cpu).context("number of a CPU"))
+        .map(|cpu| u32::try_from(cpu).context("convert a CPU number"))
         .collect()
 }
 
-/// The last CPU that this thread may run on: most kernels keep it freer of interrupts than the first.
+/// Last CPU in the affinity mask of this thread: on most machines it handles fewer interrupts than the first.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If the kernel does not report it.
 pub fn last_cpu() -> Result<u32> {
     cpus()?.last().copied().context("this thread has no CPU")
 }
 
-/// Keeps the calling thread, and what it starts, on one CPU.
+/// Pins the calling thread and its future child threads and processes to one CPU.
 ///
 /// # Errors
-/// If it may not run there.
+/// If the thread may not run on it.
 pub fn stay_on(cpu: u32) -> Result<()> {
     let mut only = CpuSet::new();
     only.set(cpu as usize);
-    sched_setaffinity(None, &only).with_context(|| format!("stay on cpu {cpu}"))
+    sched_setaffinity(None, &only).with_context(|| format!("pin the thread to CPU {cpu}"))
 }
 
-/// CPU time that the calling thread has used. Time that the hypervisor gave to somebody else is not in it, if the
-/// kernel knows of it.
+/// CPU time of the calling thread. Excludes stolen time if the hypervisor reports it to the kernel.
 pub fn cpu_time() -> Duration {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_stays_has_one_cpu_and_its_time_grows() {
+    fn pinned_thread_has_one_cpu_and_its_cpu_time_grows() {
         let cpu = last_cpu().unwrap();
         let start = cpu_time();
         stay_on(cpu).unwrap();

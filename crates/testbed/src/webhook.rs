@@ -26,64 +26,57 @@ use crate::{
     programs::{free_address, ready},
 };
 
-/// How long it may take to end after SIGTERM.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// The gates of the node endpoints, which are on by default.
+/// Gates of the node endpoints, which are on by default.
 pub const GATES: &str = "NodeMutatingWebhook=true,NodeValidatingWebhook=true";
-/// The flag by which it takes hints of compressed durations.
+/// Flag that accepts hints with demo timing.
 pub const DEMO_TIMING: &str = "--allow-demo-timing";
 
-/// What a replica serves, and what is registered with the API server for it.
+/// Endpoints that a replica serves, and that are registered with the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
-    /// The installation that it belongs to.
+    /// Namespaces and names of the installation.
     pub installation: Installation,
-    /// Families of endpoints.
     pub families: Vec<Family>,
-    /// Feature gates that decide which of their endpoints, as in [`GATES`].
+    /// Feature gates of the endpoints, as in [`GATES`].
     pub gates: String,
 }
 
-/// What to start it with.
+/// Options of a webhook replica.
 #[derive(Debug, Clone)]
 pub struct WebhookOptions {
-    /// `headroom-webhook`.
     pub program: PathBuf,
-    /// Name of the replica, for its log and its folder.
+    /// Name of the replica, of its log and of its configuration file.
     pub name: String,
-    /// Folder for its files; replicas that share it share their certificates.
+    /// Folder for its files. Replicas with the same folder share their certificates.
     pub folder: PathBuf,
-    /// Kubeconfig of its account.
+    /// Path of the kubeconfig of its account.
     pub kubeconfig: PathBuf,
-    /// Its configuration file's text.
+    /// Text of its configuration file.
     pub config: String,
-    /// What it serves.
     pub served: Served,
-    /// True if hints may raise nodes although the policies are not installed.
+    /// Sets `--accept-no-floor`: hints may raise nodes although the floor policies are not installed.
     pub accepts_no_floor: bool,
-    /// More flags, such as [`DEMO_TIMING`].
+    /// Further flags, such as [`DEMO_TIMING`].
     pub flags: Vec<String>,
 }
 
 /// A running replica; ended when dropped.
 #[derive(Debug)]
 pub struct Webhook {
-    /// The process.
     pub process: Process,
-    /// Where it answers admission calls.
+    /// Port of the admission endpoints.
     pub admission: SocketAddr,
-    /// Where agents report.
     pub hints: SocketAddr,
-    /// Its admin port.
     pub admin: SocketAddr,
-    /// The CA of its certificate, PEM.
+    /// CA file of its certificate, in PEM.
     pub ca: PathBuf,
-    /// What it serves.
     pub served: Served,
 }
 
 impl Default for Served {
-    /// The node endpoints of the first installation.
+    /// The node endpoints of the default installation.
     fn default() -> Self {
         Self {
             installation: Installation::default(),
@@ -94,38 +87,37 @@ impl Default for Served {
 }
 
 impl WebhookOptions {
-    /// With this configuration file.
+    /// Sets the text of the configuration file.
     pub fn config(mut self, text: &str) -> Self {
         text.clone_into(&mut self.config);
         self
     }
 
-    /// With the kubeconfig of another way to the API server.
+    /// Sets the kubeconfig, for example one with another URL of the API server.
     pub fn kubeconfig(mut self, path: &Path) -> Self {
         path.clone_into(&mut self.kubeconfig);
         self
     }
 
-    /// With these feature gates, as in [`GATES`].
+    /// Sets the feature gates, as in [`GATES`].
     pub fn gates(mut self, gates: &str) -> Self {
         gates.clone_into(&mut self.served.gates);
         self
     }
 
-    /// Without leave to raise nodes while the policies are not installed.
+    /// Removes `--accept-no-floor` from the flags.
     pub fn requires_floor(mut self) -> Self {
         self.accepts_no_floor = false;
         self
     }
 
-    /// With these further flags, in place of any before.
+    /// Sets further flags, replacing earlier ones.
     pub fn flags<F: Into<String>>(mut self, flags: impl IntoIterator<Item = F>) -> Self {
         self.flags = flags.into_iter().map(Into::into).collect();
         self
     }
 }
 
-/// The flags by which a replica knows its installation.
 fn flags_of(installation: &Installation) -> [&str; 10] {
     [
         "--namespace",
@@ -142,20 +134,20 @@ fn flags_of(installation: &Installation) -> [&str; 10] {
 }
 
 impl Webhook {
-    /// Starts it and waits until it is ready.
+    /// Starts a replica and waits until it is ready.
     ///
     /// # Errors
-    /// If it ends or is not ready in time; the message holds the end of its log.
+    /// If it ends or is not ready in time; the message has the end of its log.
     pub async fn start(options: &WebhookOptions) -> Result<Self> {
         let mut webhook = Self::spawn(options)?;
         ready(&mut webhook.process, webhook.admin).await?;
         Ok(webhook)
     }
 
-    /// Starts it without waiting.
+    /// Starts a replica without waiting.
     ///
     /// # Errors
-    /// If its files cannot be written or it cannot be started.
+    /// If its files cannot be written, or it cannot be started.
     pub fn spawn(options: &WebhookOptions) -> Result<Self> {
         let WebhookOptions {
             program,
@@ -200,7 +192,7 @@ impl Webhook {
             .args(accepts_no_floor.then_some("--accept-no-floor"))
             .args(flags_of(installation))
             .args(flags)
-            // Not by their flags, so that `flags` may say otherwise.
+            // Environment variables, so that `flags` can override them.
             .env("HEADROOM_DRAIN_SECONDS", "1")
             .env("HEADROOM_SERVE", families.join(","));
         let process = Process::spawn(name, &command, &folder.join(format!("{name}.log")), GRACE)?;
@@ -214,21 +206,21 @@ impl Webhook {
         })
     }
 
-    /// The URL of its admission endpoints.
+    /// Base URL of its admission endpoints.
     pub fn url(&self) -> String {
         format!("https://{}", self.admission)
     }
 }
 
-/// Registers the webhook at `url` with the API server, as generated from its declarations.
+/// Registers the webhook at `url` with the API server, with the generated webhook configurations.
 ///
 /// # Errors
-/// If the CA cannot be read or the API server refuses a configuration.
+/// If the CA cannot be read, or the API server refuses a configuration.
 pub async fn register(client: &Client, url: &str, ca: &Path, served: &Served) -> Result<()> {
     register_changed(client, url, ca, served, |_| ()).await
 }
 
-/// As [`register`], with the option `steady-state-skip`.
+/// Like [`register`], with the option `steady-state-skip`.
 ///
 /// # Errors
 /// As for [`register`].

@@ -1,5 +1,5 @@
-//! Runs the processes behind pods on nodes that run no containers. Each pod has one process, in a cgroup laid out as
-//! the kubelet lays it out.
+//! Runs the processes of pods on nodes without containers. Each pod has one process, in a cgroup with the path that a kubelet
+//! would use.
 
 pub mod cpu_use;
 pub mod deployment;
@@ -20,38 +20,42 @@ use rustix::process::Signal;
 
 use self::load::Load;
 
-/// Where cgroup hierarchies are mounted.
+/// Mount point of cgroup hierarchies.
 const ROOT: &str = "/sys/fs/cgroup";
-/// The v1 hierarchies that a kubelet accounts CPU and memory in.
+/// Hierarchies of cgroup v1 with a kubelet's CPU and memory accounting.
 const V1: [&str; 3] = ["cpu", "cpuacct", "memory"];
-/// The cgroup that holds all pods.
+/// Parent cgroup of all pods.
 pub const KUBEPODS: &str = "kubepods";
-/// The cgroup of pods with requests and no limits.
+/// Parent cgroup of pods with requests and without limits.
 const BURSTABLE: &str = "kubepods/burstable";
-/// A process of a pod and the end of its life: it is killed when dropped.
+/// A process of a pod; killed when dropped.
 #[derive(Debug)]
 pub struct Process(Child);
 
-/// All processes of pods and their cgroups; both are gone when it is dropped.
+/// All processes of pods and their cgroups; both are removed when dropped.
 #[derive(Debug)]
 pub struct Workload {
     hierarchies: Vec<PathBuf>,
-    /// The program that loads are.
+    /// Path of the program `headroom-load`.
     program: PathBuf,
     pods: BTreeMap<String, Process>,
-    /// UID of the pod that was started first.
+    /// UID of the first started pod.
     oldest: Option<String>,
     burst: Option<Process>,
 }
 
 impl Process {
-    /// Waits until it ends by itself, and tells what it wrote on standard output.
+    /// Waits until the process ends, and returns its standard output.
     ///
     /// # Errors
-    /// If that cannot be read, or the process says that it failed.
+    /// If the output cannot be read, or the exit status is not 0.
     pub fn output(mut self) -> Result<String> {
         let mut text = String::new();
-        let mut output = self.0.stdout.take().context("a process without output")?;
+        let mut output = self
+            .0
+            .stdout
+            .take()
+            .context("the standard output of the process was taken before")?;
         output
             .read_to_string(&mut text)
             .context("reading a process's output")?;
@@ -60,10 +64,10 @@ impl Process {
         Ok(text)
     }
 
-    /// Has the kernel killed it?
+    /// Returns true if the process has been killed by SIGKILL.
     ///
     /// # Errors
-    /// If the kernel cannot say, or it ended in another way.
+    /// If the kernel does not report the status, or the process ended in another way.
     pub fn is_killed(&mut self) -> Result<bool> {
         let Some(status) = self.0.try_wait().context("waiting for a process's end")? else {
             return Ok(false);
@@ -86,22 +90,22 @@ impl Drop for Process {
 }
 
 impl Workload {
-    /// Finds the hierarchies; `program` is `headroom-load`.
+    /// Finds the cgroup hierarchies. `program` is the path of `headroom-load`.
     ///
     /// # Errors
-    /// If none is there, or a real kubelet keeps its pods on this machine.
+    /// If there is no hierarchy, or a real kubelet runs pods on this machine.
     pub fn new(program: &Path) -> Result<Self> {
         let hierarchies = hierarchies(Path::new(ROOT));
         ensure!(
             !hierarchies.is_empty(),
-            "{ROOT} has no hierarchy that accounts CPU and memory"
+            "{ROOT} has no cgroup hierarchy with CPU and memory accounting"
         );
-        // Before there is anything that would clean up when dropped.
+        // Checked before `Self` exists, whose drop would remove the kubelet's cgroups.
         for hierarchy in &hierarchies {
             let kubepods = hierarchy.join(KUBEPODS);
             ensure!(
                 !has_processes(&kubepods),
-                "{} has processes: this machine runs pods of its own, and ours would be mixed up with them",
+                "{} has processes: a kubelet runs pods on this machine, and test pods would be mixed up with them",
                 kubepods.display()
             );
         }
@@ -127,10 +131,10 @@ impl Workload {
         Ok(())
     }
 
-    /// Ends the loads of all other pods and removes their cgroups.
+    /// Ends the loads of all pods that are not in `uids`, and removes their cgroups.
     pub fn keep(&mut self, uids: &BTreeSet<String>) {
-        let gone = self.pods.extract_if(.., |uid, _| !uids.contains(uid));
-        for (uid, process) in gone {
+        let removed = self.pods.extract_if(.., |uid, _| !uids.contains(uid));
+        for (uid, process) in removed {
             drop(process);
             for hierarchy in &self.hierarchies {
                 remove_tree(&pod_cgroup(hierarchy, &uid));
@@ -138,7 +142,7 @@ impl Workload {
         }
     }
 
-    /// Starts the real load in the cgroup of the oldest pod, whose history is the longest.
+    /// Starts an additional load in the cgroup of the oldest pod, which has the longest history.
     ///
     /// # Errors
     /// If there is no pod, or as for [`Self::spawn`].
@@ -148,15 +152,14 @@ impl Workload {
         Ok(())
     }
 
-    /// Ends the real load.
     pub fn end_burst(&mut self) {
         self.burst = None;
     }
 
-    /// Starts a program with these arguments in a pod's cgroup. It must [`await_go`] before it does anything.
+    /// Starts a program with these arguments in a pod's cgroup. The program must call [`wait_for_start`] first.
     ///
     /// # Errors
-    /// If it cannot be started or put there.
+    /// If it cannot be started or moved into the cgroup.
     pub fn spawn(&self, uid: &str, program: &Path, arguments: &[String]) -> Result<Process> {
         let cgroups = self
             .hierarchies
@@ -176,7 +179,7 @@ impl Drop for Workload {
     }
 }
 
-/// Starts the program with these arguments in these cgroups, which are made where they are not there, and says go.
+/// Starts the program, moves it into these cgroups, which are created if missing, and lets it run.
 fn spawn_in(
     program: &Path,
     arguments: &[String],
@@ -196,26 +199,29 @@ fn spawn_in(
         fs::write(&file, process.0.id().to_string())
             .with_context(|| format!("writing {}", file.display()))?;
     }
-    let mut input = input.context("a process without standard input")?;
+    let mut input = input.context("the process has no standard input")?;
     input
         .write_all(b"go\n")
         .context("a process of a pod ended at once")?;
-    // The pipe stays open: its end is the process's end.
+    // The pipe stays open: the process ends when it is closed.
     process.0.stdin = Some(input);
     Ok(process)
 }
 
-/// Waits until this process, started by [`Workload::spawn`], is where it belongs.
+/// Waits until [`Workload::spawn`] has moved this process into its cgroup, and sends a line on standard input.
 ///
 /// # Errors
-/// If standard input cannot be read or ends before the word comes.
-pub fn await_go() -> Result<()> {
+/// If standard input cannot be read, or ends without a line.
+pub fn wait_for_start() -> Result<()> {
     let read = io::stdin().read_line(&mut String::new());
-    ensure!(read.context("waiting for the word to go")? > 0, "nobody said go");
+    ensure!(
+        read.context("waiting for the start line")? > 0,
+        "standard input ended before the start line"
+    );
     Ok(())
 }
 
-/// The hierarchies to lay pods out in: the v1 ones, else the unified one.
+/// Hierarchies for pods: those of cgroup v1 if present, else the unified hierarchy.
 fn hierarchies(root: &Path) -> Vec<PathBuf> {
     let v1: Vec<PathBuf> = V1
         .iter()
@@ -233,7 +239,7 @@ fn pod_cgroup(hierarchy: &Path, uid: &str) -> PathBuf {
     hierarchy.join(BURSTABLE).join(format!("pod{uid}"))
 }
 
-/// Does any process run in a cgroup, or in one below it?
+/// Returns true if a process runs in the cgroup or in one below it.
 pub fn has_processes(cgroup: &Path) -> bool {
     let own = fs::read_to_string(cgroup.join("cgroup.procs")).is_ok_and(|text| !text.trim().is_empty());
     own || children(cgroup).iter().any(|child| has_processes(child))
@@ -247,7 +253,7 @@ fn children(cgroup: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes a cgroup and all below it, deepest first; what still has processes stays and is told.
+/// Removes a cgroup and all below it, deepest first. Logs a warning for each that cannot be removed, as one with processes.
 pub fn remove_tree(cgroup: &Path) {
     for child in children(cgroup) {
         remove_tree(&child);
@@ -255,7 +261,7 @@ pub fn remove_tree(cgroup: &Path) {
     match fs::remove_dir(cgroup) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(%error, cgroup = %cgroup.display(), "a cgroup stays behind"),
+        Err(error) => tracing::warn!(%error, cgroup = %cgroup.display(), "a cgroup could not be removed"),
     }
 }
 
@@ -264,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn v1_hierarchies_win_over_the_unified_one() {
+    fn v1_hierarchies_take_precedence_over_the_unified_one() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("cgroup.controllers"), "").unwrap();
         assert_eq!(hierarchies(root.path()), vec![root.path().to_owned()]);
@@ -279,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_with_pods_of_its_own_is_noticed() {
+    fn processes_below_kubepods_are_found() {
         let root = tempfile::tempdir().unwrap();
         let pod = root.path().join("kubepods/burstable/podx");
         fs::create_dir_all(&pod).unwrap();

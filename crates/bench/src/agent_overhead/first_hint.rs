@@ -60,7 +60,7 @@ async fn once(program: &Path, source: &str) -> Result<f64> {
     };
     let start = Instant::now();
     let _agent = Agent::spawn(&options)?;
-    let heard = timeout(REPORTS_WITHIN, server.heard.recv()).await;
+    let heard = timeout(REPORTS_WITHIN, server.reports.recv()).await;
     let took = start.elapsed();
     heard
         .ok()

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Result, anyhow};
-use headroom_testbed::ping_pong::{Round, rally};
+use headroom_testbed::ping_pong::{Round, run_while};
 
 /// How fast to switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl SwitchLoad {
                 thread::sleep(pace.due(passes).saturating_sub(elapsed));
                 !is_over.load(Relaxed)
             };
-            thread::spawn(move || rally(cpu, goes_on))
+            thread::spawn(move || run_while(cpu, goes_on))
         };
         let pairs = cpus.iter().map(pair).collect();
         Self { is_over, pairs }

@@ -205,7 +205,7 @@ impl Stage {
         let Status { programs, .. } = self.agent.status().await?;
         let run_time_ns = programs.iter().map(|program| program.run_time_ns).sum();
         let mut reports = 0;
-        while self.server.heard.try_recv().is_ok() {
+        while self.server.reports.try_recv().is_ok() {
             reports += 1;
         }
         Ok(ResidentReading {

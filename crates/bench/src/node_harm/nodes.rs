@@ -6,7 +6,7 @@ use anyhow::Result;
 use headroom_domain::{names, policy::Mode};
 use headroom_testbed::{
     Testbed, accounts,
-    cluster::{Keeper, NodeOptions},
+    cluster::{NodeBackend, NodeOptions},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
@@ -45,7 +45,7 @@ pub(super) async fn start(testbed: &mut Testbed, guess: u64) -> Result<()> {
     for options in once(node).chain(bystanders) {
         let name = options.name.clone();
         let options = NodeOptions {
-            keeper: Some(Keeper::Kubelet),
+            backend: Some(NodeBackend::Kubelet),
             ..options
         };
         testbed.cluster.start_node(options).await?;

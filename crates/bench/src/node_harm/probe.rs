@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use headroom_testbed::workload::await_go;
+use headroom_testbed::workload::wait_for_start;
 
 /// How often the task is due.
 const EVERY: Duration = Duration::from_millis(5);
@@ -38,7 +38,7 @@ impl Probe {
     /// # Errors
     /// If nobody says when to begin, or nobody reads what was measured.
     pub fn run(&self) -> Result<()> {
-        await_go()?;
+        wait_for_start()?;
         let late = late(Duration::from_millis(self.milliseconds));
         let text = serde_json::to_string(&late)?;
         writeln!(io::stdout(), "{text}").context("tell what was measured")

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use headroom_domain::names;
 use headroom_testbed::{
     Testbed,
-    cluster::{Cluster, ClusterOptions, Keeper, NodeOptions},
+    cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions},
     folder::Folder,
     programs::Programs,
     webhook::{self, Webhook},
@@ -230,7 +230,7 @@ async fn start_nodes(cluster: &mut Cluster, count: u16, interval: Duration) -> R
     let mut nodes = Vec::new();
     for number in 0..count {
         let options = NodeOptions {
-            keeper: Some(Keeper::Kubelet),
+            backend: Some(NodeBackend::Kubelet),
             cpus: 4,
             memory_bytes: 16 << 30,
             report: interval,

@@ -1,4 +1,4 @@
-//! Entry point of `cargo xtask cluster`: starts a cluster with one node and keeps it until Ctrl-C or SIGTERM.
+//! Entry point of `cargo xtask cluster`: starts a cluster with one node, and runs it until Ctrl-C or SIGTERM.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -7,8 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use clap::Parser;
 use headroom_testbed::{
-    cluster::{Cluster, ClusterOptions, Keeper, NodeOptions},
+    cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions},
     logs,
 };
 use tokio::{
@@ -22,38 +23,40 @@ use xtask::{
     terminal::print,
 };
 
-/// The node's name.
+/// Name of the only node.
 const NODE: &str = "hollow-0";
-/// How often the cluster's processes are looked at.
+/// Interval of checks that the cluster's processes run.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// Starts a full cluster with one node that has this machine's CPUs and memory, says how to look at it, and keeps it
-/// until Ctrl-C or SIGTERM. The only line on standard output is `export KUBECONFIG=...`.
-///
-/// # Errors
-/// If it cannot be started, or one of its processes ends.
+/// Starts a control plane with one node that has this machine's CPUs and memory, and runs both until Ctrl-C or SIGTERM.
+/// Prints `export KUBECONFIG=...` on standard output, and everything else on standard error.
+#[derive(Debug, Parser)]
+#[command(name = "headroom-cluster")]
+struct Args {}
+
 fn main() -> Result<()> {
+    let Args {} = Args::parse();
     logs::to_standard_error();
-    // Before signals are watched for, so that they end a build at once.
+    // Before the signal handlers are installed, so that Ctrl-C ends a build at once.
     controlplane::ensure(&Component::RUNNING)?;
-    let keeper = Keeper::choose()?;
+    let backend = NodeBackend::choose()?;
     Runtime::new()
         .context("start the async runtime")?
-        .block_on(kept(keeper))
+        .block_on(run(backend))
 }
 
-async fn kept(keeper: Keeper) -> Result<()> {
-    let start = Instant::now();
+async fn run(backend: NodeBackend) -> Result<()> {
+    let began = Instant::now();
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for Ctrl-C")?;
     let mut cluster = select! {
-        cluster = started(keeper) => cluster?,
+        cluster = start(backend) => cluster?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
     print(format!(
         "Cluster with node {NODE} ready after {:.1} s.\n",
-        start.elapsed().as_secs_f64()
+        began.elapsed().as_secs_f64()
     ));
     writeln!(
         io::stdout(),
@@ -62,7 +65,7 @@ async fn kept(keeper: Keeper) -> Result<()> {
     )
     .context("print KUBECONFIG")?;
     print(format!(
-        "\nThen, for example: {} get nodes -o wide\nLogs: {}/*.log\nCtrl-C ends it.",
+        "\nFor example, run then: {} get nodes -o wide\nLogs: {}/*.log\nCtrl-C stops the cluster.",
         controlplane::kubectl().display(),
         cluster.dir().display()
     ));
@@ -76,10 +79,10 @@ async fn kept(keeper: Keeper) -> Result<()> {
     }
 }
 
-async fn started(keeper: Keeper) -> Result<Cluster> {
+async fn start(backend: NodeBackend) -> Result<Cluster> {
     let mut cluster = Cluster::start(ClusterOptions::full()).await?;
     let node = NodeOptions {
-        keeper: Some(keeper),
+        backend: Some(backend),
         ..NodeOptions::this_machine(NODE)?
     };
     cluster.start_node(node).await?;

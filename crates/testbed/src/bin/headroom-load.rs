@@ -1,11 +1,11 @@
-//! Entry point of `headroom-load`, the process of a pod: uses CPU and memory as its flags set them.
+//! Entry point of `headroom-load`, the process of a pod: uses the CPU and memory that its flags set.
 #![forbid(unsafe_code)]
 
 use anyhow::Result;
 use clap::Parser;
 use headroom_testbed::workload::load::Load;
 
-/// Uses CPU and memory as told, until standard input ends.
+/// Uses the given amounts of CPU and memory until standard input ends.
 #[derive(Debug, Parser)]
 #[command(name = "headroom-load")]
 struct Args {

@@ -1,5 +1,5 @@
-//! The cluster's certificate authority. It issues the API server's certificate, and a kubeconfig for each user. Only the
-//! user whose cluster it is can read its files.
+//! The cluster's certificate authority: issues the API server's certificate, and a kubeconfig for each user. Only the owner of
+//! the cluster can read its files.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -16,8 +16,8 @@ use serde_json::json;
 use super::command::Layout;
 use crate::agent::write_secret;
 
-/// The authority. Users are told apart by client certificates: the common name is the user, the organisation its group;
-/// one is enough here, and all that rcgen's names can hold.
+/// The authority. Client certificates identify users: the common name is the user, and the organisation is the group. rcgen
+/// supports only one organisation.
 #[derive(Debug)]
 pub(super) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -28,7 +28,7 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    /// Makes the authority, the API server's certificate and the key that signs service account tokens.
+    /// Creates the authority, the API server's certificate and the key for service account tokens.
     pub(super) fn new(layout: &Layout, server: &str) -> Result<Self> {
         let mut params = CertificateParams::default();
         params.distinguished_name = name("headroom-cluster", None);
@@ -61,19 +61,19 @@ impl Authority {
         Ok(authority)
     }
 
-    /// The authority's certificate, in PEM.
+    /// Certificate of the authority, in PEM.
     pub(super) fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Writes a kubeconfig for the user; it names its key and certificates as files beside it.
+    /// Writes a kubeconfig for the user, with its key and certificates in files of the same folder.
     pub(super) fn kubeconfig(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         self.kubeconfig_named(&stem(user, group), user, group, &self.server)
     }
 
-    /// As [`Self::kubeconfig`], but with the API server behind another URL.
-    pub(super) fn kubeconfig_by_way_of(&self, url: &str, user: &str, group: Option<&str>) -> Result<PathBuf> {
-        let stem = format!("{}-by-another-way", stem(user, group));
+    /// Like [`Self::kubeconfig`], with another URL of the API server.
+    pub(super) fn kubeconfig_via(&self, url: &str, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        let stem = format!("{}-via", stem(user, group));
         self.kubeconfig_named(&stem, user, group, url)
     }
 
@@ -106,7 +106,7 @@ impl Authority {
     }
 }
 
-/// What the files of a user are called.
+/// Stem of the file names of a user.
 fn stem(user: &str, group: Option<&str>) -> String {
     group
         .map_or(user.to_owned(), |group| format!("{user}+{group}"))

@@ -1,5 +1,5 @@
-//! The command lines of the control plane's programs, and the paths of their files (`Layout`). The flags are as close
-//! to a real cluster as loopback allows, and keep idle programs from using CPU.
+//! Command lines of the control plane's programs, and paths of their files (`Layout`). The flags are as close to a real cluster
+//! as loopback allows, and minimise the CPU use of idle programs.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,8 +10,8 @@ use std::{
 use anyhow::Result;
 use xtask::{process::Process, setup::controlplane::Component};
 
-/// The controllers that run. Deployments and ReplicaSets make pods; pods need the service account and the root
-/// certificate in their namespace; nodes lose and gain taints; what has no owner any more, or whose namespace goes, goes.
+/// Enabled controllers. Deployments and ReplicaSets create pods, which need the service account and the root certificate of
+/// their namespace. The others set taints of nodes, and delete objects whose owner or namespace was deleted.
 const CONTROLLERS: [&str; 8] = [
     "deployment-controller",
     "replicaset-controller",
@@ -22,12 +22,12 @@ const CONTROLLERS: [&str; 8] = [
     "taint-eviction-controller",
     "garbage-collector-controller",
 ];
-/// The socket of etcd's clients, in the cluster's folder.
+/// Client socket of etcd, in the cluster's folder.
 const ETCD_CLIENTS: &str = "etcd-client:1";
-/// Everything here is thrown away, so nothing is given time to end in order.
+/// All data is discarded, so processes are killed without SIGTERM.
 const GRACE: Duration = Duration::ZERO;
 
-/// Where the files of a cluster are.
+/// Paths of a cluster's files.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     folder: PathBuf,
@@ -64,17 +64,15 @@ impl Layout {
         self.folder.join("service-accounts.pub")
     }
 
-    /// Where etcd takes clients: to etcd a host and a port.
+    /// Client socket of etcd, which parses its name as host and port.
     pub(super) fn etcd_socket(&self) -> PathBuf {
         self.folder.join(ETCD_CLIENTS)
     }
 
-    /// The log of the process of that name.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// Starts a component with the arguments of its command line.
     pub(super) fn spawn(
         &self,
         component: Component,
@@ -84,10 +82,10 @@ impl Layout {
         self.spawn_named(component.name(), program, &arguments(self))
     }
 
-    /// Starts a program under a name of its own.
+    /// Starts a program with this name in messages and in its log's file name.
     pub(super) fn spawn_named(&self, name: &str, program: &Path, arguments: &[String]) -> Result<Process> {
         let mut command = Command::new(program);
-        // One thread of Go code each is enough here, and idles at three quarters of the cost of two.
+        // One thread of Go code is enough, and needs three quarters of the idle CPU time of two.
         command
             .args(arguments)
             .current_dir(&self.folder)
@@ -96,8 +94,8 @@ impl Layout {
     }
 }
 
-/// etcd listens on sockets in the cluster's folder: no port, and nobody else gets in. To etcd the name of such a socket
-/// is a host and a port.
+/// etcd listens on sockets in the cluster's folder, which other users cannot open. It parses the name of a socket as host and
+/// port.
 pub(super) fn etcd(layout: &Layout) -> Vec<String> {
     let clients = format!("unix://{ETCD_CLIENTS}");
     let peers = "unix://etcd-peer:1";
@@ -108,9 +106,9 @@ pub(super) fn etcd(layout: &Layout) -> Vec<String> {
         format!("--listen-peer-urls={peers}"),
         format!("--initial-advertise-peer-urls={peers}"),
         format!("--initial-cluster=default={peers}"),
-        // The data lives as long as the process.
+        // The data need not survive the process.
         "--unsafe-no-fsync".to_owned(),
-        // A member alone has no one to tell that it leads; the default of ten times a second is its whole idle cost.
+        // A single member needs no heartbeats; the default of ten a second causes all of its idle CPU use.
         "--heartbeat-interval=500".to_owned(),
         "--election-timeout=5000".to_owned(),
     ]
@@ -132,7 +130,7 @@ pub(super) fn apiserver(layout: &Layout, port: u16, more: &[String]) -> Vec<Stri
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-        // No one connects to the service `kubernetes`, so no one keeps its endpoints.
+        // The service `kubernetes` is not used, so its endpoints are not updated.
         "--endpoint-reconciler-type=none".to_owned(),
         "--profiling=false".to_owned(),
     ];
@@ -141,13 +139,13 @@ pub(super) fn apiserver(layout: &Layout, port: u16, more: &[String]) -> Vec<Stri
 }
 
 pub(super) fn scheduler(kubeconfig: &Path) -> Vec<String> {
-    let mut arguments = client_of_api(kubeconfig);
+    let mut arguments = api_client_flags(kubeconfig);
     arguments.push("--profiling=false".to_owned());
     arguments
 }
 
 pub(super) fn controllers(layout: &Layout, kubeconfig: &Path) -> Vec<String> {
-    let mut arguments = client_of_api(kubeconfig);
+    let mut arguments = api_client_flags(kubeconfig);
     arguments.extend([
         format!("--controllers={}", CONTROLLERS.join(",")),
         "--use-service-account-credentials=true".to_owned(),
@@ -157,8 +155,8 @@ pub(super) fn controllers(layout: &Layout, kubeconfig: &Path) -> Vec<String> {
     arguments
 }
 
-/// There is one of each, so none waits to be elected, and none is asked for its metrics.
-fn client_of_api(kubeconfig: &Path) -> Vec<String> {
+/// Flags of scheduler and controllers: no leader election, because there is one process of each, and no metrics port.
+fn api_client_flags(kubeconfig: &Path) -> Vec<String> {
     vec![
         flag("kubeconfig", kubeconfig),
         "--leader-elect=false".to_owned(),

@@ -1,5 +1,5 @@
-//! Starts, stops and checks one node of the cluster, which reports the machine that its options describe. Its keeper is
-//! real kubelet code over a fake runtime, or the status writer.
+//! Starts, stops and checks one node of the cluster, with the capacity in its options. Its backend is real kubelet code with a
+//! fake container runtime, or the status writer.
 
 use std::{
     fs,
@@ -12,52 +12,52 @@ use xtask::process::Process;
 
 use super::{command::Layout, node_options::NodeOptions, writer::Writer};
 
-/// A node that is kept.
 #[derive(Debug)]
 pub(super) struct Node {
     options: NodeOptions,
-    /// The kubelet's; `None` for a status writer.
+    /// Path of the kubelet program; `None` for a status writer.
     program: Option<PathBuf>,
     kubeconfig: PathBuf,
-    life: Life,
+    backend: RunningBackend,
 }
 
 #[derive(Debug)]
-enum Life {
+enum RunningBackend {
     Kubelet(Process),
     Writer(Writer),
 }
 
 impl Node {
-    /// Starts it with that program, or without one as a task of the present async runtime.
+    /// Starts the kubelet program or, with `None`, a status writer as a task of the current async runtime.
     pub(super) fn start(
         options: NodeOptions,
         program: Option<PathBuf>,
         kubeconfig: PathBuf,
         layout: &Layout,
     ) -> Result<Self> {
-        let life = Life::start(&options, program.as_deref(), &kubeconfig, layout)?;
+        let backend = RunningBackend::start(&options, program.as_deref(), &kubeconfig, layout)?;
         Ok(Self {
             options,
             program,
             kubeconfig,
-            life,
+            backend,
         })
     }
 
     pub(super) fn restart(&mut self, layout: &Layout) -> Result<()> {
         self.stop()?;
-        self.life = Life::start(&self.options, self.program.as_deref(), &self.kubeconfig, layout)?;
+        self.backend =
+            RunningBackend::start(&self.options, self.program.as_deref(), &self.kubeconfig, layout)?;
         Ok(())
     }
 
     pub(super) fn stop(&mut self) -> Result<()> {
-        match &mut self.life {
-            Life::Kubelet(process) => process
+        match &mut self.backend {
+            RunningBackend::Kubelet(process) => process
                 .stop()
                 .map(drop)
                 .with_context(|| format!("stop node {}", self.options.name)),
-            Life::Writer(writer) => {
+            RunningBackend::Writer(writer) => {
                 writer.stop();
                 Ok(())
             }
@@ -65,14 +65,14 @@ impl Node {
     }
 
     pub(super) fn check(&mut self) -> Result<()> {
-        match &mut self.life {
-            Life::Kubelet(process) => process.check(),
-            Life::Writer(writer) => writer.check(),
+        match &mut self.backend {
+            RunningBackend::Kubelet(process) => process.check(),
+            RunningBackend::Writer(writer) => writer.check(),
         }
     }
 }
 
-impl Life {
+impl RunningBackend {
     fn start(
         options: &NodeOptions,
         program: Option<&Path>,
@@ -86,7 +86,7 @@ impl Life {
     }
 }
 
-/// True if the Node's condition Ready is true.
+/// True if the condition `Ready` is `True`.
 pub(super) fn is_ready(node: &NodeObject) -> bool {
     let conditions = node
         .status
@@ -100,14 +100,14 @@ pub(super) fn is_ready(node: &NodeObject) -> bool {
 fn spawn(options: &NodeOptions, program: &Path, kubeconfig: &Path, layout: &Layout) -> Result<Process> {
     let NodeOptions {
         name,
-        keeper: _,
+        backend: _,
         cpus,
         memory_bytes,
         reserved_cpu_milli,
         reserved_memory_bytes,
         sync,
         report,
-        by_way_of: _,
+        api_server_url: _,
     } = options;
     let folder = layout.folder().join(name);
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_daemons_have_a_twentieth_of_all_cpus_and_half_a_gibibyte() {
+    fn system_reserved_is_5_percent_of_cpus_and_512_mib() {
         let node = NodeOptions {
             cpus: 3,
             ..NodeOptions::new("n1")

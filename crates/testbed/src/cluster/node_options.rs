@@ -1,4 +1,4 @@
-//! The options of a node: name, CPUs, memory, reserved amounts, intervals of its reports, and its keeper.
+//! Options of a node: name, CPUs, memory, reserved amounts, intervals of its reports, and its backend.
 
 use std::{env, fs, time::Duration};
 
@@ -8,61 +8,59 @@ use xtask::{
     terminal::print,
 };
 
-/// Names the keeper of nodes, `kubelet` or `writer`, where [`NodeOptions::keeper`] leaves it open.
-const KEEPER: &str = "HEADROOM_NODE_KEEPER";
-/// What a node with system daemons holds back for them: CPU in percent of its own, and memory.
+/// Environment variable with the backend of nodes, `kubelet` or `writer`, if [`NodeOptions::backend`] is `None`.
+const BACKEND: &str = "HEADROOM_NODE_KEEPER";
+/// CPU in percent and memory in bytes that [`NodeOptions::with_system_reserved`] reserves.
 const SYSTEM_CPU_PERCENT: u32 = 5;
 const SYSTEM_MEMORY_BYTES: u64 = 512 << 20;
 
-/// What keeps a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeper {
-    /// Real kubelet code in a process of its own, which Go has to build.
+pub enum NodeBackend {
+    /// Real kubelet code in a separate process, built with Go.
     Kubelet,
-    /// A task of this process that writes what a kubelet writes, and runs nothing.
+    /// A task of this process that writes the same objects as a kubelet, and runs no containers.
     Writer,
 }
 
-/// What a node reports of itself.
+/// Options of a node, and the capacity that it reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOptions {
-    /// Its name.
     pub name: String,
-    /// What keeps it; `None` leaves it to [`Keeper::choose`].
-    pub keeper: Option<Keeper>,
-    /// Its CPUs, at least 1: `status.capacity.cpu`.
+    /// Backend of the node; `None` for [`NodeBackend::choose`].
+    pub backend: Option<NodeBackend>,
+    /// Number of CPUs in `status.capacity`, at least 1.
     pub cpus: u32,
-    /// Its memory in bytes, at least 1: `status.capacity.memory`.
+    /// Memory in `status.capacity`, in bytes, at least 1.
     pub memory_bytes: u64,
-    /// CPU held back from allocatable, in milli-cores.
+    /// Reserved CPU, which is not allocatable, in milli-cores.
     pub reserved_cpu_milli: u32,
-    /// Memory held back from allocatable, in bytes.
+    /// Reserved memory, which is not allocatable, in bytes.
     pub reserved_memory_bytes: u64,
-    /// How often it compares its status with its Node, and writes what differs; a status writer renews its lease then,
-    /// too. Not zero.
+    /// Interval of status updates, which are written only if the status differs. A status writer also renews its lease then.
+    /// Not zero.
     pub sync: Duration,
-    /// How often it writes a status in which nothing differs but the heartbeats. Not zero.
+    /// Interval of status writes without changes other than heartbeats. Not zero.
     pub report: Duration,
-    /// The URL at which it finds the API server; `None` for the API server's own.
-    pub by_way_of: Option<String>,
+    /// URL of the API server, for example of a proxy; `None` for its own URL.
+    pub api_server_url: Option<String>,
 }
 
-impl Keeper {
-    /// The one that `HEADROOM_NODE_KEEPER` names, else kubelet code where its program is there or can be built, else
-    /// the status writer, and says so. Blocks while it builds.
+impl NodeBackend {
+    /// The backend in `HEADROOM_NODE_KEEPER` if set, else kubelet code if its program exists or can be built, else the status
+    /// writer with a message. Blocks during the build.
     ///
     /// # Errors
-    /// If the variable names neither.
+    /// If the variable has another value.
     pub fn choose() -> Result<Self> {
-        if let Some(name) = env::var_os(KEEPER) {
+        if let Some(name) = env::var_os(BACKEND) {
             return Self::named(&name.to_string_lossy());
         }
         let Err(cause) = controlplane::ensure(&[Component::Hollow]) else {
             return Ok(Self::Kubelet);
         };
         print(format!(
-            "\nNO KUBELET CODE HERE: {cause:#}\nNodes are kept by a status writer. It writes what a kubelet writes to its \
-             Node, its Lease and its pods, but it is ours, and it turns no pod away.\n"
+            "\nNO KUBELET CODE: {cause:#}\nA status writer replaces the kubelet of each node. It writes the Node, the Lease and \
+             the status of pods like a kubelet, but rejects no pod.\n"
         ));
         Ok(Self::Writer)
     }
@@ -71,33 +69,33 @@ impl Keeper {
         match name {
             "kubelet" => Ok(Self::Kubelet),
             "writer" => Ok(Self::Writer),
-            _ => bail!("{KEEPER}={name:?} is neither kubelet nor writer"),
+            _ => bail!("{BACKEND}={name:?} is neither kubelet nor writer"),
         }
     }
 }
 
 impl NodeOptions {
-    /// A small node: 2 CPUs, 4 GiB, nothing held back; it tells of itself as often as kubelets do by default.
+    /// A small node: 2 CPUs, 4 GiB, nothing reserved, intervals as a kubelet's defaults.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            keeper: None,
+            backend: None,
             cpus: 2,
             memory_bytes: 4 << 30,
             reserved_cpu_milli: 0,
             reserved_memory_bytes: 0,
             sync: Duration::from_secs(10),
             report: Duration::from_secs(300),
-            by_way_of: None,
+            api_server_url: None,
         }
     }
 
     /// A node with the CPUs and the memory of this machine.
     ///
     /// # Errors
-    /// If the kernel does not say how many CPUs there are.
+    /// If `/proc/cpuinfo` cannot be read.
     pub fn this_machine(name: impl Into<String>) -> Result<Self> {
-        // All that are online, as a kubelet counts them; what this process may use can be less.
+        // All online CPUs, as a kubelet counts them. The affinity mask of this process may have fewer.
         let cpus = fs::read_to_string("/proc/cpuinfo").context("count the CPUs")?;
         let cpus = cpus.lines().filter(|line| line.starts_with("processor")).count();
         let memory = rustix::system::sysinfo();
@@ -108,7 +106,7 @@ impl NodeOptions {
         })
     }
 
-    /// The same node, with 5 % of its CPUs and 512 MiB of its memory held back for system daemons.
+    /// Reserves 5 % of the CPUs and 512 MiB of memory for system daemons.
     pub fn with_system_reserved(self) -> Self {
         Self {
             reserved_cpu_milli: self.cpus * 10 * SYSTEM_CPU_PERCENT,
@@ -123,10 +121,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keeper_that_is_none_is_refused_by_name() {
-        assert_eq!(Keeper::named("kubelet").unwrap(), Keeper::Kubelet);
-        assert_eq!(Keeper::named("writer").unwrap(), Keeper::Writer);
-        let error = Keeper::named("Writer").unwrap_err().to_string();
+    fn unknown_backend_is_refused_by_name() {
+        assert_eq!(NodeBackend::named("kubelet").unwrap(), NodeBackend::Kubelet);
+        assert_eq!(NodeBackend::named("writer").unwrap(), NodeBackend::Writer);
+        let error = NodeBackend::named("Writer").unwrap_err().to_string();
         assert_eq!(
             error,
             r#"HEADROOM_NODE_KEEPER="Writer" is neither kubelet nor writer"#

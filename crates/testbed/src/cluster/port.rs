@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::{Context as _, Result};
 use tokio::net::TcpSocket;
 
-/// A reserved port. The socket is bound and never listens. With `SO_REUSEPORT` on both sides the API server listens beside
-/// it, also after a restart. The kernel gives the number to nobody else who asks for a free port.
+/// A reserved port. The socket is bound but never listens. With `SO_REUSEPORT` on both sockets, the API server can bind the same
+/// port, also after a restart. The kernel does not assign the port to other processes.
 #[derive(Debug)]
 pub(super) struct Port {
     number: u16,
@@ -14,26 +14,24 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// Reserves a free port.
     pub(super) fn reserve() -> Result<Self> {
         let socket = TcpSocket::new_v4().context("make a socket")?;
         socket.set_reuseport(true).context("share a port")?;
         socket
             .bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
             .context("choose a free port")?;
-        let number = socket.local_addr().context("ask for the chosen port")?.port();
+        let number = socket.local_addr().context("read the chosen port")?.port();
         Ok(Self {
             number,
             _socket: socket,
         })
     }
 
-    /// Its number.
     pub(super) fn number(&self) -> u16 {
         self.number
     }
 
-    /// The address of an HTTPS server behind it.
+    /// URL of an HTTPS server on the port.
     pub(super) fn url(&self) -> String {
         format!("https://{}:{}", Ipv4Addr::LOCALHOST, self.number)
     }
@@ -46,13 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_reservations_never_share_a_port() {
+    fn reserved_ports_are_unique() {
         let ports: Vec<Port> = (0..50).map(|_| Port::reserve().expect("port")).collect();
         assert_eq!(ports.iter().map(Port::number).collect::<BTreeSet<_>>().len(), 50);
     }
 
     #[test]
-    fn no_stranger_can_take_a_reserved_port() {
+    fn reserved_port_cannot_be_bound_without_reuseport() {
         let port = Port::reserve().expect("port");
         assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port.number())).is_err());
     }

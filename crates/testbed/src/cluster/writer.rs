@@ -1,10 +1,8 @@
-//! The status writer: keeps a node without a kubelet. It writes the Node, its Lease and the status of its pods as a
-//! kubelet writes them.
+//! The status writer replaces the kubelet of a node: it writes the Node, its Lease and the status of its pods like a kubelet.
 //!
-//! There are no containers: every bound pod runs at once, whether it fits or not, and is gone as soon as it is deleted.
-//! All else that the API server, the scheduler and the webhook see follows the kubelet. The writer compares its report
-//! with the Node that the API server has, so it takes an amplified allocatable for a change of its own and writes its
-//! own value back.
+//! There are no containers: every bound pod is Running at once, even if it does not fit, and is removed as soon as it is
+//! deleted. Otherwise the writes are the same as a kubelet's. The writer compares its report with the stored Node, so it
+//! replaces an amplified allocatable by its own value.
 
 mod pods;
 mod report;
@@ -36,26 +34,25 @@ use tokio::{
 use self::report::Report;
 use super::{NodeOptions, client_of};
 
-/// How long a request of the node's may take: the kubelet's default.
+/// Timeout of a request: the kubelet's default.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// How long a lease lasts, in seconds: the kubelet's default.
+/// Duration of the lease in seconds: the kubelet's default.
 const LEASE_S: u32 = 40;
-/// Who owns what is written, as the API server has it.
+/// Field manager of all writes.
 const MANAGER: &str = "kubelet";
-/// Where the leases of nodes are.
 const LEASES: &str = "kube-node-lease";
-/// How long the API server is left alone after it refused the Node or the watch of pods.
+/// Delay after the API server refused the Node or the watch of pods.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A running status writer; it ends when it is dropped, and with its process.
+/// A running status writer; ends when dropped.
 #[derive(Debug)]
 pub(super) struct Writer {
     name: String,
     task: JoinSet<Result<()>>,
 }
 
-/// What the writer's task works with.
-struct Desk {
+/// State of the writer's task.
+struct WriterTask {
     name: String,
     client: Client,
     nodes: Api<NodeObject>,
@@ -66,8 +63,8 @@ struct Desk {
 }
 
 impl Writer {
-    /// Starts to keep the node on the present async runtime. The kubeconfig is the node's; what the API server refuses is
-    /// tried again and noted in `log`.
+    /// Starts a writer on the current async runtime, with the kubeconfig of the node. Failed requests are retried and logged in
+    /// `log`.
     pub(super) fn start(options: &NodeOptions, kubeconfig: &Path, log: &Path) -> Result<Self> {
         let file = File::options().create(true).append(true).open(log);
         let log = file.with_context(|| format!("write {}", log.display()))?;
@@ -78,7 +75,7 @@ impl Writer {
         let mut task = JoinSet::new();
         task.spawn(async move {
             let client = client_of(&kubeconfig).await?;
-            let desk = Desk {
+            let writer = WriterTask {
                 name,
                 nodes: Api::all(client.clone()),
                 client,
@@ -87,7 +84,7 @@ impl Writer {
                 report_every,
                 log,
             };
-            Box::pin(desk.keep()).await;
+            Box::pin(writer.run()).await;
             Ok(())
         });
         Ok(Self {
@@ -96,31 +93,30 @@ impl Writer {
         })
     }
 
-    /// Writes nothing any more.
     pub(super) fn stop(&mut self) {
         self.task.abort_all();
     }
 
-    /// Fails if it has ended.
+    /// Fails if the task has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         if let Some(ended) = self.task.try_join_next() {
-            let outcome = ended.context("it panicked").flatten();
+            let outcome = ended.context("panic").flatten();
             outcome.with_context(|| format!("the status writer of node {} ended", self.name))?;
         }
         Ok(())
     }
 }
 
-impl Desk {
-    async fn keep(self) {
+impl WriterTask {
+    async fn run(self) {
         while let Err(error) = self.register().await {
-            self.note(&error);
+            self.log(&error);
             sleep(RETRY).await;
         }
-        join!(self.keep_node(), self.keep_pods());
+        join!(self.update_node(), self.update_pods());
     }
 
-    /// Creates the Node, unless a kubelet or a writer before this one has.
+    /// Creates the Node if it does not exist.
     async fn register(&self) -> Result<()> {
         let params = PostParams {
             field_manager: Some(MANAGER.to_owned()),
@@ -133,7 +129,7 @@ impl Desk {
         }
     }
 
-    async fn keep_node(&self) {
+    async fn update_node(&self) {
         let mut reported_at = None;
         let mut ticks = interval(self.sync_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -144,8 +140,8 @@ impl Desk {
                 timeout(REQUEST_LIMIT, self.sync(&mut reported_at)),
             );
             for outcome in [renewed, synced] {
-                let outcome = outcome.context("no answer from the API server");
-                outcome.flatten().unwrap_or_else(|error| self.note(&error));
+                let outcome = outcome.context("the API server did not answer in time");
+                outcome.flatten().unwrap_or_else(|error| self.log(&error));
             }
         }
     }
@@ -169,7 +165,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Compares with what the API server has, and writes what differs, or the heartbeats when they are due.
+    /// Compares the status with the stored Node, and writes differences, or heartbeats if they are due.
     async fn sync(&self, reported_at: &mut Option<Instant>) -> Result<()> {
         let node = self.nodes.get(&self.name).await.context("read the Node")?;
         let is_due = reported_at.is_none_or(|at| at.elapsed() >= self.report_every);
@@ -185,18 +181,18 @@ impl Desk {
         Ok(())
     }
 
-    /// Whatever goes wrong, all pods are looked at anew.
-    async fn keep_pods(&self) {
+    /// Lists all pods again after an error.
+    async fn update_pods(&self) {
         loop {
             if let Err(error) = pods::follow(&self.client, &self.name).await {
-                self.note(&error);
+                self.log(&error);
             }
             sleep(RETRY).await;
         }
     }
 
-    fn note(&self, error: &anyhow::Error) {
-        // There is nowhere else to tell of a log that cannot be written.
+    fn log(&self, error: &anyhow::Error) {
+        // A failed write cannot be reported anywhere else.
         writeln!(&self.log, "{} {error:#}", Timestamp::now()).ok();
     }
 }

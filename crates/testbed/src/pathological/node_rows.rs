@@ -1,8 +1,7 @@
-//! Shapes of reviews of Nodes; any other object can have them, too.
+//! Shapes of reviews that also fit any other object.
 
 use super::Row;
 
-/// What every review can have.
 pub(super) const NODE_ROWS: &[Row] = &[
     (
         "empty objects without a head",
@@ -54,7 +53,7 @@ pub(super) const NODE_ROWS: &[Row] = &[
         ],
     ),
     (
-        "our annotations",
+        "annotations of headroom.sh",
         &[
             r#"HEAD OLD"object":{"metadata":{"name":"n1","uid":"u1","annotations":{"#,
             r#""headroom.sh/%":"","#,
@@ -62,7 +61,7 @@ pub(super) const NODE_ROWS: &[Row] = &[
         ],
     ),
     (
-        "annotations beside ours in both",
+        "additional annotations in both",
         &[
             r#"HEAD"oldObject":{"metadata":{"name":"n1","uid":"u1","annotations":{MARKER,"#,
             r#""%":"","#,

@@ -1,8 +1,7 @@
-//! Shapes of reviews that only pods can have.
+//! Shapes of reviews of pods.
 
 use super::Row;
 
-/// What only reviews of pods can have.
 pub(super) const POD_ROWS: &[Row] = &[
     (
         "empty containers",
@@ -17,7 +16,7 @@ pub(super) const POD_ROWS: &[Row] = &[
         ],
     ),
     (
-        "containers with a card each",
+        "containers with a GPU each",
         &[
             r#"HEAD"object":{"spec":{"containers":["#,
             r#"{"resources":{"requests":{"koordinator.sh/gpu":1}}},"#,
@@ -25,7 +24,7 @@ pub(super) const POD_ROWS: &[Row] = &[
         ],
     ),
     (
-        "init containers with a card each",
+        "init containers with a GPU each",
         &[
             r#"HEAD"object":{"spec":{"initContainers":["#,
             r#"{"resources":{"limits":{"koordinator.sh/gpu":"1"}}},"#,
@@ -81,7 +80,7 @@ pub(super) const POD_ROWS: &[Row] = &[
         ],
     ),
     (
-        "small objects beside a card",
+        "small objects in a container with a GPU",
         &[
             r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1}},"env":["#,
             r#"{"name":"a"},"#,
@@ -89,7 +88,7 @@ pub(super) const POD_ROWS: &[Row] = &[
         ],
     ),
     (
-        "many environments beside many cards",
+        "environments of many containers with a GPU",
         &[
             r#"HEAD"object":{"spec":{"containers":["#,
             r#"{"resources":{"requests":{"koordinator.sh/gpu":1}},"env":[{"name":"a","value":"b"},{"name":"c","value":"d"}]},"#,
@@ -97,7 +96,7 @@ pub(super) const POD_ROWS: &[Row] = &[
         ],
     ),
     (
-        "long texts beside cards",
+        "long texts in containers with a GPU",
         &[
             r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1}},"args":[""#,
             r"\u0001",

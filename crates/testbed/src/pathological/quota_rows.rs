@@ -1,8 +1,7 @@
-//! Shapes of reviews that only ElasticQuotas can have.
+//! Shapes of reviews of ElasticQuotas.
 
 use super::Row;
 
-/// What only reviews of quotas can have.
 pub(super) const QUOTA_ROWS: &[Row] = &[
     (
         "a max of many resources",
@@ -83,7 +82,7 @@ pub(super) const QUOTA_ROWS: &[Row] = &[
         ],
     ),
     (
-        "keys to check that are many",
+        "many keys to check",
         &[
             r#"HEAD"object":{"metadata":{"annotations":{"quota.scheduling.koordinator.sh/max-strict-check-resource-keys":"["#,
             r#"\"%\","#,

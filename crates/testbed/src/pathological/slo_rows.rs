@@ -1,8 +1,8 @@
-//! Rows of reviews of Koordinator's ConfigMap, whose texts are documents themselves.
+//! Shapes of reviews of Koordinator's ConfigMap, whose values are JSON documents.
 
 use super::Row;
 
-/// Name, and texts and units in turns; a unit is a part of the JSON under a key.
+/// Shapes for the ConfigMap only. A unit is a part of the JSON document under a key.
 pub(super) const SLO_ROWS: &[Row] = &[
     ("brackets under a key", &["TEXT", "[", "END"]),
     ("unknown members", &[r"TEXT{", r#"\"%\":0,"#, r#"\"a\":0}END"#]),
@@ -11,7 +11,7 @@ pub(super) const SLO_ROWS: &[Row] = &[
         &[r"TEXT{", r#"\"cpuReclaimThresholdPercen%\":0,"#, r#"\"a\":0}END"#],
     ),
     (
-        "one member again and again",
+        "one member many times",
         &[r"TEXT{", r#"\"enable\":true,"#, r#"\"enable\":true}END"#],
     ),
     ("empty entries", &[r#"TEXT{\"nodeConfigs\":["#, "{},", "{}]}END"]),

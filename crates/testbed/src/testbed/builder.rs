@@ -1,4 +1,4 @@
-//! The builder of a `Testbed`: sets the parts of its control plane, its namespaces and its floor, and starts it.
+//! Builder of a `Testbed`: sets the components of the control plane, namespaces and floor, and starts it.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use crate::{
     programs::Programs,
 };
 
-/// What a [`Testbed`] is started with; etcd and an API server alone unless more is asked for.
+/// Options of a [`Testbed`]. The default is etcd and an API server, without floor.
 #[derive(Debug, Clone)]
 pub struct Builder {
     programs: Programs,
@@ -28,25 +28,25 @@ impl Builder {
         }
     }
 
-    /// With these components and flags of the control plane.
+    /// Sets components and flags of the control plane.
     pub fn control_plane(mut self, options: ClusterOptions) -> Self {
         self.control_plane = options;
         self
     }
 
-    /// With this namespace, besides those of our programs and any before.
+    /// Adds a namespace to those of Headroom's programs.
     pub fn namespace(mut self, name: &str) -> Self {
         self.namespaces.push(name.to_owned());
         self
     }
 
-    /// With the floor, as [`Testbed::install_floor`] installs it.
+    /// Adds the floor, as [`Testbed::install_floor`].
     pub fn floor(mut self) -> Self {
         self.has_floor = true;
         self
     }
 
-    /// Starts the control plane; creates accounts, roles and namespaces; installs the floor if that is asked for.
+    /// Starts the control plane, creates accounts, roles and namespaces, and installs the floor if requested.
     ///
     /// # Errors
     /// As [`Cluster::start`], or if the API server refuses an object.
@@ -64,7 +64,7 @@ impl Builder {
             has_floor: false,
         };
         if self.has_floor {
-            // Boxed: it is twice as large as all else here, and most testbeds go without it.
+            // Boxed: this future is twice as large as the rest, and most testbeds do not need it.
             Box::pin(testbed.install_floor()).await?;
         }
         Ok(testbed)
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_testbed_has_what_was_asked_for_and_nothing_else() {
+    fn builder_sets_only_requested_options() {
         let [agent, webhook, cli, load] = Programs::NAMES.map(PathBuf::from);
         let programs = Programs {
             agent,

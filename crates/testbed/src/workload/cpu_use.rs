@@ -9,20 +9,20 @@ use anyhow::{Result, ensure};
 
 use super::ROOT;
 
-/// Where the kernel publishes a cgroup's runtime.
+/// File with a cgroup's CPU time.
 #[derive(Debug, Clone)]
 pub enum CpuUse {
-    /// cgroup v1: nanoseconds.
+    /// `cpuacct.usage` of cgroup v1, in nanoseconds.
     Cpuacct(PathBuf),
-    /// cgroup v2: `usage_usec` in `cpu.stat`.
+    /// `cpu.stat` of cgroup v2, with `usage_usec`.
     CpuStat(PathBuf),
 }
 
 impl CpuUse {
-    /// That of a cgroup, from the root of its hierarchy on; of all tasks if empty.
+    /// Finds the file of a cgroup, by its path in the hierarchy. An empty path means all tasks.
     ///
     /// # Errors
-    /// If there is no such cgroup that accounts CPU time.
+    /// If the cgroup does not exist, or has no CPU accounting.
     pub fn open(cgroup: &str) -> Result<Self> {
         let root = Path::new(ROOT);
         let cpuacct = root.join("cpuacct").join(cgroup).join("cpuacct.usage");
@@ -39,7 +39,7 @@ impl CpuUse {
         Ok(Self::CpuStat(cpu_stat))
     }
 
-    /// What has been used until now; `None` if the cgroup is gone.
+    /// CPU time until now; `None` if the cgroup no longer exists.
     pub fn nanoseconds(&self) -> Option<u64> {
         match self {
             Self::Cpuacct(path) => fs::read_to_string(path).ok()?.trim().parse().ok(),

@@ -1,4 +1,4 @@
-//! Creates Deployments whose pods are all alike and go to one node, for the demo and benches.
+//! Creates Deployments of load pods on one node, for the demo and benches.
 
 use anyhow::Result;
 use headroom_domain::resource::PerResource;
@@ -8,25 +8,22 @@ use serde_json::json;
 
 use crate::accounts::apply;
 
-/// Label of the pods: which Deployment they are of.
+/// Label of pods with the name of their Deployment.
 pub const ROLE: &str = "headroom.sh/role";
 
-/// One Deployment.
 #[derive(Debug, Clone, Copy)]
 pub struct DeploymentShape<'a> {
-    /// Its namespace, which must be there.
     pub namespace: &'a str,
-    /// Its name and the role of its pods.
+    /// Name of the Deployment, and value of [`ROLE`] on its pods.
     pub role: &'a str,
-    /// The node of its pods.
+    /// Node on which all pods must run.
     pub node: &'a str,
-    /// Its pods.
     pub replicas: u32,
-    /// What each asks for, in milli-cores and bytes.
+    /// Requests of each pod, in milli-cores and bytes.
     pub requests: PerResource<u64>,
 }
 
-/// Creates a Deployment, or makes it be as said.
+/// Creates or updates a Deployment with server-side apply.
 ///
 /// # Errors
 /// If the API server refuses it.
@@ -51,7 +48,7 @@ pub async fn deploy(client: &Client, shape: &DeploymentShape<'_>) -> Result<()> 
                 "spec": {
                     "automountServiceAccountToken": false,
                     "nodeSelector": {"kubernetes.io/hostname": node},
-                    // There is nothing that would need longer to end.
+                    // No process needs time to end.
                     "terminationGracePeriodSeconds": 1,
                     "containers": [{
                         "name": "load",

@@ -1,5 +1,5 @@
-//! Pods' cgroups as the kubelet makes them, but below separate folders of the real hierarchies, apart from those of any
-//! kubelet. The agent in the bench `brake_reaction` gets their mount and takes them for all cgroups there are.
+//! Cgroups of pods as a kubelet creates them, but in a separate folder of the real hierarchies, so that they cannot collide with
+//! those of a kubelet. The agent in the bench `brake_reaction` uses that folder as its cgroup mount.
 
 use std::{
     fs,
@@ -12,24 +12,24 @@ use tempfile::TempDir;
 
 use super::{BURSTABLE, KUBEPODS, Process, ROOT, V1, load::Load, pod_cgroup, remove_tree, spawn_in};
 
-/// The cgroups; removed when dropped, after the processes in them.
+/// The cgroups; removed when dropped. Processes in them must end before.
 #[derive(Debug)]
 pub struct IsolatedCgroups {
-    /// Our folder in each hierarchy: the first has CPU time, the last memory.
+    /// The separate folder in each hierarchy: the first has CPU accounting, the last memory accounting.
     roots: Vec<PathBuf>,
     mount: PathBuf,
     is_v1: bool,
-    /// The program that loads are.
+    /// Path of the program `headroom-load`.
     program: PathBuf,
     _links: TempDir,
 }
 
 impl IsolatedCgroups {
-    /// Makes kubepods below folders of that name, with the weight of all that is allocatable on the node. `program` is
+    /// Creates `kubepods` in folders of that name, with the CPU weight of the node's allocatable. `program` is the path of
     /// `headroom-load`.
     ///
     /// # Errors
-    /// If a folder cannot be made: only root may make cgroups.
+    /// If a cgroup cannot be created, which needs root.
     pub fn new(name: &str, program: &Path, allocatable_milli: u64) -> Result<Self> {
         let own = format!("headroom-{name}-{}", std::process::id());
         let links = tempfile::tempdir().context("make a folder")?;
@@ -50,33 +50,33 @@ impl IsolatedCgroups {
         } else {
             root.join(&own)
         };
-        let apart = Self {
+        let cgroups = Self {
             roots,
             mount,
             is_v1,
             program: program.to_owned(),
             _links: links,
         };
-        for root in &apart.roots {
+        for root in &cgroups.roots {
             for folder in [root, &root.join(KUBEPODS), &root.join(BURSTABLE)] {
-                apart.make(folder)?;
+                cgroups.create(folder)?;
             }
-            // Ours stands where kubepods would.
-            apart.weigh(root, allocatable_milli)?;
-            apart.weigh(&root.join(KUBEPODS), allocatable_milli)?;
+            // The folder competes for CPU at the level of a real kubepods, so it has the same weight.
+            cgroups.set_cpu_weight(root, allocatable_milli)?;
+            cgroups.set_cpu_weight(&root.join(KUBEPODS), allocatable_milli)?;
         }
-        Ok(apart)
+        Ok(cgroups)
     }
 
-    /// What stands for `/sys/fs/cgroup` to an agent.
+    /// Folder to pass to an agent instead of `/sys/fs/cgroup`.
     pub fn mount(&self) -> &Path {
         &self.mount
     }
 
-    /// Limits the memory of all pods together, as the kubelet does.
+    /// Limits the total memory of all pods, as a kubelet does.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the write.
     pub fn limit_memory(&self, bytes: u64) -> Result<()> {
         let name = if self.is_v1 {
             "memory.limit_in_bytes"
@@ -87,15 +87,15 @@ impl IsolatedCgroups {
         write(&memory.join(KUBEPODS).join(name), bytes)
     }
 
-    /// Makes a pod's cgroup, with the weight of its CPU request.
+    /// Creates a pod's cgroup, with the CPU weight of its request.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the write.
     pub fn add_pod(&self, uid: &str, request_milli: u64) -> Result<()> {
         for root in &self.roots {
             let cgroup = pod_cgroup(root, uid);
-            self.make(&cgroup)?;
-            self.weigh(&cgroup, request_milli)?;
+            self.create(&cgroup)?;
+            self.set_cpu_weight(&cgroup, request_milli)?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl IsolatedCgroups {
     /// Moves a process into a pod's cgroup.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the write.
     pub fn join(&self, uid: &str, pid: u32) -> Result<()> {
         for root in &self.roots {
             write(&pod_cgroup(root, uid).join("cgroup.procs"), pid.into())?;
@@ -114,29 +114,28 @@ impl IsolatedCgroups {
     /// Starts a load in a pod's cgroup.
     ///
     /// # Errors
-    /// If it cannot be started or put there.
+    /// If it cannot be started or moved into the cgroup.
     pub fn spawn(&self, uid: &str, load: &Load) -> Result<Process> {
         let cgroups = self.roots.iter().map(|root| pod_cgroup(root, uid));
         spawn_in(&self.program, &load.arguments(), cgroups)
     }
 
-    fn make(&self, folder: &Path) -> Result<()> {
+    fn create(&self, folder: &Path) -> Result<()> {
         if !self.is_v1 {
-            // Version 2 hands controllers down level by level.
-            let above = folder.parent().context("a cgroup is below a root")?;
-            let file = above.join("cgroup.subtree_control");
+            // Cgroup v2 needs controllers to be enabled at each level.
+            let parent = folder.parent().context("a cgroup is below a root")?;
+            let file = parent.join("cgroup.subtree_control");
             fs::write(&file, "+cpu +memory").with_context(|| format!("write {}", file.display()))?;
         }
         if folder.is_dir() {
-            // Two controllers of version 1 can share a hierarchy.
+            // Two controllers of cgroup v1 can share a hierarchy.
             return Ok(());
         }
-        fs::create_dir(folder)
-            .with_context(|| format!("make {} (only root may make cgroups)", folder.display()))
+        fs::create_dir(folder).with_context(|| format!("create {} (needs root)", folder.display()))
     }
 
-    /// Gives a cgroup its weight by the kubelet's formulas, in hierarchies that have weights.
-    fn weigh(&self, cgroup: &Path, milli: u64) -> Result<()> {
+    /// Sets the CPU weight of a cgroup with the kubelet's formulas. No effect in hierarchies without weights.
+    fn set_cpu_weight(&self, cgroup: &Path, milli: u64) -> Result<()> {
         let shares = (milli * 1024 / 1000).clamp(2, 262_144);
         let (name, weight) = if self.is_v1 {
             ("cpu.shares", shares)

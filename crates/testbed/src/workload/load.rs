@@ -10,23 +10,23 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
-use super::await_go;
+use super::wait_for_start;
 
-/// Busy and idle alternate within this period.
+/// Period with one busy and one idle part.
 const PERIOD: Duration = Duration::from_millis(40);
-/// Periods after which a load that rests at times decides anew.
-const SPELL: u64 = 10;
+/// Number of periods between two random decisions to rest.
+const PERIODS_PER_DECISION: u64 = 10;
 
-/// What the load uses.
+/// Resource use of a load.
 #[derive(Debug, Clone, Args)]
 pub struct Load {
-    /// Share of one CPU that each thread uses while it does not rest, in thousandths (1 to 1000).
+    /// CPU use of each thread while it does not rest, in thousandths of one CPU (1 to 1000).
     #[arg(long, value_name = "MILLI")]
     pub milli: u32,
-    /// Threads.
+    /// Number of threads of the process.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Share of the time in which a thread rests, in percent (0 to 99); it comes in spells of 0.4 s, at random.
+    /// Share of time in which a thread rests, in percent (0 to 99). Rests are random periods of 0.4 s.
     #[arg(long, value_name = "PERCENT", default_value_t = 0)]
     pub rest_percent: u64,
     /// Memory to hold, in MiB.
@@ -35,7 +35,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The arguments of the process that is this load.
+    /// Command-line arguments of `headroom-load` for this load.
     pub fn arguments(&self) -> Vec<String> {
         let Self {
             milli,
@@ -51,25 +51,25 @@ impl Load {
         ]
     }
 
-    /// Runs until standard input ends, so also when whoever started the process dies.
+    /// Runs until standard input ends, which also happens if the parent dies.
     ///
-    /// Nothing is used before a line comes, so that the process can be put into its cgroup first.
+    /// Uses no CPU or memory before the first line on standard input, so that the parent can move the process into its cgroup.
     ///
     /// # Errors
     /// If a share is out of range, or standard input cannot be read or ends before that line.
     pub fn run(&self) -> Result<()> {
         ensure!(
             (1..=1000).contains(&self.milli),
-            "--milli {} is outside 1..1000",
+            "--milli {} is not between 1 and 1000",
             self.milli
         );
         ensure!(
             self.rest_percent < 100,
-            "--rest-percent {} is outside 0..99",
+            "--rest-percent {} is not between 0 and 99",
             self.rest_percent
         );
-        await_go()?;
-        // Written, not only reserved: untouched pages cost nothing and would not be measured.
+        wait_for_start()?;
+        // Writing allocates the pages: untouched memory would not be measured.
         let held = vec![1_u8; self.memory_mib << 20];
         for _ in 0..self.threads {
             let (milli, rest_percent) = (self.milli, self.rest_percent);
@@ -81,13 +81,13 @@ impl Load {
     }
 }
 
-/// Uses `milli` thousandths of a CPU when it does not rest, for ever.
+/// Uses `milli` thousandths of a CPU while it does not rest. Never returns.
 fn burn(milli: u32, rest_percent: u64) {
     let busy = PERIOD * milli / 1000;
     let chance = RandomState::new();
     for period in 0_u64.. {
         let began = Instant::now();
-        let rests = chance.hash_one(period / SPELL) % 100 < rest_percent;
+        let rests = chance.hash_one(period / PERIODS_PER_DECISION) % 100 < rest_percent;
         while !rests && began.elapsed() < busy {
             std::hint::spin_loop();
         }

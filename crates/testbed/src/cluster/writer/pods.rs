@@ -1,4 +1,4 @@
-//! The pods of a node without containers: sets every bound pod to Running, and removes every pod that is being deleted.
+//! Pods of a node without containers: sets bound pods to Running, and removes pods with a deletion timestamp.
 
 use std::pin::pin;
 
@@ -16,7 +16,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// What is true of a pod that runs; the scheduler has said that it is scheduled.
+/// Conditions of a running pod. The scheduler has set `PodScheduled`.
 const CONDITIONS: [&str; 4] = [
     "PodReadyToStartContainers",
     "Initialized",
@@ -24,22 +24,22 @@ const CONDITIONS: [&str; 4] = [
     "Ready",
 ];
 
-/// Follows the node's pods until something fails.
+/// Watches the node's pods until an error.
 pub(super) async fn follow(client: &Client, node: &str) -> Result<()> {
     let own = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
     let mut events = pin!(watcher(Api::<Pod>::all(client.clone()), own));
     while let Some(event) = events.try_next().await.context("watch pods")? {
         match event {
-            Event::Apply(pod) | Event::InitApply(pod) => settle(client, &pod)
+            Event::Apply(pod) | Event::InitApply(pod) => update(client, &pod)
                 .await
-                .with_context(|| format!("keep pod {}", pod.name_any()))?,
+                .with_context(|| format!("update pod {}", pod.name_any()))?,
             Event::Delete(_) | Event::Init | Event::InitDone => {}
         }
     }
     Ok(())
 }
 
-async fn settle(client: &Client, pod: &Pod) -> kube::Result<()> {
+async fn update(client: &Client, pod: &Pod) -> kube::Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let name = pod.name_any();
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());

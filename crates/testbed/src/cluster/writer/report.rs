@@ -1,5 +1,5 @@
-//! The report of a status writer: the node's own capacity, allocatable and conditions. It makes the first Node, and the
-//! PATCH of each difference from the stored Node.
+//! Report of a status writer: capacity, raw allocatable and conditions of the node. Creates the first Node, and PATCHes with the
+//! differences from the stored Node.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use xtask::setup::controlplane::release::Release;
 
 use super::NodeOptions;
 
-/// Pods that the node accepts: the kubelet's default.
+/// Maximum number of pods: the kubelet's default.
 const PODS: u64 = 110;
-/// Type, status, reason and message of each condition; all but the last message as a kubelet gives them.
+/// Type, status, reason and message of each condition. All except the last message are a kubelet's.
 const CONDITIONS: [[&str; 4]; 4] = [
     [
         "MemoryPressure",
@@ -49,7 +49,7 @@ const CONDITIONS: [[&str; 4]; 4] = [
 
 type Amounts = BTreeMap<&'static str, Quantity>;
 
-/// A node's own, raw idea of itself.
+/// Raw values of the node.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
     capacity: Amounts,
@@ -61,14 +61,14 @@ impl Report {
     pub(super) fn new(options: &NodeOptions) -> Result<Self> {
         let NodeOptions {
             name: _,
-            keeper: _,
+            backend: _,
             cpus,
             memory_bytes,
             reserved_cpu_milli,
             reserved_memory_bytes,
             sync: _,
             report: _,
-            by_way_of: _,
+            api_server_url: _,
         } = options;
         let cpu_milli = u64::from(*cpus) * 1000;
         let allocatable_milli = cpu_milli.saturating_sub(u64::from(*reserved_cpu_milli));
@@ -80,8 +80,7 @@ impl Report {
         })
     }
 
-    /// The Node to begin with. A kubelet's says that it is not Ready; this one says nothing yet, and both say more with
-    /// their first PATCH.
+    /// The Node to create. It has no conditions; that of a kubelet is not Ready. The first PATCH sets the conditions.
     pub(super) fn node(&self, name: &str) -> Result<Node> {
         let node = json!({
             "metadata": {
@@ -93,7 +92,7 @@ impl Report {
                 "allocatable": differing(&self.allocatable, None),
                 "addresses": [{"type": "Hostname", "address": name}],
                 "nodeInfo": {
-                    // Versions are compared by order, which what follows a plus sign is no part of.
+                    // Version comparison ignores build metadata after `+`.
                     "kubeletVersion": format!("{}+status-writer", self.release),
                     "operatingSystem": "linux",
                     "osImage": "status writer",
@@ -103,8 +102,8 @@ impl Report {
         serde_json::from_value(node).context("describe the Node")
     }
 
-    /// The strategic-merge PATCH of `status` that makes the stored one ours: what differs, and a heartbeat for each
-    /// condition. `None` if nothing differs and no heartbeat is due.
+    /// Strategic merge PATCH of `status` with all differences, and a heartbeat for each condition. `None` if nothing differs and
+    /// no heartbeat is due.
     pub(super) fn patch(&self, stored: &NodeStatus, is_due: bool, now: &Time) -> Option<Value> {
         let mut patch = Map::new();
         for (field, own, stored) in [
@@ -142,7 +141,7 @@ fn amounts(cpu_milli: u64, memory_bytes: u64) -> Amounts {
     ])
 }
 
-/// Our amounts that are stored as others or not at all; `4` is no other than `4000m`.
+/// Amounts whose stored value is missing or different. `4` equals `4000m`.
 fn differing(own: &Amounts, stored: Option<&BTreeMap<String, Text>>) -> Map<String, Value> {
     let is_stored = |name: &str, amount: &Quantity| {
         let stored = stored.and_then(|stored| stored.get(name)?.0.parse().ok());
@@ -154,7 +153,7 @@ fn differing(own: &Amounts, stored: Option<&BTreeMap<String, Text>>) -> Map<Stri
         .collect()
 }
 
-/// What the stored condition lacks.
+/// Fields that differ in the stored condition.
 fn changes(
     [_, status, reason, message]: [&str; 4],
     stored: Option<&NodeCondition>,
@@ -198,7 +197,7 @@ mod tests {
         Time("2026-01-01T12:00:00Z".parse::<Timestamp>().unwrap())
     }
 
-    /// What the API server has once it has taken everything.
+    /// Status in the API server after the first PATCH.
     fn stored() -> Value {
         let mut status = serde_json::to_value(report().node("n").unwrap().status).unwrap();
         let patch = report().patch(&NodeStatus::default(), false, &noon()).unwrap();
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_patch_after_creation_has_only_conditions() {
+    fn first_patch_after_creation_has_only_conditions() {
         let mut status = stored();
         status["conditions"] = json!([]);
         let patch = patch(status, false).unwrap();
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_status_is_left_alone_until_heartbeats_are_due() {
+    fn unchanged_status_is_patched_only_for_heartbeats() {
         assert_eq!(patch(stored(), false), None);
         let patch = patch(stored(), true).unwrap();
         let heartbeat = |kind: &str| json!({"type": kind, "lastHeartbeatTime": "2026-01-01T12:05:00Z"});
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn another_allocatable_is_written_back_and_nothing_beside_it() {
+    fn changed_allocatable_is_reset_and_nothing_else() {
         let mut status = stored();
         status["allocatable"]["cpu"] = json!("4560m");
         let patch = patch(status, false).unwrap();
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_in_another_spelling_is_no_change() {
+    fn equal_quantity_in_another_notation_is_no_change() {
         let mut status = stored();
         assert_eq!(
             status["allocatable"],
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_somebody_turned_is_turned_back() {
+    fn changed_condition_is_reset() {
         let mut status = stored();
         status["conditions"][3]["status"] = json!("Unknown");
         let patch = patch(status, false).unwrap();
