@@ -1,4 +1,4 @@
-//! Generates the reference pages about the agent: its signals, and the fields of its status.
+//! Generates the reference pages of the agent: its signals, and the fields of its status.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,18 @@ use headroom_agent::local::{
     status::{FIELDS, Place, StatusField},
 };
 
-/// What the agent measures.
+/// Page of the agent's signals.
 pub(super) fn signals() -> Result<String> {
     let mut page = "# Signals\n\n\
-        What the agent measures, where it comes from and what is lost without it. `kubectl headroom agent signals` shows on a\n\
-        node how each is: `ok`, `unsupported` (this kernel or machine does not have it) or `failed` (it is there and cannot be\n\
-        read). Where both hooks and files are named, the files alone serve where there are no kernel programs, in ticks. One that\n\
-        is `ok` from a part of its files says what is missing.\n\n\
-        Costs were measured on virtual machines with 2 CPUs (Linux 6.18 under KVM): those of hooks by the kernel's own count of\n\
-        their runs, less that of an empty program, on two processors, Intel and AMD\n\
-        ([journal](../journal/agent-overhead.md)), those of files on the latter as CPU time of opening, reading and closing\n\
-        one by an interpreter, which is an upper bound. Signals of the same file or hook share its cost.\n\n\
-        | signal | what it is | unit | source | oldest kernel | measured cost | without it | metric |\n\
+        The table lists each signal of the agent with its source, and the effect if it is missing. `kubectl headroom agent signals`\n\
+        shows the state of each signal on a node: `ok`, `unsupported` (this kernel or machine does not have it) or `failed` (it\n\
+        exists but cannot be read). If the source has both hooks and files, the agent uses the files without kernel programs, with\n\
+        the resolution of clock ticks. A signal that is `ok` with only some of its files names what is missing.\n\n\
+        Costs were measured on virtual machines with 2 CPUs (Linux 6.18 under KVM). The cost of a hook is the run time that the\n\
+        kernel reports for its program, less that of an empty program, on an Intel and an AMD processor\n\
+        ([journal](../journal/agent-overhead.md)). The cost of a file is the CPU time of an interpreter that opens, reads and closes\n\
+        it on the AMD processor, which is an upper bound. Signals of the same file or hook share its cost.\n\n\
+        | signal | description | unit | source | oldest kernel | measured cost | without it | metric |\n\
         |---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for signal in SIGNALS {
@@ -52,15 +52,15 @@ pub(super) fn signals() -> Result<String> {
     Ok(page)
 }
 
-/// The fields of an agent's status.
+/// Page of the fields of an agent's status.
 pub(super) fn status() -> Result<String> {
     let mut page = "# The status of an agent\n\n\
-        What an agent says of itself: the document at `/status` on its admin port, which is answered to who asks from within its\n\
-        pod, as `kubectl port-forward` does; the messages of its debug service; and `kubectl headroom agent status` with\n\
-        `-o json` are these fields. The tables of `kubectl headroom agent status` and `signals` show those that have a place there.\n\
-        `[]` stands for each element of a list. On the wire `is_primary` is `primary`, `is_latched` is `latched`, and `measured`\n\
-        is a map.\n\n\
-        | field | what it is | unit | in the tables |\n\
+        These are the fields of the document at `/status` on the agent's admin port, of the messages of its debug service, and of\n\
+        `kubectl headroom agent status -o json`. The admin port answers only requests from within the pod, as those of `kubectl\n\
+        port-forward`. The last column shows the place of a field in the tables of `kubectl headroom agent status` and `signals`.\n\
+        `[]` means each element of a list. In the debug service's messages, `is_primary` is named `primary`, `is_latched` is named\n\
+        `latched`, and `measured` is a map.\n\n\
+        | field | description | unit | in the tables |\n\
         |---|---|---|---|\n"
         .to_owned();
     for field in FIELDS {

@@ -17,12 +17,12 @@ use headroom_webhook::{
 use kubectl_headroom::rights::{Audience, DebugRights, debug_rights};
 use serde::Serialize;
 
-/// The webhook configurations of the base, with all gates at their defaults.
+/// Webhook configurations of the base, with all gates at their defaults.
 pub(super) fn webhooks() -> Result<String> {
     Ok(documents(&configurations(Family::Nodes)?))
 }
 
-/// The policies that the API server evaluates, with their bindings.
+/// Floor policies with their bindings.
 pub(super) fn policies() -> Result<String> {
     let mut texts = Vec::new();
     for PolicyAndBinding { policy, binding } in policies::all(&Installation::default()) {
@@ -31,19 +31,19 @@ pub(super) fn policies() -> Result<String> {
     Ok(documents(&texts))
 }
 
-/// The policy that refuses bad annotations, with its binding.
+/// Policy that refuses invalid annotations, with its binding.
 pub(super) fn checks() -> Result<String> {
     let Checks { policy, binding } = checks::checks(&Installation::default());
     Ok(documents(&[yaml(&policy)?, yaml(&binding)?]))
 }
 
-/// The option `steady-state-skip`, as a patch of the webhook configurations.
+/// Option `steady-state-skip`, as a patch of the webhook configurations.
 pub(super) fn steady_state_skip() -> Result<String> {
     yaml(&steady_state::kustomize_patch())
 }
 
-/// The webhook's roles in the base and their bindings, the roles of people, which are bound to nobody, and the right of the
-/// account whose tokens they show.
+/// Roles of the webhook in the base with their bindings, roles for users, which have no binding, and the right of the account
+/// whose tokens those users present.
 pub(super) fn rbac() -> Result<String> {
     let installation = Installation::default();
     let mut texts = roles(Family::Nodes)?;
@@ -56,17 +56,17 @@ pub(super) fn rbac() -> Result<String> {
     Ok(documents(&texts))
 }
 
-/// What the webhook configurations of the component `koordinator` add.
+/// Webhook configurations of the component `koordinator`.
 pub(super) fn koordinator_webhooks() -> Result<String> {
     Ok(documents(&configurations(Family::Koordinator)?))
 }
 
-/// What the webhook may do for the component `koordinator`.
+/// Roles of the webhook for the component `koordinator`.
 pub(super) fn koordinator_rbac() -> Result<String> {
     Ok(documents(&roles(Family::Koordinator)?))
 }
 
-/// Koordinator's kinds, for clusters that lack them.
+/// CustomResourceDefinitions of Koordinator, for clusters without them.
 pub(super) fn koordinator_kinds() -> Result<String> {
     let texts: Vec<String> = custom_kinds::definitions()?
         .iter()
@@ -75,10 +75,10 @@ pub(super) fn koordinator_kinds() -> Result<String> {
     Ok(documents(&texts))
 }
 
-/// The webhook configurations of a family, with all gates at their defaults; none if it has no entries.
+/// Webhook configurations of a family, with all gates at their defaults; empty if it has no entries.
 fn configurations(family: Family) -> Result<Vec<String>> {
     let gates = GateSet::parse(endpoints::gates(), "")?;
-    // Whoever installs the certificates fills in the bundle.
+    // The installation of certificates adds the CA bundle.
     let client = Client {
         address: Address::Service,
         ca_bundle: None,
@@ -90,7 +90,7 @@ fn configurations(family: Family) -> Result<Vec<String>> {
     mutating.chain(validating.iter().map(yaml)).collect()
 }
 
-/// The roles of a family with their bindings: one for each configuration object that has endpoints.
+/// Roles of a family with their bindings: one for each configuration object with endpoints.
 fn roles(family: Family) -> Result<Vec<String>> {
     let (installation, served) = (Installation::default(), endpoints::served(&[family]));
     let mut texts = Vec::new();

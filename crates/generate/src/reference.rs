@@ -1,4 +1,4 @@
-//! Generates the reference pages: command lines, gates, handlers, metrics, rules and reasons.
+//! Generates the reference pages: command lines, gates, handlers, metrics, Events, rules and reasons.
 
 use std::fmt::Write as _;
 
@@ -29,15 +29,15 @@ use headroom_webhook::{
     },
 };
 
-/// The flags of all programs.
+/// Page of the flags of all programs.
 pub(super) fn cli() -> String {
     let mut page = format!(
         "# Command lines\n\nEvery flag has an environment variable: `--log-format` is `{}LOG_FORMAT`. The flag wins.\n\n",
         headroom_kit::args::ENV_PREFIX
     );
     let webhook = headroom_webhook::start::flags::command()
-        // The default is this machine's own name.
-        .mut_arg("replica_name", |arg| arg.default_value("the host's name"));
+        // The actual default is the name of this machine.
+        .mut_arg("replica_name", |arg| arg.default_value("the host name"));
     for command in [
         kubectl_headroom::Args::command(),
         webhook,
@@ -50,18 +50,18 @@ pub(super) fn cli() -> String {
     page + "\n"
 }
 
-/// One program and its subcommands.
+/// Section of one program with its subcommands.
 fn program(command: Command) -> String {
     let options = MarkdownOptions::new()
         .show_footer(false)
         .show_table_of_contents(false);
     let page = help_markdown_command_custom(&fenced(command), &options);
-    // Before the first section stand a title and a sentence that say nothing new.
+    // Removes the title and the introduction before the first section.
     let start = page.find("\n## ").map_or(0, |at| at + 1);
     page.get(start..).unwrap_or(&page).trim_end().to_owned() + "\n"
 }
 
-/// Examples are for a terminal: a comment in them must not become a heading.
+/// Puts examples into code blocks: a `#` comment in them would become a heading.
 fn fenced(command: Command) -> Command {
     let command = match command.get_after_help().map(ToString::to_string) {
         Some(help) => command.after_help(format!("```text\n{help}\n```")),
@@ -70,15 +70,15 @@ fn fenced(command: Command) -> Command {
     command.mut_subcommands(fenced)
 }
 
-/// The gates of the webhook.
+/// Page of the webhook's feature gates.
 pub(super) fn gates() -> String {
     let table = gate::markdown(endpoints::gates());
     format!("# Feature gates\n\nSet with `--feature-gates A=true,B=false` on `headroom-webhook`.\n\n{table}")
 }
 
-/// The rules of a decision and their reasons, and those of the agents' reports.
+/// Page of the rules with their reasons, and of the reasons in agents' reports.
 pub(super) fn reasons() -> Result<String> {
-    let mut page = "# Rules and reasons\n\nEvery write of a node's status is decided by these rules, in this order. `kubectl headroom explain NODE` tells\nwhat each comes to on a node; the codes are also in the audit log and in metrics.\n".to_owned();
+    let mut page = "# Rules and reasons\n\nThe webhook applies these rules to every write of a node's status, in this order. `kubectl headroom explain NODE` shows\nthe result of each rule on a node. The codes are also in the audit log and in metrics.\n".to_owned();
     for rule in capacity::Rule::ALL {
         writeln!(page, "\n## {}\n\n{}.", rule.name(), rule.about())?;
         let reasons = Why::ALL.into_iter().filter(|why| why.rule() == rule);
@@ -87,7 +87,7 @@ pub(super) fn reasons() -> Result<String> {
             writeln!(page, "{gap}- `{}`: {}", why.code(), why.about())?;
         }
     }
-    page += "\n## Reports of agents\n\nWhat an agent gives as reasons for the ratio that it reports, for each resource, most important first. They are in\n`kubectl headroom explain NODE`, in the annotation `";
+    page += "\n## Reports of agents\n\nAn agent reports reasons for the ratio of each resource, most important first. They are in\n`kubectl headroom explain NODE`, in the annotation `";
     page += names::HINT;
     page += "` and in `/status` of the agent.\n";
     for stage in Stage::ALL {
@@ -99,7 +99,7 @@ pub(super) fn reasons() -> Result<String> {
     Ok(page)
 }
 
-/// Every admission endpoint with its steps.
+/// Page of all admission endpoints with their steps.
 pub(super) fn handlers() -> Result<String> {
     let mut page = "# Admission handlers\n".to_owned();
     for endpoint in ENDPOINTS {
@@ -109,17 +109,17 @@ pub(super) fn handlers() -> Result<String> {
     Ok(page)
 }
 
-/// What the stores follow.
+/// Table of the watched sources of the stores.
 fn sources_table(page: &mut String) -> Result<()> {
     write!(
         page,
         "\n## Sources\n\n\
-         What a replica follows in the API server. A source that nothing served wants is not followed and needs no right.\n\
-         `/readyz?verbose` has a line for each that is followed, and `headroom_webhook_informer_known` a series for each with a\n\
-         watch of its own. A replica becomes ready once the sources of nodes are known; any other that is not known makes only\n\
-         calls of the steps fail that read it. A kind that the cluster lacks counts as known and empty, and is asked for every 30\n\
-         seconds; a missing right never counts as empty.\n\n\
-         | source | resource | kept | may be absent | wanted by |\n|---|---|---|---|---|\n"
+         A replica watches these sources in the API server. A source that no served step reads is not watched, and needs no RBAC\n\
+         rule. `/readyz?verbose` has a line for each watched source, and `headroom_webhook_informer_known` a series for each with a\n\
+         separate watch. A replica becomes ready once it knows the sources of nodes. While another source is unknown, only calls\n\
+         fail whose steps read it. A kind that the cluster does not have counts as known and empty, and the replica checks for it\n\
+         every 30 s. A missing right never counts as empty.\n\n\
+         | source | resource | stored data | may be absent | used by |\n|---|---|---|---|---|\n"
     )?;
     for source in sources::ALL {
         let Source {
@@ -141,7 +141,7 @@ fn sources_table(page: &mut String) -> Result<()> {
         let dot = if group.is_empty() { "" } else { "." };
         let names = objects.in_installation(&Installation::default());
         let only: Vec<_> = names.iter().map(|name| format!(" `{name}`")).collect();
-        let shared = shares.map_or_else(String::new, |other| format!(", by the watch of {}", other.name));
+        let shared = shares.map_or_else(String::new, |other| format!(", from the watch of {}", other.name));
         let absent = match presence {
             Presence::Always => "no",
             Presence::Custom { .. } => "yes",
@@ -150,14 +150,14 @@ fn sources_table(page: &mut String) -> Result<()> {
             page,
             "| {name} | `{resource}{dot}{group}`{}{shared} | {about} | {absent} | {} |",
             only.join(","),
-            wanted_by(source)
+            used_by(source)
         )?;
     }
     Ok(())
 }
 
-/// The steps that read a source, and the families for which the process follows it.
-fn wanted_by(source: &Source) -> String {
+/// Steps that read a source, and families for which the process watches it.
+fn used_by(source: &Source) -> String {
     let is_source = |other: &&Source| other.name == source.name;
     let always = wanted::OF_NODES
         .iter()
@@ -171,10 +171,10 @@ fn wanted_by(source: &Source) -> String {
     let steps = steps.filter(|step| step.reads.iter().any(is_source));
     let steps = steps.map(|step| format!("step {}", step.name));
     let mut wanted: Vec<_> = always.clone().into_iter().chain(families).chain(steps).collect();
-    // Steps of two endpoints may have one name.
+    // Steps of two endpoints may have the same name.
     wanted.dedup();
     if wanted.is_empty() {
-        "nothing yet".to_owned()
+        "no step yet".to_owned()
     } else {
         wanted.join(", ")
     }
@@ -185,7 +185,9 @@ fn section(page: &mut String, endpoint: &dyn AnyEndpoint) -> Result<()> {
     let (path, about) = (declaration.path, declaration.about);
     let kind = match declaration.kind {
         Kind::Mutating(Reinvocation::Never) => "mutating, not called again in one request",
-        Kind::Mutating(Reinvocation::IfNeeded) => "mutating, called again after others' changes",
+        Kind::Mutating(Reinvocation::IfNeeded) => {
+            "mutating, called again if a later webhook changes the object"
+        }
         Kind::Validating => "validating",
     };
     write!(page, "\n## `{path}`\n\n{about}\n\n| | |\n|---|---|\n")?;
@@ -201,7 +203,7 @@ fn section(page: &mut String, endpoint: &dyn AnyEndpoint) -> Result<()> {
     for entry in declaration.entries {
         entry_rows(page, entry)?;
     }
-    write!(page, "\n| step | does | gate | reads |\n|---|---|---|---|\n")?;
+    write!(page, "\n| step | effect | gate | reads |\n|---|---|---|---|\n")?;
     for step in endpoint.steps() {
         let StepInfo {
             name,
@@ -234,26 +236,28 @@ fn entry_rows(page: &mut String, entry: &Entry) -> Result<()> {
     } = entry;
     let failure = match failure_policy {
         FailurePolicy::Fail => "the request is refused (`Fail`)",
-        FailurePolicy::Ignore => "the request goes on without it (`Ignore`)",
+        FailurePolicy::Ignore => "the request continues without it (`Ignore`)",
     };
-    let whose = match namespaces {
+    let selected = match namespaces {
         Namespaces::All => "all",
-        Namespaces::ExceptOurs => "all but ours",
-        Namespaces::ExceptSystem => "all but ours, `kube-system` and those labelled `control-plane`",
+        Namespaces::ExceptOurs => "all except Headroom's own",
+        Namespaces::ExceptSystem => {
+            "all except Headroom's own, `kube-system` and those with the label `control-plane`"
+        }
     };
     writeln!(page, "| name | `{name}` |")?;
     for rule in *rules {
         writeln!(page, "| called for | {} |", called_for(rule))?;
     }
-    writeln!(page, "| namespaces | {whose} |")?;
+    writeln!(page, "| namespaces | {selected} |")?;
     match objects {
         Objects::All => {}
-        Objects::Labelled { key, value } => writeln!(page, "| objects | labelled `{key}={value}` |")?,
+        Objects::Labelled { key, value } => writeln!(page, "| objects | with the label `{key}={value}` |")?,
         Objects::SloConfig => {
             let ConfigMapName { namespace, name } = ConfigMapName::default();
             writeln!(
                 page,
-                "| objects | ConfigMap `{name}` in `{namespace}`, or as `--slo-config-name` and `--config-namespace` say |"
+                "| objects | ConfigMap `{name}` in `{namespace}`, or as set by `--slo-config-name` and `--config-namespace` |"
             )?;
         }
     }
@@ -264,8 +268,8 @@ fn entry_rows(page: &mut String, entry: &Entry) -> Result<()> {
             condition.expression.replace('\n', " ")
         )?;
     }
-    writeln!(page, "| when a call fails | {failure} |")?;
-    writeln!(page, "| the API server waits | {} s |", timeout.as_secs())?;
+    writeln!(page, "| if a call fails | {failure} |")?;
+    writeln!(page, "| timeout | {} s |", timeout.as_secs())?;
     Ok(())
 }
 
@@ -290,7 +294,7 @@ fn called_for(rule: &Rule) -> String {
     )
 }
 
-/// The metrics of both processes.
+/// Page of the metrics of both processes.
 pub(super) fn metrics() -> Result<String> {
     let every = Catalogue::new(&[])?.markdown();
     let own = |catalogue: &Catalogue| {
@@ -302,15 +306,15 @@ pub(super) fn metrics() -> Result<String> {
         every.lines().take(2).chain(rows).collect::<Vec<_>>().join("\n")
     };
     Ok(format!(
-        "# Metrics\n\nAll are served on the admin port, under `/metrics`. No label carries a node's or a pod's name: the scrape\n\
-         target does.\n\n## Every process\n\nBesides these, the `process_` metrics that Prometheus clients have in common.\n\n{every}\n\
+        "# Metrics\n\nAll metrics are on the admin port, under `/metrics`. No label has the name of a node or a pod: the scrape\n\
+         target identifies them.\n\n## Every process\n\nIn addition to these, the usual `process_` metrics of Prometheus clients.\n\n{every}\n\
          ## Webhook\n\n{}\n\n## Agent\n\n{}\n",
         own(&headroom_webhook::start::catalogue()?),
         own(&Catalogue::new(&headroom_agent::metrics::LISTS)?),
     ))
 }
 
-/// The Events that the webhook publishes.
+/// Page of the Events that the webhook publishes.
 pub(super) fn events() -> String {
     let rows = events::ROWS.iter().map(|row| {
         let EventRow {
@@ -324,11 +328,11 @@ pub(super) fn events() -> String {
     });
     let rows: String = rows.collect();
     format!(
-        "# Events\n\nThe leader publishes them in namespace `default`, as `{}`: one for each object and occurrence, 20 at once and ten\n\
-         a minute at most, and again after an hour while it is so. An object of a node's rows has one of a reason in a minute at\n\
-         most, and objects whose last Event is longest ago come first: one that changes all the time keeps no other back.\n\
-         `kubectl describe` of the object shows them.\n\n\
-         | reason | action | type | when |\n|---|---|---|---|\n{rows}",
+        "# Events\n\nThe leader publishes these Events in namespace `default`, with the reporting controller `{}`. It publishes one for\n\
+         each object and occurrence, and repeats it every hour while the cause lasts: at most 20 at once, and 10 a minute. A Node\n\
+         gets at most one Event of a reason a minute. Objects whose last Event is oldest come first, so that one object that changes\n\
+         often cannot delay the others. `kubectl describe` of the object shows its Events.\n\n\
+         | reason | action | type | cause |\n|---|---|---|---|\n{rows}",
         names::EVENT_REPORTER
     )
 }

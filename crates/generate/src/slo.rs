@@ -1,4 +1,4 @@
-//! Generates what follows from the table of Koordinator's ConfigMap: its JSON Schema, and the page of its members.
+//! Generates the JSON Schema of Koordinator's ConfigMap and the reference page of its members, from one table.
 
 use std::fmt::Write as _;
 
@@ -9,20 +9,20 @@ use headroom_rules::slo::{
     table::{Class, KEYS, Key, MemberRow, Rule, Unit, ValueKind},
 };
 
-/// The schema of the ConfigMap, an object whose first member is written elsewhere.
+/// JSON Schema of the ConfigMap without its opening brace: the caller writes the first member.
 pub(super) fn json_schema() -> Result<String> {
     let text = format!("{:#}\n", schema::config_map());
     let inside = text.strip_prefix("{\n").context("a schema is an object")?;
     Ok(inside.to_owned())
 }
 
-/// The members of all keys.
+/// Reference page of the members of all keys.
 pub(super) fn members() -> Result<String> {
     let mut page = "# Members of Koordinator's ConfigMap\n\n\
-        What `/validate-configmap` reads under each key of `slo-controller-config`, and what it must be. A member that is absent or\n\
-        `null` is not checked; the default is what holds then. Names count in any case; the last of two counts. The same table is in\n\
-        [slo-controller-config.schema.json](../../deploy/schemas/slo-controller-config.schema.json), for editors.\n\
-        [slo-configuration.md](../slo-configuration.md) has an example and what is said to mistakes.\n"
+        Members that `/validate-configmap` checks under each key of `slo-controller-config`, with their accepted values. A member that\n\
+        is absent or `null` is not checked, and the default applies. Names are case-insensitive. If a member is repeated, the last one\n\
+        applies. [slo-controller-config.schema.json](../../deploy/schemas/slo-controller-config.schema.json) has the same table for\n\
+        editors. [slo-configuration.md](../slo-configuration.md) has an example, and the messages for mistakes.\n"
         .to_owned();
     for key in KEYS {
         section(&mut page, key)?;
@@ -33,11 +33,11 @@ pub(super) fn members() -> Result<String> {
 fn section(page: &mut String, key: &'static Key) -> Result<()> {
     let place = match key.cluster {
         Some(cluster) => format!(
-            "Members stand in `{cluster}` for all nodes, and in each entry of `{}` for the nodes that its `nodeSelector` selects.",
+            "Members in `{cluster}` apply to all nodes. Members in an entry of `{}` apply to the nodes that its `nodeSelector` selects.",
             key.entries
         ),
         None => format!(
-            "Members stand in the document itself for all nodes, and in each entry of `{}` for the nodes that its `nodeSelector` selects.",
+            "Members at the top level apply to all nodes. Members in an entry of `{}` apply to the nodes that its `nodeSelector` selects.",
             key.entries
         ),
     };
@@ -47,7 +47,7 @@ fn section(page: &mut String, key: &'static Key) -> Result<()> {
     let others = if key.is_strict {
         "Other members are refused."
     } else {
-        "Other members draw a warning."
+        "Other members cause a warning."
     };
     write!(
         page,
@@ -63,7 +63,7 @@ fn section(page: &mut String, key: &'static Key) -> Result<()> {
             .collect();
         write!(
             page,
-            "\nMembers of each of {}, with a default for each of the first four:\n",
+            "\nMembers of each of {}, with one default for each of the first four:\n",
             names.join(", ")
         )?;
         table(page, key.class_fields.iter(), key.classes)?;
@@ -78,7 +78,7 @@ fn table<'f>(
 ) -> Result<()> {
     write!(
         page,
-        "\n| member | takes | unit | default | since | does |\n|---|---|---|---|---|---|\n"
+        "\n| member | values | unit | default | since | effect |\n|---|---|---|---|---|---|\n"
     )?;
     for field in fields {
         let unit = if field.unit == Unit::None {
@@ -99,18 +99,18 @@ fn table<'f>(
     Ok(())
 }
 
-/// Kind, range, and the words that are known.
+/// Type, range and known words of a member.
 fn accepted_values(field: &MemberRow) -> String {
     let kind = match field.kind {
         ValueKind::Bool => "true or false",
         ValueKind::Int64 | ValueKind::Int32 => "whole number",
         ValueKind::Number => "number",
-        ValueKind::Text => "text",
-        ValueKind::Duration => "time such as `5m`",
+        ValueKind::Text => "string",
+        ValueKind::Duration => "duration such as `5m`",
         ValueKind::Quantity => "quantity",
-        ValueKind::PercentOrQuantity => "whole percentage from 0 to 100, or quantity in a text",
+        ValueKind::PercentOrQuantity => "whole percentage from 0 to 100, or quantity as a string",
         ValueKind::Object => "object",
-        ValueKind::Any => "anything",
+        ValueKind::Any => "any value",
     };
     let others = field.rules.iter().map(|rule| match rule {
         Rule::AboveMember(other) => format!(", more than `{other}`"),
@@ -162,7 +162,7 @@ mod tests {
         fn visit(&self, _visitor: &mut dyn FnMut(&str, &headroom_domain::selector::Labels)) {}
     }
 
-    /// The schema of each key, compiled.
+    /// Compiled schema of each key.
     fn validators() -> BTreeMap<&'static str, Validator> {
         let whole = schema::config_map();
         let of = |key: &Key| {
@@ -177,13 +177,13 @@ mod tests {
         KEYS.into_iter().map(of).collect()
     }
 
-    /// The blocks of YAML of the page that are data of ConfigMaps: the example, and ten mistakes.
+    /// YAML blocks of the page with data of ConfigMaps: the example, and ten mistakes.
     fn blocks() -> Vec<Data> {
         let path = workspace::root().join("docs/slo-configuration.md");
         let page = fs::read_to_string(path).unwrap();
         let blocks = page.split("```yaml\n").skip(1);
         let texts = blocks.map(|block| block.split("```").next().unwrap());
-        // Other blocks are whole objects.
+        // Other blocks are complete objects.
         let blocks: Vec<Data> = texts
             .filter_map(|text| serde_saphyr::from_str(text).ok())
             .collect();
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_itself_is_one() {
+    fn generated_schema_is_a_valid_schema() {
         assert!(jsonschema::meta::is_valid(&schema::config_map()));
     }
 
     #[test]
-    fn the_example_of_the_page_is_valid() {
+    fn example_of_the_page_is_valid() {
         let validators = validators();
         let example = &blocks()[0];
         assert_eq!(example.len(), KEYS.len());
@@ -208,9 +208,9 @@ mod tests {
         }
     }
 
-    /// What one value shows is in the schema as well. Pairs and selectors are compared by the check alone.
+    /// The schema covers checks of single values. Only the webhook compares pairs and selectors.
     #[test]
-    fn what_the_schema_refuses_is_refused() {
+    fn webhook_refuses_everything_that_the_schema_refuses() {
         let validators = validators();
         let target = Target {
             namespace: "koordinator-system",
@@ -233,7 +233,7 @@ mod tests {
                 refused.extend((!is_valid).then(|| text.clone()));
             }
         }
-        // A text for a number, a percentage, an empty selector, a comma, a ratio.
+        // A string for a number, a percentage, an empty selector, a comma, a ratio.
         assert_eq!(refused.len(), 5, "{refused:#?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the generated files, and of the detection of drift.
+//! Tests of generated files, and of the detection of outdated ones.
 
 use tempfile::TempDir;
 
@@ -7,7 +7,6 @@ use super::*;
 const CHECK: Generate = Generate { check: true };
 const WRITE: Generate = Generate { check: false };
 
-/// Two small files.
 static SAMPLE: [File; 2] = [
     File {
         path: "deploy/a.yaml",
@@ -19,7 +18,7 @@ static SAMPLE: [File; 2] = [
     },
 ];
 
-/// A workspace in which the sample is up to date.
+/// A workspace with the up-to-date sample files.
 fn workspace_with_sample() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for folder in FOLDERS {
@@ -30,12 +29,12 @@ fn workspace_with_sample() -> TempDir {
     root
 }
 
-fn complaint(root: &TempDir, files: &[File]) -> String {
+fn check_error(root: &TempDir, files: &[File]) -> String {
     CHECK.run_in(root.path(), files, &[]).unwrap_err().to_string()
 }
 
 #[test]
-fn every_file_can_be_generated_and_says_so_in_its_first_line() {
+fn every_generated_file_has_the_note_in_its_first_line() {
     for file in FILES {
         let content = file.content().unwrap();
         assert!(content.lines().next().unwrap().contains(NOTE), "{}", file.path);
@@ -61,39 +60,39 @@ fn every_file_can_be_generated_and_says_so_in_its_first_line() {
 #[test]
 fn this_workspace_is_up_to_date() {
     let drifts = drifts(&workspace::root(), FILES, SECTIONS).unwrap();
-    let shown: Vec<String> = drifts.iter().map(Drift::shown).collect();
+    let shown: Vec<String> = drifts.iter().map(Drift::description).collect();
     assert!(shown.is_empty(), "{shown:#?}");
 }
 
 #[test]
-fn a_changed_file_is_named_and_mended() {
+fn changed_file_is_reported_and_fixed() {
     let root = workspace_with_sample();
     let path = root.path().join("deploy/a.yaml");
     let good = fs::read_to_string(&path).unwrap();
     fs::write(&path, good.replace("a: 1", "a: 2")).unwrap();
-    assert!(complaint(&root, &SAMPLE).ends_with(": deploy/a.yaml"));
-    // Looking does not touch.
+    assert!(check_error(&root, &SAMPLE).ends_with(": deploy/a.yaml"));
+    // `--check` writes nothing.
     assert!(fs::read_to_string(&path).unwrap().contains("a: 2"));
     WRITE.run_in(root.path(), &SAMPLE, &[]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), good);
 }
 
 #[test]
-fn a_missing_file_is_named_and_made() {
+fn missing_file_is_reported_and_created() {
     let root = workspace_with_sample();
     fs::remove_dir_all(root.path().join("docs/reference")).unwrap();
-    assert!(complaint(&root, &SAMPLE).ends_with(": docs/reference/b.md"));
+    assert!(check_error(&root, &SAMPLE).ends_with(": docs/reference/b.md"));
     WRITE.run_in(root.path(), &SAMPLE, &[]).unwrap();
     CHECK.run_in(root.path(), &SAMPLE, &[]).unwrap();
 }
 
 #[test]
-fn a_file_left_over_is_named_and_removed_and_others_are_left_alone() {
+fn file_that_is_no_longer_generated_is_reported_and_removed() {
     let root = workspace_with_sample();
     fs::write(root.path().join("docs/by-hand.md"), "# By hand\n").unwrap();
     let [first, _] = &SAMPLE;
     let rest = std::slice::from_ref(first);
-    assert!(complaint(&root, rest).ends_with(": docs/reference/b.md"));
+    assert!(check_error(&root, rest).ends_with(": docs/reference/b.md"));
     WRITE.run_in(root.path(), rest, &[]).unwrap();
     assert!(!root.path().join("docs/reference/b.md").exists());
     assert!(root.path().join("docs/by-hand.md").exists());
@@ -101,7 +100,7 @@ fn a_file_left_over_is_named_and_removed_and_others_are_left_alone() {
 }
 
 #[test]
-fn a_section_is_written_between_its_comments_and_nothing_around_it_is_touched() {
+fn section_is_replaced_only_between_its_comments() {
     let section = PageSection {
         path: "docs/page.md",
         name: "rows",
@@ -110,7 +109,7 @@ fn a_section_is_written_between_its_comments_and_nothing_around_it_is_touched() 
     let page = |rows: &str| format!("# Page\n\n<!-- rows: {NOTE} -->\n{rows}<!-- end of rows -->\n\nMore.\n");
     let wanted = page("\n| a |\n\n");
     for rows in ["", "\n| b |\n", "\n| a |\n\n"] {
-        assert_eq!(section.within(&page(rows)).unwrap(), wanted);
+        assert_eq!(section.insert_into(&page(rows)).unwrap(), wanted);
     }
     let root = workspace_with_sample();
     let path = root.path().join(section.path);
@@ -123,7 +122,7 @@ fn a_section_is_written_between_its_comments_and_nothing_around_it_is_touched() 
     CHECK.run_in(root.path(), &SAMPLE, &sections).unwrap();
 
     let [section] = &sections;
-    let error = section.within("# Page\n").unwrap_err().to_string();
+    let error = section.insert_into("# Page\n").unwrap_err().to_string();
     assert!(
         error.starts_with("docs/page.md has no line \"<!-- rows: "),
         "{error}"
@@ -131,7 +130,7 @@ fn a_section_is_written_between_its_comments_and_nothing_around_it_is_touched() 
 }
 
 #[test]
-fn what_is_wrong_is_shown() {
+fn difference_is_described() {
     let drift = |found: Option<&str>, wanted: Option<&str>| Drift {
         path: "a.md".into(),
         found: found.map(str::to_owned),
@@ -141,8 +140,8 @@ fn what_is_wrong_is_shown() {
         (Some("1\n2\n3\n"), Some("1\n2b\n3\n"), "a.md, line 2:\n-2\n+2b"),
         (Some("1\n"), Some("1\n2\n"), "a.md, line 2:\n+2"),
         (None, Some("1\n"), "a.md: missing"),
-        (Some("1\n"), None, "a.md: left over, nothing generates it"),
+        (Some("1\n"), None, "a.md: no longer generated"),
     ] {
-        assert_eq!(drift(found, wanted).shown(), shown);
+        assert_eq!(drift(found, wanted).description(), shown);
     }
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask cases`: counts the cases of the tables in tests/fixtures/cases that have a row, and fails if one is missing
-//! whose step is served.
+//! `cargo xtask cases`: counts the cases in tests/fixtures/cases that have a row, and fails if a served step has a case without
+//! one.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -10,51 +10,53 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::Parser;
 use headroom_kit::config;
 use headroom_webhook::admission::endpoints::ENDPOINTS;
 use serde::Deserialize;
 use xtask::{terminal::print, workspace};
 
-/// Where the tables are, from the root of the workspace.
+/// Folder of the tables, relative to the workspace root.
 const FOLDER: &str = "tests/fixtures/cases";
-/// The most numbers in one list.
+/// Maximum length of a range of case numbers.
 const MOST: usize = 10_000;
 
-/// One file, as far as it is counted.
+/// Counts the test cases of each endpoint in tests/fixtures/cases, and lists cases without a row.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask cases", bin_name = "cargo xtask cases")]
+struct Args {}
+
+/// One file, without the fields that are not counted.
 #[derive(Debug, Deserialize)]
 struct CaseTable {
     sections: Vec<Section>,
 }
 
-/// Cases that one step answers.
 #[derive(Debug, Deserialize)]
 struct Section {
     about: String,
-    /// The label of an endpoint.
     endpoint: String,
-    /// A step of it; none for what happens around the steps.
+    /// Step of the endpoint; `None` for behaviour outside the steps.
     step: Option<String>,
-    /// Its numbers, as in `1-6, 160`.
+    /// Case numbers, such as `1-6, 160`.
     cases: String,
     #[serde(default)]
     rows: Vec<CaseRow>,
 }
 
-/// One row.
 #[derive(Debug, Deserialize)]
 struct CaseRow {
-    /// Its number, and a letter where a number has several rows.
+    /// Case number, with a letter if the case has several rows.
     id: String,
 }
 
-/// Number of a case, as in `12` or `M12`.
+/// Number of a case, such as `12` or `M12`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct CaseNumber {
     prefix: String,
     number: usize,
 }
 
-/// What a section came to.
 #[derive(Debug, PartialEq, Eq)]
 struct Coverage {
     about: String,
@@ -65,6 +67,7 @@ struct Coverage {
 }
 
 fn main() -> ExitCode {
+    let Args {} = Args::parse();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -74,10 +77,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what is covered.
+/// Prints the coverage of all tables.
 ///
 /// # Errors
-/// A table cannot be read, or has faults.
+/// If a table cannot be read, or has faults.
 fn run() -> Result<()> {
     let mut faults = Vec::new();
     for (file, table) in tables()? {
@@ -95,7 +98,7 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// Every table by the name of its file.
+/// All tables by file name.
 fn tables() -> Result<BTreeMap<String, CaseTable>> {
     let folder = workspace::root().join(FOLDER);
     let entries = fs::read_dir(&folder).with_context(|| format!("read {}", folder.display()))?;
@@ -109,7 +112,7 @@ fn tables() -> Result<BTreeMap<String, CaseTable>> {
     tables.collect()
 }
 
-/// True if a step is declared, or if the endpoint is where no step is named.
+/// True if the step is declared or, without a step, the endpoint.
 fn is_served(endpoint: &str, step: Option<&str>) -> bool {
     let mut endpoints = ENDPOINTS.iter().filter(|declared| declared.label() == endpoint);
     endpoints.any(|declared| {
@@ -119,7 +122,7 @@ fn is_served(endpoint: &str, step: Option<&str>) -> bool {
 }
 
 impl CaseTable {
-    /// What is covered of each section, and what is wrong.
+    /// Coverage of each section, and all faults.
     fn coverage(&self, is_served: &dyn Fn(&str, Option<&str>) -> bool) -> (Vec<Coverage>, Vec<String>) {
         let (mut coverages, mut faults) = (Vec::new(), Vec::new());
         let (mut listed, mut ids) = (BTreeSet::new(), BTreeSet::new());
@@ -135,19 +138,19 @@ impl CaseTable {
             }
             let rows = section.rows.iter().map(|row| row.id.as_str());
             let twice = rows.filter(|id| !ids.insert(*id));
-            faults.extend(twice.map(|id| format!("row {id} stands twice")));
+            faults.extend(twice.map(|id| format!("row {id} exists twice")));
             let is_served = is_served(&section.endpoint, section.step.as_deref());
             coverages.push(section.coverage(&numbers, is_served, &mut faults));
         }
-        // Where a number has several rows, each has a letter.
+        // If a case has several rows, each has a letter.
         let twice = ids.iter().filter(|id| ids.contains(format!("{id}a").as_str()));
-        faults.extend(twice.map(|id| format!("row {id} stands beside {id}a")));
+        faults.extend(twice.map(|id| format!("row {id} and row {id}a exist: add a letter to {id}")));
         (coverages, faults)
     }
 }
 
 impl Section {
-    /// What is covered of these numbers, which are those of the section.
+    /// Coverage of the section, whose case numbers are `numbers`.
     fn coverage(&self, numbers: &[CaseNumber], is_served: bool, faults: &mut Vec<String>) -> Coverage {
         let (about, owner) = (&self.about, self.owner());
         let mut covered = BTreeSet::new();
@@ -173,7 +176,7 @@ impl Section {
         }
     }
 
-    /// Whose cases they are, as in `mutate-pod/device`.
+    /// Endpoint and step, such as `mutate-pod/device`.
     fn owner(&self) -> String {
         match &self.step {
             Some(step) => format!("{}/{step}", self.endpoint),
@@ -187,16 +190,16 @@ impl CaseNumber {
         let digits = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
         let (prefix, number) = text.split_at(digits);
         if !prefix.chars().all(|c| c.is_ascii_uppercase()) {
-            bail!("{text:?} is not a number of a case");
+            bail!("{text:?} is not a case number");
         }
         let number = number.parse();
         Ok(Self {
             prefix: prefix.to_owned(),
-            number: number.with_context(|| format!("{text:?} is not a number of a case"))?,
+            number: number.with_context(|| format!("{text:?} is not a case number"))?,
         })
     }
 
-    /// The number of a row, whose id may have a letter behind it.
+    /// Parses the case number of a row's ID, which may end in a letter.
     fn of_row(id: &str) -> Result<Self> {
         Self::parse(id.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(id))
     }
@@ -222,7 +225,7 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// The numbers of a list, as in `1-6, 160`.
+/// Parses a list of case numbers, such as `1-6, 160`.
 fn numbers(list: &str) -> Result<Vec<CaseNumber>> {
     let mut numbers = Vec::new();
     for entry in list.split(',').map(str::trim) {
@@ -247,7 +250,7 @@ mod tests {
 
     use super::*;
 
-    /// The coverage and the faults of a table of which nothing but `e/s` is served.
+    /// Coverage and faults of a table if only `e/s` is served.
     fn coverage(sections: &str) -> (Vec<Coverage>, Vec<String>) {
         let text = format!("sections: [{sections}]");
         let table: CaseTable = config::parse(&text, Path::new("t.yaml")).unwrap();
@@ -255,18 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn each_case_of_a_served_step_has_a_row() {
+    fn every_case_of_a_served_step_has_a_row() {
         let mut all = 0;
         for (file, table) in tables().unwrap() {
             let (coverages, faults) = table.coverage(&is_served);
             assert_eq!(faults, Vec::<String>::new(), "{file}");
             all += coverages.iter().map(|coverage| coverage.total).sum::<usize>();
         }
-        assert!(all > 600, "the tables are read: {all}");
+        assert!(all > 600, "the tables have only {all} cases");
     }
 
     #[test]
-    fn rows_are_counted_by_their_numbers() {
+    fn rows_of_one_case_count_once() {
         let (coverages, faults) = coverage(
             "{about: x, endpoint: e, step: s, cases: '1-2, 7', rows: [{id: 1}, {id: 2a}, {id: 2b}, {id: 7}]},\
              {about: y, endpoint: e, step: t, cases: M1-M9}",
@@ -280,17 +283,17 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_noticed() {
+    fn every_fault_is_reported() {
         let served =
             |cases, rows| format!("{{about: x, endpoint: e, step: s, cases: '{cases}', rows: [{rows}]}}");
         for (sections, fault) in [
             (served("1-2", "{id: 1}"), "2 has no row, and e/s is served"),
-            (served("1", "{id: 1}, {id: 1}"), "row 1 stands twice"),
-            (served("1", "{id: 1}, {id: 1a}"), "row 1 stands beside 1a"),
+            (served("1", "{id: 1}, {id: 1}"), "row 1 exists twice"),
+            (served("1", "{id: 1}, {id: 1a}"), "row 1 and row 1a exist"),
             (served("1", "{id: 1}, {id: 2}"), "row 2: 2 is not a case of x"),
             (
                 served("1", "{id: 1}, {id: one}"),
-                "row one: \"on\" is not a number of a case",
+                "row one: \"on\" is not a case number",
             ),
             (served("1, 1", "{id: 1}"), "1 is listed twice"),
             (served("3-1", ""), "x: \"3-1\" is not a range of cases"),
@@ -299,7 +302,7 @@ mod tests {
                 served("1-99999999", ""),
                 "x: \"1-99999999\" is not a range of cases",
             ),
-            (served("", ""), "x: \"\" is not a number of a case"),
+            (served("", ""), "x: \"\" is not a case number"),
         ] {
             let (_, faults) = coverage(&sections);
             assert!(
