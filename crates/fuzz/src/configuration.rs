@@ -1,5 +1,5 @@
-//! Fuzz target: one text, read as the configuration file and as the keys of Koordinator's ConfigMap. Administrators
-//! write both.
+//! Fuzz target: one text, parsed as the configuration file and as the keys of Koordinator's ConfigMap. Administrators write
+//! both.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -24,7 +24,7 @@ const KEYS: [&str; 6] = [
     names::CPU_BURST_CONFIG,
 ];
 
-/// A text that is read as each of them.
+/// The input is the text.
 pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let file = config::parse::<Amplification>(text, Path::new("h.yaml"));
@@ -50,11 +50,11 @@ pub fn check(data: &[u8]) {
     for policy in by_file.iter().chain(&by_config_map) {
         is_within_limits(policy);
     }
-    // JSON is YAML, and what both take has the same words.
+    // JSON is YAML: a text that both parsers accept has the same meaning.
     if let (Some(by_file), Some(by_config_map), false) = (by_file, by_config_map, text.is_empty()) {
         assert_eq!(by_file, by_config_map);
     }
-    // A bad version leaves the good one in force, and none at all brings back the file.
+    // An invalid version keeps the last valid one, and deletion restores the file.
     let good = r#"{"mode":"guard"}"#;
     policies.apply(config_map(good));
     let before = policies.for_labels(labels);

@@ -1,7 +1,6 @@
-//! The checks of the fuzz targets under `tests/fuzz`. Each takes any bytes and panics where a Headroom program would be
-//! wrong.
+//! Checks of the fuzz targets in `tests/fuzz`. Each accepts any bytes, and panics if Headroom's code handles them wrongly.
 //!
-//! `cargo xtask fuzz TARGET` searches for such bytes; `cargo test` replays the saved ones in `tests/fuzz/corpus`.
+//! `cargo xtask fuzz TARGET` searches for such bytes. `cargo test` replays the inputs in `tests/fuzz/corpus`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,
@@ -17,16 +16,14 @@ pub mod quantity;
 pub mod review;
 pub mod slo;
 
-/// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: of its file and of the folder of its corpus.
+    /// Name of its file and of its corpus folder.
     pub name: &'static str,
-    /// Panics if something is wrong with what becomes of these bytes.
+    /// Panics if the code handles these bytes wrongly.
     pub check: fn(&[u8]),
 }
 
-/// All targets.
 pub static TARGETS: [Target; 5] = [
     Target {
         name: "configuration",

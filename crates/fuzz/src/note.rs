@@ -1,5 +1,5 @@
-//! Fuzz target: the annotations of a Node by any writer. The hint note is read by itself, and all of them go through
-//! `/mutate-node-status`.
+//! Fuzz target: annotations of a Node, which any client may write. The hint annotation is parsed alone, and all of them are
+//! part of a review of `/mutate-node-status`.
 
 use std::{
     sync::Arc,
@@ -27,15 +27,14 @@ use headroom_webhook::{
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-/// The endpoint that decides.
 const PATH: &str = "/mutate-node-status";
-/// The annotation's size limit, in bytes.
+/// Size limit of the hint annotation, in bytes.
 const LONGEST: usize = 1024;
-/// More time than a review takes, with coverage counted too.
+/// Deadline that no review reaches, even with coverage instrumentation.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// One line each, all of which may be missing: the annotations hint, marker, raw, ratio, `kubelet-raw`, `static-ratio` and
-/// mode; stored and sent allocatable as `CPU MEMORY`; and who writes.
+/// The input has one line for each annotation (hint, marker, raw, ratio, `kubelet-raw`, `static-ratio`, mode), for stored and
+/// sent allocatable (`CPU MEMORY`), and for the writer. Each line may be empty or missing.
 pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let mut lines = text.split('\n').map(Some).chain(std::iter::repeat(None));
@@ -55,7 +54,7 @@ pub fn check(data: &[u8]) {
         }
     }
     if let Some(note) = annotations[names::HINT].as_str() {
-        is_read_as_written(note);
+        check_round_trip(note);
     }
     let (stored, sent) = (allocatable(line()), allocatable(line()));
     let user = line().map_or("system:node:n1", |_| "system:serviceaccount:kube-system:other");
@@ -69,7 +68,7 @@ pub fn check(data: &[u8]) {
                 .as_str()
                 .expect("text")
                 .parse()
-                .expect("what is written is a quantity");
+                .expect("the patch has a quantity");
             assert!(
                 quantity.milli().is_some() || quantity.units().is_some(),
                 "{quantity} of {resource}"
@@ -79,24 +78,24 @@ pub fn check(data: &[u8]) {
     assert_eq!(
         decided(&old, &after, user),
         after,
-        "a second time changes something"
+        "the second review changes the node again"
     );
 }
 
-/// A note that can be read is written so that it can be read again, braked or not.
-fn is_read_as_written(text: &str) {
+/// A parsed note is written so that it can be parsed again, with and without a brake.
+fn check_round_trip(text: &str) {
     let Ok(note) = text.parse::<Note>() else { return };
     for note in [note.clone(), note.under_memory_pressure()] {
         let written = note.to_string();
         assert!(written.len() <= LONGEST, "{} bytes", written.len());
-        let again: Note = written.parse().expect("what is written can be read");
+        let again: Note = written.parse().expect("a written note can be parsed");
         assert_eq!(again, note);
         assert_eq!(again.to_string(), written);
         assert!(again.has_same_effect_as(&note) && note.is_after(&again) == Some(false));
     }
 }
 
-/// Both amounts; 4 CPUs and 8Gi for what is missing.
+/// CPU and memory of a line; 4 CPUs and 8Gi if missing.
 fn allocatable(line: Option<&str>) -> [String; 2] {
     let mut words = line.unwrap_or_default().splitn(2, ' ');
     ["4", "8Gi"].map(|raw| {
@@ -119,7 +118,7 @@ fn node(annotations: &Value, [cpu, memory]: &[String; 2], heartbeat: &str) -> Va
     })
 }
 
-/// The object that a write comes to. It is never refused, and no step breaks.
+/// The object after the webhook's patch. Panics if the write is refused or a step fails.
 fn decided(old: &Value, new: &Value, user: &str) -> Value {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -151,7 +150,7 @@ fn decided(old: &Value, new: &Value, user: &str) -> Value {
     after
 }
 
-/// A replica in mode `auto`, memory included, that knows this Node, no pod and no agent.
+/// A replica in mode `auto` for CPU and memory, with this Node, no pods and no agent.
 fn router(node: &Value) -> Router {
     let file = json!({"mode": "auto", "bounds": {"memory": {"max": 1.5}}});
     let settings = Settings {

@@ -1,16 +1,16 @@
-//! Fuzz target: compares quantities with a second reader of the same grammar, which reads small numbers only, exactly.
+//! Fuzz target: compares quantities with a second parser of the same grammar, which is exact but limited to small numbers.
 
 use headroom_domain::quantity::Quantity;
 
-/// Units of the smallest representable value in 1.
+/// Nano units in 1; nano is the smallest representable amount.
 const NANO: u128 = 1_000_000_000;
-/// What Kubernetes keeps of a binary quantity, and what is read out of any.
+/// Maximum of a binary quantity in Kubernetes, and of the amounts that are read from any quantity.
 const LARGEST: u128 = i64::MAX as u128;
-/// Digits and powers of ten up to which the second reader computes.
+/// Maximum number of digits, and maximum power of ten, of the second parser.
 const DIGITS: usize = 9;
 const POWER: u32 = 18;
 
-/// A text in the grammar of Kubernetes.
+/// Parts of a quantity in the grammar of Kubernetes.
 struct Parts<'t> {
     is_negative: bool,
     whole: &'t str,
@@ -23,7 +23,7 @@ enum Scale {
     Two(u32),
 }
 
-/// Two quantities, one in each line.
+/// The input has two quantities, one in each line.
 pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (one, other) = text.split_once('\n').unwrap_or((text, "1"));
@@ -37,7 +37,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// The quantity with its exact amount in nano units, as far as the second reader can tell it.
+/// Parses and checks a quantity. Returns it with its exact amount in nano units, if it is within the second parser's limits.
 fn checked(text: &str) -> Option<(Quantity, Option<i128>)> {
     let parts = Parts::read(text);
     let read = text.parse::<Quantity>();
@@ -46,7 +46,7 @@ fn checked(text: &str) -> Option<(Quantity, Option<i128>)> {
         return None;
     };
     let printed = quantity.to_string();
-    let again: Quantity = printed.parse().expect("what is printed can be read");
+    let again: Quantity = printed.parse().expect("a printed quantity can be parsed");
     assert_eq!(again, quantity, "{text:?} is printed as {printed:?}");
     let canonical = match parts.scale {
         Scale::Two(_) => decimal(&printed),
@@ -66,8 +66,8 @@ fn checked(text: &str) -> Option<(Quantity, Option<i128>)> {
     Some((quantity, exact))
 }
 
-/// How a printed binary amount is printed once it was read again. One that no power of 1024 divides is printed without a suffix, as
-/// Kubernetes prints it, and without one it is read as decimal.
+/// Text of a printed binary amount after it was parsed and printed again. Like Kubernetes, an amount that 1024 does not divide is
+/// printed without a suffix, and a text without a suffix is parsed as decimal.
 fn decimal(printed: &str) -> String {
     let thousands = (printed.len() - printed.trim_end_matches('0').len()) / 3;
     let suffix = ["", "k", "M", "G", "T", "P", "E"].get(thousands);
@@ -118,7 +118,7 @@ impl<'t> Parts<'t> {
         })
     }
 
-    /// The amount, fractions of a nano unit away from zero; `None` if it takes more than small numbers.
+    /// Amount in nano units, fractions rounded away from zero; `None` above the limits of this parser.
     fn nano(&self) -> Option<i128> {
         let Self {
             is_negative,

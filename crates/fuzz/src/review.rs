@@ -1,4 +1,4 @@
-//! Fuzz target: compares reviews with serde_json, and the writes of steps with serde_json and json-patch.
+//! Fuzz target: compares parsed reviews with serde_json, and writes of steps with serde_json and json-patch.
 
 mod alphabet;
 mod rewrite;
@@ -16,12 +16,12 @@ use serde_json::{Map, Value, value::RawValue};
 
 use self::write::{Write, writes};
 
-/// Below a longer path, in bytes, a value may be replaced whole.
+/// Maximum length of paths in minimal patches, in bytes: a value at a longer path may be replaced as a whole.
 const LONGEST_PATH: usize = 512;
-/// A longer array may be replaced whole if its order changed.
+/// Maximum length of arrays in minimal patches: a longer array may be replaced as a whole if its order changed.
 const MOST_MOVES: usize = 256;
 
-/// A body and, after the first zero byte, what steps write.
+/// The input is a body and, after the first zero byte, a script of writes.
 pub fn check(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
     let (body, script) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -33,7 +33,7 @@ pub fn check(data: &[u8]) {
         Err(error) => assert_eq!(error.answer().0, 400, "{}", error.reason()),
         Ok(review) => {
             if let Some(value) = &value {
-                is_what_was_asked(&review, value);
+                check_fields(&review, value);
             }
         }
     }
@@ -43,18 +43,18 @@ pub fn check(data: &[u8]) {
         (Err(_), None) => {}
         (Ok(_), None) => assert!(
             serde_json::from_str::<&RawValue>(text).is_ok(),
-            "not JSON, and taken"
+            "accepted text that is not JSON"
         ),
         (Ok(tree), Some(value)) => {
-            is_same(&tree, value);
+            check_same(&tree, value);
             if value.is_object() {
-                does_what_the_writes_would_do(text, value, &writes(script));
+                check_writes(text, value, &writes(script));
             }
         }
     }
 }
 
-fn is_what_was_asked(review: &Review<'_>, value: &Value) {
+fn check_fields(review: &Review<'_>, value: &Value) {
     let Review {
         version,
         request,
@@ -90,8 +90,8 @@ fn is_what_was_asked(review: &Review<'_>, value: &Value) {
     }
 }
 
-/// The same value, found member by member.
-fn is_same(tree: &Tree<'_>, value: &Value) {
+/// Checks that the tree equals the value, member by member.
+fn check_same(tree: &Tree<'_>, value: &Value) {
     assert_eq!(&tree.to_value().expect("a value"), value);
     assert_eq!(tree.is_null(), value.is_null());
     assert_eq!(tree.is_object(), value.is_object());
@@ -100,18 +100,19 @@ fn is_same(tree: &Tree<'_>, value: &Value) {
     let expected: BTreeSet<&str> = members.map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, expected);
     for name in names {
-        is_same(tree.get(&[name]).expect("a member"), &value[name]);
+        check_same(tree.get(&[name]).expect("a member"), &value[name]);
     }
     let elements = value.as_array().map(Vec::as_slice).unwrap_or_default();
     assert_eq!(tree.elements().len(), elements.len());
     for (tree, value) in tree.elements().iter().zip(elements) {
-        is_same(tree, value);
+        check_same(tree, value);
     }
 }
 
-/// The recorded writes read as if made in the whole object, and so does the patch; put back, nothing is left of them.
-fn does_what_the_writes_would_do(text: &str, object: &Value, writes: &[Write]) {
-    let tree = || Tree::parse(text, 2).expect("it was parsed before");
+/// Checks that recorded writes and the patch have the same effect as writes to the complete object, and that `put_back` undoes
+/// them.
+fn check_writes(text: &str, object: &Value, writes: &[Write]) {
+    let tree = || Tree::parse(text, 2).expect("the text was parsed before");
     let mut draft = Draft::new(tree(), Some(tree()));
     let mut expected = object.clone();
     for write in writes {
@@ -127,20 +128,20 @@ fn does_what_the_writes_would_do(text: &str, object: &Value, writes: &[Write]) {
     assert_eq!(patched, expected);
     assert!(patched != *object || operations.0.is_empty(), "{operations:?}");
     if !writes.iter().any(|write| matches!(write, Write::Set(..))) {
-        is_minimal(object, &operations);
+        check_minimal(object, &operations);
     }
 
     let written = expected.as_object().into_iter().flat_map(Map::keys);
     let stored = object.as_object().into_iter().flat_map(Map::keys);
     for name in written.chain(stored).collect::<BTreeSet<_>>() {
-        draft.put_back(&[name]).expect("what was there fits");
+        draft.put_back(&[name]).expect("stored members can be put back");
     }
     assert_eq!(draft.read::<Value>(&[]).expect("a value").as_ref(), Some(object));
     assert_eq!(patch::operations(&draft).0, []);
 }
 
-/// No operation replaces what is the same before and after, but below the longest paths and where much is moved.
-fn is_minimal(object: &Value, operations: &Patch) {
+/// Checks that no operation replaces unchanged members, except at long paths and in long arrays.
+fn check_minimal(object: &Value, operations: &Patch) {
     let mut value = object.clone();
     let is_exempt = |before: &Value, path: &str| {
         path.len() > LONGEST_PATH
@@ -162,7 +163,7 @@ fn is_minimal(object: &Value, operations: &Patch) {
     }
 }
 
-/// True if something is the same at the same pointer in both.
+/// True if both values have an equal member or element at the same pointer.
 fn have_common(one: &Value, other: &Value) -> bool {
     one == other
         || match (one, other) {

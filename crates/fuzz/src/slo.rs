@@ -1,4 +1,4 @@
-//! Fuzz target: a text under every key of Koordinator's ConfigMap. Whoever may write that ConfigMap writes it.
+//! Fuzz target: a text under every key of Koordinator's ConfigMap, which any client with the right to write it controls.
 
 use headroom_domain::selector::Labels;
 use headroom_rules::{
@@ -13,7 +13,7 @@ use headroom_rules::{
     switch::{Compat, Switches},
 };
 
-/// A node that selectors of the corpus select.
+/// A node that matches selectors in the corpus.
 struct OneNode;
 
 impl Nodes for OneNode {
@@ -22,7 +22,7 @@ impl Nodes for OneNode {
     }
 }
 
-/// A text under each key; behind a line with `---`, another one for the settings of the kernel.
+/// The input is the text for each key; after a line `---`, a different text for `system-config`.
 pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (text, system) = text.split_once("\n---\n").unwrap_or((text, text));
@@ -37,25 +37,26 @@ pub fn check(data: &[u8]) {
         assert_eq!(
             report,
             self::report(&new, None, compat),
-            "another answer to the same"
+            "a second check has another result"
         );
-        // What stays as it is is not looked at.
+        // Unchanged data is not checked.
         let same = self::report(&new, Some(&new), compat);
         assert_eq!(same, Report::default());
     }
     for key in KEYS {
         let alone: Data = [(key.name.to_owned(), of_key(key.name).to_owned())].into();
         if report(&alone, None, Compat::Headroom).refusal.is_none() {
-            // What may be stored is followed.
+            // Accepted data can be parsed by its users.
             assert!(key.name != AMPLIFICATION.name || amplification::read(text).is_ok());
             assert_eq!(Strategies::read(&alone).conflicts(&labels()).count(), 0);
-            is_explained(&alone);
+            check_explanation(&alone);
         }
     }
 }
 
-/// What may be stored can be read, one entry at most selects a node, and what it changes are the values that it gives.
-fn is_explained(data: &Data) {
+/// Checks that accepted data can be parsed, that at most one entry selects a node, and that the reported changes are the
+/// differences of its values.
+fn check_explanation(data: &Data) {
     let (none, documents) = (SloDocuments::read(&Data::new()), SloDocuments::read(data));
     assert!(difference(&documents, &documents, &OneNode).is_empty());
     let changed = difference(&none, &documents, &OneNode);
@@ -69,15 +70,15 @@ fn is_explained(data: &Data) {
         let changes = changes
             .next()
             .map_or(0, |difference| difference.groups[0].changes.len());
-        let gone = before
+        let removed = before
             .values
             .keys()
             .filter(|path| !after.values.contains_key(*path));
-        let other = after.values.iter().filter(|(path, value)| {
+        let changed_values = after.values.iter().filter(|(path, value)| {
             let before = before.values.get(*path);
             before.is_none_or(|before| !before.is_same(value))
         });
-        assert_eq!(changes, gone.count() + other.count());
+        assert_eq!(changes, removed.count() + changed_values.count());
     }
 }
 

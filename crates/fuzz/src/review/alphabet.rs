@@ -1,8 +1,8 @@
-//! Names and values that writes and rewrites are made of.
+//! Names and values of writes and rewrites.
 
 use serde_json::{Value, json};
 
-/// Names that paths of writes are made of; some need escaping in pointers or in JSON.
+/// Names in paths of writes. Some need escaping in JSON pointers or in JSON.
 pub(super) const NAMES: [&str; 12] = [
     "metadata",
     "annotations",
@@ -18,7 +18,7 @@ pub(super) const NAMES: [&str; 12] = [
     "é\"\\",
 ];
 
-/// A value to be written.
+/// Value that a byte of the input selects.
 pub(super) fn value(byte: usize) -> Value {
     match byte % 10 {
         0 => Value::Null,

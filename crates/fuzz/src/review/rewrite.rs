@@ -1,44 +1,43 @@
-//! Rewrites: changes in the members and elements of a parsed value, of which none count if the last one fails.
+//! Rewrites: changes of members and elements of a parsed value. If a rewrite fails, none of its changes apply.
 
 use headroom_webhook::admission::draft::{Draft, RewriteError};
 use serde_json::{Value, json};
 
 use super::alphabet::{NAMES, value};
 
-/// Changes of one rewrite.
+/// Maximum number of changes in a rewrite.
 const CHANGES: usize = 6;
-/// Members and elements on the way to a change.
+/// Maximum depth of a change.
 const DEPTH: usize = 6;
 
-/// Changes, made one after the other.
 pub(super) struct Rewrite {
     fails: bool,
     changes: Vec<Change>,
 }
 
-/// A change inside of a value: where, by positions, and what.
+/// A change in a value: `path` has positions of members and elements.
 struct Change {
-    way: Vec<usize>,
-    act: usize,
-    place: usize,
+    path: Vec<usize>,
+    action: usize,
+    position: usize,
     value: usize,
 }
 
-/// Why a rewrite came to nothing.
+/// Source of a rewrite's failure.
 enum Refusal {
-    OfTheDraft,
-    OfTheChange,
+    Draft,
+    Change,
 }
 
 impl From<RewriteError> for Refusal {
     fn from(error: RewriteError) -> Self {
-        assert!(!error.to_string().is_empty(), "an error without words");
-        Self::OfTheDraft
+        assert!(!error.to_string().is_empty(), "an error without a message");
+        Self::Draft
     }
 }
 
 impl Rewrite {
-    /// A rewrite as the bytes say.
+    /// Reads a rewrite from the input.
     pub(super) fn read(fails: bool, bytes: &mut impl Iterator<Item = usize>) -> Self {
         let mut next = || bytes.next().unwrap_or_default();
         let count = next();
@@ -46,9 +45,9 @@ impl Rewrite {
         let changes = (0..=count % CHANGES).map(|_| {
             let length = next() % DEPTH;
             Change {
-                way: (0..length).map(|_| next()).collect(),
-                act: next(),
-                place: next(),
+                path: (0..length).map(|_| next()).collect(),
+                action: next(),
+                position: next(),
                 value: next(),
             }
         });
@@ -58,33 +57,29 @@ impl Rewrite {
         }
     }
 
-    /// False if the draft refuses it, or if it is one that fails; then nothing may have come of it.
+    /// Returns false if the draft refuses the rewrite, or the rewrite itself fails. The draft must be unchanged then.
     pub(super) fn record(&self, draft: &mut Draft<'_>, path: &[&str]) -> bool {
         let before = draft.changes();
         let result = draft.rewrite(path, |value| {
             *value = self.applied(value.take());
-            if self.fails {
-                Err(Refusal::OfTheChange)
-            } else {
-                Ok(())
-            }
+            if self.fails { Err(Refusal::Change) } else { Ok(()) }
         });
         match result {
             Ok(()) => {
                 let changes = draft.changes();
                 let again = draft.rewrite(path, |_| Ok::<_, Refusal>(()));
-                assert!(again.is_ok(), "what was rewritten cannot be read");
-                assert_eq!(draft.changes(), changes, "the same again is something new");
+                assert!(again.is_ok(), "a rewritten value cannot be read");
+                assert_eq!(draft.changes(), changes, "a rewrite without changes was recorded");
                 true
             }
-            Err(Refusal::OfTheDraft | Refusal::OfTheChange) => {
-                assert_eq!(draft.changes(), before, "recorded and refused");
+            Err(Refusal::Draft | Refusal::Change) => {
+                assert_eq!(draft.changes(), before, "a refused rewrite was recorded");
                 false
             }
         }
     }
 
-    /// The value with the changes made.
+    /// Applies all changes to the value.
     pub(super) fn applied(&self, mut value: Value) -> Value {
         for change in &self.changes {
             change.apply(&mut value);
@@ -94,9 +89,9 @@ impl Rewrite {
 }
 
 impl Change {
-    /// Makes the change where the way ends; nothing if there is none for such a value.
+    /// Applies the change at its path. No effect if the path does not exist.
     fn apply(&self, mut target: &mut Value) {
-        for step in &self.way {
+        for step in &self.path {
             let next = match target {
                 Value::Object(members) => {
                     let length = members.len().max(1);
@@ -112,12 +107,12 @@ impl Change {
             target = next;
         }
         match target {
-            Value::Array(elements) if self.act % 8 < 6 => self.apply_to_elements(elements),
-            Value::Object(members) if self.act % 8 < 4 => {
-                members.insert(NAMES[self.place % NAMES.len()].to_owned(), self.written());
+            Value::Array(elements) if self.action % 8 < 6 => self.apply_to_elements(elements),
+            Value::Object(members) if self.action % 8 < 4 => {
+                members.insert(NAMES[self.position % NAMES.len()].to_owned(), self.written());
             }
-            Value::Object(members) if self.act % 8 < 6 => {
-                let name = members.keys().nth(self.place % members.len().max(1)).cloned();
+            Value::Object(members) if self.action % 8 < 6 => {
+                let name = members.keys().nth(self.position % members.len().max(1)).cloned();
                 name.map(|name| members.remove(&name));
             }
             Value::Null
@@ -131,20 +126,20 @@ impl Change {
 
     fn apply_to_elements(&self, elements: &mut Vec<Value>) {
         let length = elements.len();
-        match self.act % 8 {
-            0 | 1 => elements.insert(self.place % (length + 1), self.written()),
+        match self.action % 8 {
+            0 | 1 => elements.insert(self.position % (length + 1), self.written()),
             2 => {
-                let element = json!({"name": NAMES[self.value % NAMES.len()], "cpu": self.place});
-                elements.insert(self.place % (length + 1), element);
+                let element = json!({"name": NAMES[self.value % NAMES.len()], "cpu": self.position});
+                elements.insert(self.position % (length + 1), element);
             }
             _ if elements.is_empty() => {}
-            3 => drop(elements.remove(self.place % length)),
-            4 => elements.rotate_left(self.place % length),
-            _ => elements.swap(self.place % length, self.value % length),
+            3 => drop(elements.remove(self.position % length)),
+            4 => elements.rotate_left(self.position % length),
+            _ => elements.swap(self.position % length, self.value % length),
         }
     }
 
-    /// A value to be written: one that steps set, or elements with names.
+    /// The value to write: one of the alphabet, or elements with names.
     fn written(&self) -> Value {
         if self.value < 128 {
             return value(self.value);
@@ -156,7 +151,7 @@ impl Change {
             .step_by(1 + self.value % 4);
         let elements = names
             .take(self.value % 8)
-            .map(|name| json!({"name": name, "a": self.place % 2}));
+            .map(|name| json!({"name": name, "a": self.position % 2}));
         elements.collect()
     }
 }

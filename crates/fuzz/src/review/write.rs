@@ -1,4 +1,4 @@
-//! Writes, as a step makes them in a draft and as anybody would make them in a parsed object.
+//! Writes, recorded in a draft as by a step, and applied to a parsed object for comparison.
 
 use headroom_webhook::admission::draft::Draft;
 use serde_json::{Value, json};
@@ -8,27 +8,26 @@ use super::{
     rewrite::Rewrite,
 };
 
-/// Writes that are made of one input.
+/// Maximum number of writes in one input.
 const WRITES: usize = 16;
-/// Members and names of a path.
+/// Maximum number of names in a path.
 const DEPTH: usize = 4;
-/// The first byte of a rewrite is at least this.
+/// Minimum first byte of a rewrite.
 const REWRITE: usize = 128;
 
-/// A write to a path.
 pub(super) enum Write {
     Set(Vec<&'static str>, Value),
     Remove(Vec<&'static str>),
     Rewrite(Vec<&'static str>, Rewrite),
 }
 
-/// Writes as the bytes say.
+/// Reads writes from the input.
 pub(super) fn writes(script: &[u8]) -> Vec<Write> {
     let mut bytes = script.iter().copied().map(usize::from);
     let mut writes = Vec::new();
     while let Some(kind) = bytes.next().filter(|_| writes.len() < WRITES) {
         let is_rewrite = kind >= REWRITE;
-        // Only the whole object can be rewritten.
+        // An empty path, the whole object, is valid only for a rewrite.
         let length = kind / 2 % DEPTH + usize::from(!is_rewrite);
         let path: Vec<_> = bytes
             .by_ref()
@@ -50,7 +49,7 @@ pub(super) fn writes(script: &[u8]) -> Vec<Write> {
 }
 
 impl Write {
-    /// False if the draft refuses it.
+    /// Returns false if the draft refuses the write.
     pub(super) fn record(&self, draft: &mut Draft<'_>) -> bool {
         match self {
             Self::Set(path, value) => draft.set(path, value.clone()).is_ok(),
@@ -62,7 +61,7 @@ impl Write {
         }
     }
 
-    /// Does what the draft did.
+    /// Applies the write to a parsed object.
     pub(super) fn apply(&self, object: &mut Value) {
         match self {
             Self::Set(path, value) => set(object, path, value.clone()),
@@ -89,7 +88,7 @@ fn set(object: &mut Value, path: &[&str], value: Value) {
         if value.is_null() {
             *value = json!({});
         }
-        let members = value.as_object_mut().expect("the draft took it for an object");
+        let members = value.as_object_mut().expect("the draft treated it as an object");
         members.entry(*name).or_insert(Value::Null)
     });
     *target = value;
