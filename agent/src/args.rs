@@ -20,13 +20,13 @@ use serde::Deserialize;
 use self::eviction::Eviction;
 use crate::kernel::btf::VMLINUX;
 
-/// What the downward API sets in a pod; [`Args::node_name`] falls back to it.
+/// Variable that the downward API sets in a pod; [`Args::node_name`] falls back to it.
 const NODE_NAME: &str = "NODE_NAME";
 
-/// Most hint servers to report to at the same time.
+/// Maximum of hint servers to report to at the same time.
 pub const MOST_SERVERS: u8 = 16;
 
-/// Measures this node and publishes how far its allocatable may be raised right now
+/// Measures this node and publishes the ratio by which its allocatable may be amplified
 #[derive(Clone, Debug, Parser)]
 #[command(name = "headroom-agent", version)]
 #[group(id = "credential", args = ["token_file", "client_cert_file"], required = true, multiple = false)]
@@ -34,10 +34,10 @@ pub struct Args {
     /// YAML file with reloadable settings. Flags and HEADROOM_* variables win
     #[arg(long, env = "HEADROOM_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Flags that were given, on the command line or by environment variables.
+    /// Flags that are set on the command line or by environment variables.
     #[arg(skip)]
     given: BTreeSet<String>,
-    /// Name of the Node this agent speaks for [env also: NODE_NAME]
+    /// Name of the Node that this agent measures [env also: NODE_NAME]
     #[arg(
         long,
         env = "HEADROOM_NODE_NAME",
@@ -46,7 +46,7 @@ pub struct Args {
         hide_default_value = true
     )]
     pub node_name: String,
-    /// Hint servers: a DNS name with an address for each replica, or a list; the port is 9444 unless given
+    /// Hint servers: a DNS name with an address for each replica, or a list; the default port is 9444
     #[arg(
         long,
         env = "HEADROOM_WEBHOOK_ADDR",
@@ -55,7 +55,7 @@ pub struct Args {
         default_values_t = [ServerAddress::service()]
     )]
     pub webhook_addr: Vec<ServerAddress>,
-    /// Name that the hint servers' certificate is for
+    /// Server name in the hint servers' certificate
     #[arg(
         long,
         env = "HEADROOM_WEBHOOK_SERVER_NAME",
@@ -63,10 +63,10 @@ pub struct Args {
         default_value_t = ServerAddress::service().host
     )]
     pub webhook_server_name: String,
-    /// CA bundle that the hint servers' certificate is checked against (PEM)
+    /// CA bundle that verifies the hint servers' certificate (PEM)
     #[arg(long, env = "HEADROOM_CA_FILE", value_name = "FILE")]
     pub ca_file: PathBuf,
-    /// Service account token for the hint servers; read again at every connect and when it changes
+    /// Service account token for the hint servers; read at every connect and when the file changes
     #[arg(long, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Client certificate for the hint servers (PEM), instead of a token
@@ -85,7 +85,7 @@ pub struct Args {
         requires = "client_cert_file"
     )]
     pub client_key_file: Option<PathBuf>,
-    /// Hint servers to report to at the same time
+    /// Number of hint servers to report to at the same time
     #[arg(
         long,
         env = "HEADROOM_PUBLISH_FANOUT",
@@ -94,7 +94,7 @@ pub struct Args {
         value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_SERVERS))
     )]
     pub publish_fanout: u8,
-    /// Durations of the estimator: production, or compressed to be shown
+    /// Durations of the estimator: production, or compressed for demonstrations
     #[arg(
         long,
         env = "HEADROOM_TIMING",
@@ -102,16 +102,16 @@ pub struct Args {
         value_parser = PossibleValuesParser::new(Profile::ALL.map(Profile::name)).try_map(profile)
     )]
     pub timing: Profile,
-    /// Where CPU use is measured
+    /// Source of CPU use
     #[arg(long, env = "HEADROOM_SOURCE", value_enum, default_value_t)]
     pub source: CpuSourceChoice,
     /// External BTF for kernels without their own. Raw tracepoints are used, without the verifier's type checks
     #[arg(long, env = "HEADROOM_BTF", value_name = "FILE", default_value = VMLINUX)]
     pub btf: PathBuf,
-    /// Adapt the safety margin to past outcomes. Switching it resets the margin
+    /// Adapt the safety margin to past outcomes. Changing this flag resets the margin
     #[arg(long, env = "HEADROOM_MARGIN_CALIBRATION", value_enum, default_value_t)]
     pub margin_calibration: MarginCalibration,
-    /// The kubelet's hard eviction threshold of memory, as in its `evictionHard`: a quantity or a percentage
+    /// Hard eviction threshold of memory from the kubelet's `evictionHard`: a quantity or a percentage
     #[arg(
         long,
         env = "HEADROOM_EVICTION_HARD_MEMORY",
@@ -119,13 +119,13 @@ pub struct Args {
         default_value_t
     )]
     pub eviction_hard_memory: Eviction,
-    /// Folder of this agent's checkpoint; without it a restart forgets the node's history
+    /// Folder of this agent's checkpoint; without it the node's history is lost at a restart
     #[arg(long, env = "HEADROOM_CHECKPOINT", value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
-    /// Let the kernel count the runs of our programs: costs some 25 ns a run, of every program on the machine
+    /// Count the runs of the kernel programs: costs about 25 ns per run of every BPF program on the machine
     #[arg(long, env = "HEADROOM_PROGRAM_STATS")]
     pub program_stats: bool,
-    /// Where the cgroup hierarchies are mounted
+    /// Mount point of the cgroup hierarchies
     #[arg(
         long,
         env = "HEADROOM_CGROUP_ROOT",
@@ -133,10 +133,10 @@ pub struct Args {
         default_value = "/sys/fs/cgroup"
     )]
     pub cgroup_root: PathBuf,
-    /// Where procfs is mounted
+    /// Mount point of procfs on this machine
     #[arg(long, env = "HEADROOM_PROC_ROOT", value_name = "DIR", default_value = "/proc")]
     pub proc_root: PathBuf,
-    /// Unix socket that `kubectl headroom agent` asks, for root alone; empty for none
+    /// Unix socket for `kubectl headroom agent`, accessible only to root; empty for no socket
     #[arg(
         long,
         env = "HEADROOM_DEBUG_SOCKET",
@@ -146,35 +146,33 @@ pub struct Args {
         value_parser = OsStringValueParser::new().map(PathBuf::from)
     )]
     pub debug_socket: PathBuf,
-    /// Where the agent shows its state.
     #[command(flatten)]
     pub admin: AdminArgs,
-    /// How the agent logs.
     #[command(flatten)]
     pub log: LogArgs,
 }
 
-/// Where CPU use is measured.
+/// Source of CPU use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuSourceChoice {
-    /// Kernel programs, and procfs where they cannot be had
+    /// Kernel programs; procfs if they cannot be attached
     #[default]
     Auto,
-    /// Kernel programs; end if they cannot be had
+    /// Kernel programs; the agent ends if they cannot be attached
     Ebpf,
-    /// procfs only
+    /// procfs only, without kernel programs
     Procfs,
 }
 
-/// Whether the safety margin adapts to what came of earlier ratios (OCM, outcome-calibrated margin).
+/// Calibration of the safety margin by the outcome of earlier ratios (OCM, outcome-calibrated margin).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MarginCalibration {
     /// A ratio that turned out too high makes the margin larger
     #[default]
     On,
-    /// The margin stays as it is
+    /// The margin stays at its initial value
     Off,
 }
 
@@ -184,31 +182,31 @@ pub enum MarginCalibration {
 pub struct ServerAddress {
     /// DNS name or IP address, without brackets.
     pub host: String,
-    /// TCP port.
+    /// TCP port, at least 1.
     pub port: u16,
 }
 
-/// A text that is no address of a server.
+/// A text that is not an address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a host or host:port")]
 pub struct ServerAddressError {
     text: String,
 }
 
-/// What the agent shows to hint servers.
+/// Credential for hint servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// A service account token in this file.
+    /// File with a service account token.
     Token(PathBuf),
-    /// A client certificate.
+    /// Files of a client certificate and its key.
     Certificate(Files),
 }
 
 impl Args {
-    /// Reads flags and environment; errors show usage and say how the process should end.
+    /// Reads flags and environment. Errors contain the usage and the exit code.
     ///
     /// # Errors
-    /// A flag is unknown, missing, malformed or at odds with another; or help was asked for.
+    /// A flag is unknown, missing, malformed or in conflict with another, or help was requested.
     pub fn read(flags: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let matches = Self::command().try_get_matches_from(flags)?;
         let mut args = Self::from_arg_matches(&matches)?;
@@ -229,13 +227,13 @@ impl Args {
         Ok(args)
     }
 
-    /// What the file says, unless this flag was given.
+    /// The file's value, or `own` if the file has none or the flag is set.
     pub fn over<T: Clone>(&self, flag: &str, file: Option<&T>, own: &T) -> T {
         let file = file.filter(|_| !self.given.contains(flag));
         file.unwrap_or(own).clone()
     }
 
-    /// What to show to hint servers; the parser sees to it that there is one of the two.
+    /// The credential for hint servers. The parser ensures that exactly one is set.
     pub fn credential(&self) -> Credential {
         match (&self.token_file, &self.client_cert_file) {
             (Some(file), _) => Credential::Token(file.clone()),
@@ -367,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn one_credential_is_needed_and_only_one_taken() {
+    fn exactly_one_credential_is_required() {
         assert!(
             refusal("--node-name n --ca-file c").contains("--token-file <FILE>|--client-cert-file <FILE>")
         );
@@ -404,8 +402,8 @@ mod tests {
     #[test]
     fn every_flag_has_its_variable() {
         Args::command().debug_assert();
-        // For a Service in the agent's own namespace Kubernetes sets HEADROOM_WEBHOOK_SERVICE_* and
-        // HEADROOM_WEBHOOK_PORT*; these two are neither.
+        // The checker refuses names that Kubernetes might set for a Service in the agent's namespace. It sets
+        // HEADROOM_WEBHOOK_SERVICE_* and HEADROOM_WEBHOOK_PORT*, which these two variables do not match.
         let known = ["--webhook-addr: ", "--webhook-server-name: "];
         let mut found = flags_without_variable(&Args::command());
         found.retain(|complaint| !known.iter().any(|flag| complaint.starts_with(flag)));

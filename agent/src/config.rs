@@ -16,7 +16,7 @@ use crate::args::{
     Args, CpuSourceChoice, MOST_SERVERS, MarginCalibration, ServerAddress, eviction::Eviction,
 };
 
-/// What the file may say.
+/// Keys of the configuration file; all are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct File {
@@ -35,36 +35,36 @@ pub struct File {
 #[serde(try_from = "u64")]
 struct Fanout(u8);
 
-/// At least one server.
+/// A list of at least one server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<ServerAddress>")]
 struct Servers(Vec<ServerAddress>);
 
-/// What is in force.
+/// Settings in force: flags applied over the file and the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Which records are logged.
+    /// Log levels by module.
     pub log_filter: Filter,
-    /// Hint servers to report to at the same time.
+    /// Number of hint servers to report to at the same time, 1 to 16.
     pub publish_fanout: u8,
-    /// Hint servers.
+    /// Addresses or DNS names of the hint servers; at least one.
     pub webhook_addr: Vec<ServerAddress>,
-    /// Where CPU use is measured.
+    /// Source of CPU use.
     pub source: CpuSourceChoice,
-    /// Where the kernel's BTF is.
+    /// Path of the kernel's BTF file.
     pub btf: PathBuf,
-    /// Do outcomes calibrate the margin?
+    /// Calibration of the margin by outcomes.
     pub margin_calibration: MarginCalibration,
-    /// Where does the kubelet evict pods?
+    /// The kubelet's hard eviction threshold of memory.
     pub eviction_hard_memory: Eviction,
-    /// Does the kernel count the runs of our programs?
+    /// True if the kernel counts the runs of BPF programs.
     pub program_stats: bool,
 }
 
-/// Reads the file; without one, it says nothing.
+/// Reads the file; without a path, all keys are absent.
 ///
 /// # Errors
-/// The file cannot be read, or something in it is unknown or out of range.
+/// The file cannot be read, or a key is unknown or a value out of range.
 pub fn load(file: Option<&Path>) -> Result<File, ConfigError> {
     Ok(file.map(config::load).transpose()?.unwrap_or_default())
 }
@@ -93,7 +93,7 @@ impl TryFrom<Vec<ServerAddress>> for Servers {
 }
 
 impl Settings {
-    /// The flags over the file.
+    /// Applies the flags over the file.
     pub fn resolve(args: &Args, file: &File) -> Self {
         let File {
             log_filter,
@@ -133,7 +133,7 @@ impl Settings {
         }
     }
 
-    /// Keys whose values in `next` count only after a restart.
+    /// Keys whose new values in `next` take effect only after a restart.
     pub fn waiting(&self, next: &Self) -> Vec<&'static str> {
         let Self {
             log_filter: _,

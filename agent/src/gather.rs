@@ -1,6 +1,6 @@
-//! The sampling thread: `Gatherer::run` takes four samples a second, each with the readings that are due and could be
-//! read. A sample also carries what the second thread (`accounts`) has finished by then: pods' use, memory in use, and
-//! pinned pods. Nothing else runs on the sampling thread.
+//! The sampling thread: `Gatherer::run` takes four samples a second, each with the due readings that succeeded. A
+//! sample also contains the results of the second thread (`accounts`): pods' use, memory in use, and pinned pods.
+//! Nothing else runs on the sampling thread.
 
 mod accounts;
 mod gathered_signal;
@@ -50,7 +50,8 @@ use crate::{
     },
 };
 
-/// Time between two turns. The kernel's rings hold eight times as much: [`Pace`] may leave out three, and one may come late.
+/// Time between two samples. The kernel's rings hold eight times as much: [`Pace`] may skip three, and one may be
+/// late.
 pub const POLL: Duration = Duration::from_millis(250);
 /// Time between two readings of signals that are shown as they are.
 const PLAIN_EVERY: Duration = Duration::from_secs(1);
@@ -58,7 +59,6 @@ const PLAIN_EVERY: Duration = Duration::from_secs(1);
 /// Readings of one turn of the sampling thread. A signal that was not due or not readable is `None`.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Start of the turn.
     pub at: Clocks,
     /// CPU counters; once a second, and with every sample while waits matter.
     pub poll: Option<Poll>,
@@ -68,7 +68,7 @@ pub struct Sample {
     pub event_counters: Option<EventCounters>,
     /// CPU pressure of the machine.
     pub cpu_pressure: Option<Psi>,
-    /// Counters that memory brakes are made of; what cannot be read is as it last was.
+    /// Counters for memory brakes; an unreadable counter keeps its last value.
     pub memory_pressure: MemoryCounters,
     /// Memory of the machine, for brakes; every [`Timing::memory_sample`].
     pub meminfo: Option<Meminfo>,
@@ -87,7 +87,7 @@ pub struct Sample {
     pub failing: BTreeSet<GatheredSignal>,
     /// Is there a cgroup of all pods?
     pub has_kubepods: bool,
-    /// Is it known which CPUs pods share? Not before it could be read, nor before pods were looked at that hold some.
+    /// True once the CPUs that pods share are known: cpusets were read, and so were the pods that hold some.
     pub knows_shared_cpus: bool,
 }
 
@@ -127,11 +127,11 @@ struct Loop {
     lost: Option<Arc<str>>,
     event_counters: Option<EventCounters>,
     accounts: Accounts,
-    /// The frame that the turn before lay in.
+    /// Frame of the previous sample.
     frame: u64,
     frame_ns: u64,
     shared_cpus: SharedCpus,
-    /// CPUs that one pod each holds, as those who know what pods ask for have found.
+    /// CPUs that single pods hold, from the deciding task, which knows the pods' requests.
     exclusive: Receiver<CpuSet>,
     kubepods: Option<Kubepods>,
     memory_counters: MemoryReader,
@@ -291,10 +291,10 @@ impl Loop {
         pressure.flatten()
     }
 
-    /// Lets the supervisor of the kernel programs judge a poll, or that it failed.
+    /// Passes a poll, or `None` for a failed one, to the supervisor of the kernel programs.
     fn supervise(&mut self, poll: Option<&Poll>) {
         if let Some(supervisor) = &mut self.supervisor
-            && let Some(reason) = supervisor.judge(poll, &mut self.gatherer.sampler)
+            && let Some(reason) = supervisor.observe(poll, &mut self.gatherer.sampler)
         {
             self.supervisor = None;
             self.lost = Some(reason);
@@ -310,7 +310,7 @@ impl Loop {
         lost.or_else(|| self.supervisor.as_ref().map(ProbeSupervisor::probe_state))
     }
 
-    /// Rare events so far. What cannot be read, or is no longer counted, stays at what it was.
+    /// Rare events so far. A counter that is unreadable, or no longer maintained, keeps its last value.
     fn event_counters(&mut self) -> Option<EventCounters> {
         if let Some(read) = self.supervisor.as_mut().map(ProbeSupervisor::event_counters) {
             self.event_counters = self
@@ -328,7 +328,7 @@ impl Loop {
             .read(at, files, kubepods, event_counters, &mut self.read_errors)
     }
 
-    /// Memory of the machine, when it is due. The second thread reads the same file and says what is wrong with it.
+    /// Memory of the machine, if it is due. The second thread reads the same file and reports its errors.
     fn meminfo(&mut self, at: Clocks) -> Option<Meminfo> {
         let is_due = self.memory.is_due(at.monotonic_ns);
         is_due.then(|| self.gatherer.files.meminfo().ok()).flatten()

@@ -1,5 +1,5 @@
-//! The kernel side of the agent: the running kernel's types, the kernel programs and their supervisor, and what the agent's
-//! memory is given back by. The agent's only unsafe code is here.
+//! The kernel side of the agent: the running kernel's types, the kernel programs with their table of hooks and supervisor,
+//! capabilities, and returning memory. The agent's only unsafe code is here.
 
 pub mod btf;
 pub mod cpu_source;

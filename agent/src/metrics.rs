@@ -21,7 +21,7 @@ headroom_kit::metrics! {
         "headroom_agent_mode",
         Unit::Count,
         &["mode"],
-        "1 for the mode the agent is in (FULL, FULL_SHED, PROC or BLIND), 0 for the others.",
+        "1 for the current mode of the agent (FULL, FULL_SHED, PROC or BLIND), 0 for the others.",
     );
 
     /// Which hooks of the kernel programs are attached.
@@ -45,7 +45,7 @@ headroom_kit::metrics! {
         "headroom_agent_cpu_steal_cores",
         Unit::Cores,
         &[],
-        "CPUs the hypervisor gave to somebody else in the last second while the node wanted them.",
+        "CPUs that the hypervisor gave to other guests in the last second while the node wanted them.",
     );
 
     /// CPUs that were asked for.
@@ -53,7 +53,7 @@ headroom_kit::metrics! {
         "headroom_agent_cpu_demand_cores",
         Unit::Cores,
         &[],
-        "CPUs that were busy in the last second, and those that tasks waited for where nearly all were busy.",
+        "CPUs that were busy in the last second, plus those that tasks waited for while nearly all were busy.",
     );
 
     /// CPUs that pods hold for themselves.
@@ -61,7 +61,7 @@ headroom_kit::metrics! {
         "headroom_agent_exclusive_cpus_cores",
         Unit::Cores,
         &[],
-        "CPUs that pods hold for themselves alone.",
+        "CPUs that single pods hold exclusively.",
     );
 
     /// Peak over mean.
@@ -85,7 +85,8 @@ headroom_kit::metrics! {
         "headroom_agent_signal_ok",
         Unit::Count,
         &["signal"],
-        "1 for a signal that is in order, 0 for one that is missing; kubectl headroom agent signals says why.",
+        "1 for a signal that works, 0 for one that is missing; kubectl headroom agent signals prints \
+         the reason.",
     );
 
     /// Context switches.
@@ -101,7 +102,7 @@ headroom_kit::metrics! {
         "headroom_agent_missed_switches_total",
         Unit::Count,
         &[],
-        "Context switches that the kernel did not tell of, as far as it was noticed.",
+        "Detected context switches that the kernel did not report.",
     );
 
     /// OOM kills.
@@ -109,7 +110,7 @@ headroom_kit::metrics! {
         "headroom_agent_oom_kills_total",
         Unit::Count,
         &[],
-        "Processes the OOM killer ended on this machine, for whatever limit.",
+        "Processes that the OOM killer killed on this machine, at any limit.",
     );
 
     /// Pages that were needed again.
@@ -133,7 +134,7 @@ headroom_kit::metrics! {
         "headroom_agent_memory_available_bytes",
         Unit::Bytes,
         &[],
-        "Memory that could be had without swapping.",
+        "Memory available without swapping.",
     );
 
     /// Working set of all pods.
@@ -149,7 +150,8 @@ headroom_kit::metrics! {
         "headroom_agent_saturated_windows_ratio",
         Unit::Ratio,
         &[],
-        "Share of 8.39 ms windows in which no CPU was idle, in blocks of 134 ms that were busy to 95 %, of the last brake period.",
+        "Share of 8.39 ms windows without an idle CPU, in blocks of 134 ms that were at least 95 % \
+         busy, of the last brake period.",
     );
 
     /// Memory in real use.
@@ -157,7 +159,7 @@ headroom_kit::metrics! {
         "headroom_agent_memory_used_bytes",
         Unit::Bytes,
         &[],
-        "Memory of the node in real use, half of the active page cache included.",
+        "Memory of the node in use, half of the active page cache included.",
     );
 
     /// The ratio that is published.
@@ -165,7 +167,7 @@ headroom_kit::metrics! {
         "headroom_agent_published_ratio",
         Unit::Ratio,
         &["resource"],
-        "The ratio of allocatable to raw allocatable that the agent publishes.",
+        "Ratio of allocatable to raw allocatable that the agent publishes.",
     );
 
     /// The brake in force.
@@ -189,7 +191,7 @@ headroom_kit::metrics! {
         "headroom_agent_frames_total",
         Unit::Count,
         &["result"],
-        "Frames that ended, by whether they were valid.",
+        "Ended frames, by validity.",
     );
 
     /// Windows that were lost.
@@ -221,7 +223,7 @@ headroom_kit::metrics! {
         "headroom_agent_reports_total",
         Unit::Count,
         &[],
-        "Reports that were made; each stream sends the newest.",
+        "Reports made; each stream sends the newest.",
     );
 
     /// Streams to hint servers.
@@ -229,7 +231,7 @@ headroom_kit::metrics! {
         "headroom_agent_streams",
         Unit::Count,
         &[],
-        "Streams to hint servers that are open.",
+        "Open streams to hint servers.",
     );
 
     /// Streams that were opened and lost.

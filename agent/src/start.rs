@@ -64,26 +64,26 @@ use crate::{
     metrics,
     publish::{self, Access, Directive, Publisher},
     sample::{clock::Clocks, cpus::CpuSet, procfs::Procfs},
-    start::{source as sense, source::Opened},
+    start::source::Opened,
 };
 
-/// Samples that may wait to be taken: two seconds. What is lost beyond is missing in the frame under way.
+/// Queue of samples: two seconds. A sample that does not fit is missing from the current frame.
 const SAMPLES: usize = 8;
-/// Directives that may wait to be taken.
+/// Queue of directives.
 const DIRECTIVES: usize = 16;
-/// The configuration file is read this often, whether or not its directory seems to have changed.
+/// Interval at which the configuration file is read even without a change of its directory.
 const CONFIG_POLL: Duration = Duration::from_secs(30);
-/// Questions about pods that may wait to be answered.
+/// Queue of pod requests from the debug socket.
 const QUESTIONS: usize = 4;
-/// How long the agent may take to end; the last report has most of it.
+/// Limit on the time that the agent takes to end; the final report uses most of it.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// Nobody is sent to the agent, so there is nobody to wait for.
+/// No Service sends clients to the agent, so there is no time to linger.
 const GRACE: Grace = Grace {
     linger: Duration::ZERO,
     deadline: END_LIMIT,
 };
 
-/// Where the parts of the agent meet.
+/// Parts of the agent that exist before its tasks start.
 struct Parts {
     exporter: Exporter,
     access: Access,
@@ -95,10 +95,10 @@ struct Parts {
     levels: Levels,
 }
 
-/// Runs the agent until a signal ends it.
+/// Runs the agent until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// It cannot start, or a part of it fails.
+/// The agent cannot start, or a part of it fails.
 pub fn run(args: Args) -> Result<(), StartError> {
     heap::bound();
     let file = config::load(args.config.as_deref())?;
@@ -111,7 +111,7 @@ pub fn run(args: Args) -> Result<(), StartError> {
     info!(node = args.node_name, timing = %args.timing, "starting");
     if args.timing == Profile::Demo {
         warn!(
-            "durations are compressed for a demonstration; hint servers refuse such reports without --allow-demo-timing"
+            "--timing demo: durations are compressed; hint servers reject these reports unless they run with --allow-demo-timing"
         );
     }
     let files = Procfs::at(&args.proc_root, Path::new("/sys"));
@@ -119,10 +119,10 @@ pub fn run(args: Args) -> Result<(), StartError> {
         node: args.node_name.clone(),
         boot_id: files.boot_id().map_err(StartError::Boot)?,
     };
-    let (gatherer, cpu_source) = sense(&args, &settings, files)?;
+    let (gatherer, cpu_source) = open_source(&args, &settings, files)?;
     let decider = Decider::new(identity, cpu_source, args.timing.timing(), POLL);
-    let (decider, store) = remember(decider, &args, &settings);
-    // One thread is enough for four samples a second and a few streams, and keeps the agent small.
+    let (decider, store) = restore(decider, &args, &settings);
+    // One thread is enough for four samples a second and a few streams, and saves memory.
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -142,8 +142,8 @@ pub fn run(args: Args) -> Result<(), StartError> {
     ))
 }
 
-/// Opens the source of CPU counters, and gives up what that took.
-fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, CpuSource), StartError> {
+/// Opens the source of CPU counters, then drops the capabilities that this needed.
+fn open_source(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, CpuSource), StartError> {
     let options = probe::Options {
         btf: settings.btf.clone(),
         program_stats: settings.program_stats,
@@ -153,7 +153,7 @@ fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, C
         sampler,
         mut probe,
         cpu_source,
-    } = sense::open(settings.source, &options, files.clone())?;
+    } = source::open(settings.source, &options, files.clone())?;
     privilege::give_up(|| probe.as_mut().is_none_or(Probe::can_count));
     let timing = args.timing.timing();
     let gatherer = Gatherer {
@@ -169,13 +169,13 @@ fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, C
     Ok((gatherer, cpu_source))
 }
 
-/// Goes on from the last checkpoint, if there is one, and says where the next go. A folder that cannot be had costs
-/// memory, not the start.
-fn remember(mut decider: Decider, args: &Args, settings: &Settings) -> (Decider, Option<Store>) {
-    let tell =
-        |error| warn!(error = %chain(&error), "--checkpoint: nothing is saved until the agent is restarted");
+/// Resumes from the last checkpoint, if there is one, and opens the store for the next. Without a usable folder the agent
+/// starts and saves nothing.
+fn restore(mut decider: Decider, args: &Args, settings: &Settings) -> (Decider, Option<Store>) {
+    let log =
+        |error| warn!(error = %chain(&error), "--checkpoint: nothing is saved until the agent restarts");
     let wall = checkpoint::wall();
-    let open = |folder| Store::open(folder, wall).map_err(tell).ok();
+    let open = |folder| Store::open(folder, wall).map_err(log).ok();
     let mut store = args.checkpoint.as_deref().and_then(open);
     let (at, owner) = (Clocks::read(), decider.owner());
     let loaded = store
@@ -223,7 +223,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         streams,
         is_sampling,
     )?;
-    let heard = Heard {
+    let ends = PublishEnds {
         reports,
         directives_tx,
         streams_tx,
@@ -231,7 +231,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         file,
         levels,
     };
-    report(&mut supervisor, args, access, heard);
+    publish(&mut supervisor, args, access, ends);
     let shown = StatusPages {
         exporter,
         readiness,
@@ -247,7 +247,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
     Ok(())
 }
 
-/// The other ends of the channels of who decides.
+/// The other ends of the channels of the task `decide`.
 struct Measuring {
     directives_tx: mpsc::Sender<Directive>,
     pods_tx: mpsc::Sender<PodsAsked>,
@@ -255,7 +255,7 @@ struct Measuring {
     requests: StatusRequests,
 }
 
-/// Samples, and decides what the samples come to.
+/// Starts the sampling thread and the tasks `decide` and `checkpoint`.
 fn measure(
     supervisor: &mut Supervisor,
     gatherer: Gatherer,
@@ -300,8 +300,8 @@ fn measure(
     })
 }
 
-/// The publisher's ends of the channels to who decides and who shows.
-struct Heard {
+/// The publisher's ends of the channels to the task `decide` and the status, and the configuration file.
+struct PublishEnds {
     reports: watch::Receiver<Option<Arc<NodeHint>>>,
     directives_tx: mpsc::Sender<Directive>,
     streams_tx: watch::Sender<Vec<StreamStatus>>,
@@ -310,16 +310,16 @@ struct Heard {
     levels: Levels,
 }
 
-/// Reports to the hint servers that flags and file name, and follows the file.
-fn report(supervisor: &mut Supervisor, args: Args, access: Access, heard: Heard) {
-    let Heard {
+/// Starts the tasks that report to the hint servers and follow the configuration file.
+fn publish(supervisor: &mut Supervisor, args: Args, access: Access, ends: PublishEnds) {
+    let PublishEnds {
         reports,
         directives_tx,
         streams_tx,
         settings_tx,
         file,
         levels,
-    } = heard;
+    } = ends;
     let settings = Settings::resolve(&args, &file);
     let stopping = supervisor.shutdown().stopping().clone();
     let (addresses_tx, addresses) = watch::channel(BTreeSet::new());
@@ -347,7 +347,7 @@ fn report(supervisor: &mut Supervisor, args: Args, access: Access, heard: Heard)
     }
 }
 
-/// What the agent is looked at by.
+/// Parts that serve the agent's status, metrics and debug socket.
 struct StatusPages {
     exporter: Exporter,
     readiness: Readiness,
@@ -357,7 +357,7 @@ struct StatusPages {
     pods_tx: mpsc::Sender<PodsAsked>,
 }
 
-/// Opens the admin port and the debug socket to whoever asks.
+/// Starts the tasks of the admin port and the debug socket.
 fn show(supervisor: &mut Supervisor, shown: StatusPages) {
     let StatusPages {
         exporter,

@@ -13,13 +13,13 @@ const PERCENT: u32 = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Eviction {
-    /// That many bytes.
+    /// Threshold in bytes.
     Bytes(u64),
     /// A share of all memory, in ppm: 0 to 1,000,000.
     Ppm(u32),
 }
 
-/// A text that is no threshold.
+/// A text that is not a threshold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is neither a quantity such as 100Mi nor a percentage such as 5%, from 0% to 100%")]
 pub struct EvictionError {
@@ -27,7 +27,7 @@ pub struct EvictionError {
 }
 
 impl Eviction {
-    /// The threshold on a machine with that much memory, in bytes.
+    /// The threshold in bytes on a machine with `total` bytes of memory.
     pub fn bytes(self, total: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,

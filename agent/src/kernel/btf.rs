@@ -1,4 +1,4 @@
-//! Offsets of kernel fields and arguments of kernel tracepoints, read from the running kernel's BTF; never guessed.
+//! Offsets of kernel fields and arguments of kernel tracepoints, read from the running kernel's BTF. None is guessed.
 //!
 //! The whole file (5.5 MB for a distribution kernel) is in memory only while [`KernelTypes`] lives.
 
@@ -13,29 +13,29 @@ use std::{
 
 use self::types::{Member, Types};
 
-/// Where the running kernel describes its own types.
+/// BTF of the running kernel.
 pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-/// Why something could not be read from BTF.
+/// A type, field or argument could not be read from BTF.
 #[derive(Debug, thiserror::Error)]
 pub enum BtfError {
-    /// The file is not there or cannot be read: a kernel without `CONFIG_DEBUG_INFO_BTF`, or no permission.
-    #[error("read {}, which a kernel has that was built with CONFIG_DEBUG_INFO_BTF", path.display())]
+    /// The file does not exist or cannot be read: a kernel without `CONFIG_DEBUG_INFO_BTF`, or no permission.
+    #[error("read {}, which exists on kernels built with CONFIG_DEBUG_INFO_BTF", path.display())]
     Read {
-        /// The file.
+        /// Path of the BTF file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The file is not BTF as we know it.
+    /// The file is not valid BTF, or has a kind of type that the agent does not support.
     #[error("{}: {what} at byte {offset}", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the BTF file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
-        /// Where, counted from the start of the file.
+        /// Offset from the start of the file, in bytes.
         offset: usize,
     },
     /// The kernel has no such type.
@@ -43,40 +43,32 @@ pub enum BtfError {
     NoType {
         /// `struct` or `tracepoint`.
         kind: &'static str,
-        /// Its name.
         name: String,
     },
     /// The structure has none of the fields.
     #[error("`struct {structure}` has no field `{fields}`")]
     NoField {
-        /// The structure.
         structure: String,
-        /// The names tried.
+        /// Names in the order in which they were tried.
         fields: String,
     },
-    /// The field is a bit field, or not an integer of a width we can load.
+    /// The field is a bit field, or not an integer of 4 or 8 bytes.
     #[error("`{structure}.{field}` is not a 4 or 8 byte integer")]
-    NotAnInteger {
-        /// The structure.
-        structure: String,
-        /// The field.
-        field: String,
-    },
-    /// The tracepoint's argument is not what the programs expect.
+    NotAnInteger { structure: String, field: String },
+    /// The tracepoint's argument has another type than the programs expect.
     #[error("argument {index} of tracepoint `{tracepoint}` is not a `struct {structure} *`")]
     Argument {
-        /// The tracepoint.
         tracepoint: String,
-        /// Position, counted from 0.
+        /// Position of the argument, counted from 0.
         index: usize,
-        /// The structure it should point to.
+        /// Structure that it should point to.
         structure: String,
     },
 }
 
 impl BtfError {
-    /// Does the kernel not have what was looked for? Otherwise it is there and cannot be read.
-    pub fn is_lack(&self) -> bool {
+    /// Returns true if the kernel lacks the file, type or field; false if it exists and cannot be read.
+    pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Read { source, .. } => source.kind() == io::ErrorKind::NotFound,
             Self::Malformed { .. } => false,
@@ -93,7 +85,7 @@ impl BtfError {
 pub struct Field {
     /// Offset from the start of the structure, in bytes.
     pub offset: u64,
-    /// 4 or 8 bytes.
+    /// Width in bytes, 4 or 8.
     pub width: u64,
 }
 
@@ -130,7 +122,7 @@ impl KernelTypes {
     }
 
     /// Finds an integer field of a structure: the first of `paths` that exists. A path names a field, or a field of an
-    /// embedded structure as `se.vruntime`. Fields of anonymous members count as the structure's own, as in C.
+    /// embedded structure such as `se.vruntime`. Fields of anonymous members belong to the structure, as in C.
     ///
     /// # Errors
     /// [`BtfError::NoType`], [`BtfError::NoField`] and [`BtfError::NotAnInteger`].
@@ -166,8 +158,8 @@ impl KernelTypes {
         })
     }
 
-    /// Makes sure that the arguments of a tracepoint at `positions` (counted from 0, as `TP_PROTO` does) point to
-    /// structures of this name.
+    /// Checks that the arguments of a tracepoint at `positions` (counted from 0, as in `TP_PROTO`) point to structures of
+    /// this name.
     ///
     /// # Errors
     /// [`BtfError::NoType`] and [`BtfError::Argument`].
@@ -197,8 +189,8 @@ impl KernelTypes {
         Ok(())
     }
 
-    /// A BTF file of the types of these tracepoints alone, under the numbers that they have in this one: all that typed
-    /// programs are attached by. A tracepoint that this kernel does not have is not in it.
+    /// A BTF file with only the types of these tracepoints, under the same type ids; attaching typed programs needs no more. It
+    /// omits tracepoints that this kernel does not have.
     ///
     /// # Errors
     /// [`BtfError::Malformed`].
@@ -230,7 +222,7 @@ impl KernelTypes {
     }
 }
 
-/// The name of a tracepoint's type.
+/// Name of the BTF type of a tracepoint.
 fn type_name(tracepoint: &str) -> String {
     format!("btf_trace_{tracepoint}")
 }

@@ -9,13 +9,12 @@ use crate::{
 };
 
 /// Shown for hooks that are detached on a calm node, and for the signals that they feed.
-pub const CALM: &str =
-    "not listened to while no CPU is nearly full: nothing goes by how long tasks wait then";
+pub const CALM: &str = "detached while no CPU is nearly full: the time that tasks wait is not used then";
 
 /// Source of CPU counters, and the obstacle to a better one.
 #[derive(Clone, Debug)]
 pub struct CpuSource {
-    /// The source.
+    /// Kernel programs or procfs.
     pub origin: Origin,
     /// Verdict on each hook; empty if the kernel programs were not requested.
     pub verdicts: Vec<HookVerdict>,

@@ -23,7 +23,7 @@ use crate::{
 /// Bytes of a [`Victim`] in the ring buffer.
 const VICTIM_BYTES: usize = size_of::<Victim>();
 
-/// The counters of rare events. Stays readable like [`KernelMaps`](super::probe::KernelMaps).
+/// Maps of the counters of rare events. They stay readable like [`KernelMaps`](super::probe::KernelMaps).
 pub struct KernelEvents {
     memory: PerCpuArray<MapData, Memory>,
     changes: PerCpuArray<MapData, Changes>,
@@ -48,10 +48,10 @@ impl KernelEvents {
         })
     }
 
-    /// All counters up to now; victims that were not told of yet go to the log.
+    /// Reads all counters, and logs the OOM victims since the last call.
     ///
     /// # Errors
-    /// When a map cannot be read.
+    /// A map cannot be read.
     pub fn read(&mut self) -> Result<EventCounters, SampleError> {
         let memory = self.memory.get(&0, 0).map_err(failed(MAP_MEM))?;
         let changes = self.changes.get(&0, 0).map_err(failed(MAP_CHG))?;
@@ -75,7 +75,7 @@ fn sum(memory: &[Memory], changes: &[Changes]) -> EventCounters {
     sum
 }
 
-/// The pid of a victim in the ring buffer: after the eight bytes of its time.
+/// Pid of a victim in the ring buffer, after the eight bytes of its time. `None` for another length.
 fn victim_pid(bytes: &[u8]) -> Option<u32> {
     let bytes: &[u8; VICTIM_BYTES] = bytes.try_into().ok()?;
     Some(u32::from_ne_bytes(*bytes.get(8..)?.first_chunk()?))
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_victim_is_read_by_its_layout_and_nothing_else_is() {
+    fn only_an_entry_with_the_size_of_a_victim_has_a_pid() {
         let mut bytes = [0_u8; VICTIM_BYTES];
         bytes[8..12].copy_from_slice(&77_u32.to_ne_bytes());
         assert_eq!(victim_pid(&bytes), Some(77));

@@ -1,34 +1,34 @@
-//! `unmap` takes pages of the program and its libraries out of the agent's memory.
+//! `unmap` removes pages of the program and its libraries from the agent's memory.
 //!
-//! Most of the agent's memory is pages of files, and most of those serve its start alone. The kernel maps what it has read of a
-//! file around each place that is used, and leaves it mapped for as long as memory is plentiful.
+//! Most of the agent's memory is pages of files, and most of those are used only at its start. The kernel maps the cached
+//! pages around each page that is used, and leaves them mapped while memory is plentiful.
 #![expect(unsafe_code, reason = "advice on memory has no safe interface")]
 
 use std::{fs, io, num::ParseIntError, ops::Range, ptr};
 
 use libc::{MADV_DONTNEED, madvise};
 
-/// Where the kernel describes what this process has mapped.
+/// The kernel's list of this process's mappings.
 const MAPPINGS: &str = "/proc/self/smaps";
 
-/// A mapping, by the first of the lines on it.
+/// A mapping, parsed from its first line in smaps.
 struct Mapping {
     addresses: Range<usize>,
-    /// Is it a file that nobody can write to here?
+    /// True for a file that this mapping cannot write to.
     is_read_only_file: bool,
 }
 
-/// Takes pages of files out of this process's memory that are as in their files. They stay in the page cache, and are mapped
-/// again where they are used again.
+/// Unmaps pages that are identical to their files. They stay in the page cache, and the kernel maps them again at the next
+/// use.
 ///
 /// # Errors
-/// What is mapped cannot be read, or the kernel refused some of it; the rest is unmapped all the same.
+/// The list of mappings cannot be read, or the kernel refused a mapping; the others are unmapped anyway.
 pub(crate) fn unmap() -> io::Result<()> {
     let mut result = Ok(());
     for addresses in unchanged_files(&fs::read_to_string(MAPPINGS)?) {
         let start = ptr::without_provenance_mut(addresses.start);
-        // SAFETY: nothing is lost. A file is mapped there that this process cannot write to, and no page is a copy of its
-        // own: what is used again is read from the file again, and is as it was.
+        // SAFETY: no data is lost. The mapping is a file that this process cannot write to, without private copies of
+        // pages: the next access reads the same bytes from the file.
         if unsafe { madvise(start, addresses.len(), MADV_DONTNEED) } != 0 {
             result = Err(io::Error::last_os_error());
         }
@@ -36,7 +36,7 @@ pub(crate) fn unmap() -> io::Result<()> {
     result
 }
 
-/// Where files are mapped of which this process has no page of its own: none that it has written to or relocated.
+/// Addresses of read-only file mappings without private pages, such as written or relocated ones.
 fn unchanged_files(smaps: &str) -> Vec<Range<usize>> {
     let (mut found, mut file) = (Vec::new(), None);
     for line in smaps.lines() {
@@ -49,7 +49,7 @@ fn unchanged_files(smaps: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The mapping that a line begins: addresses, rights, offset, device, inode, and the file.
+/// Parses the first line of a mapping: addresses, rights, offset, device, inode, file. `None` for other lines.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut fields = line.split_ascii_whitespace();
     let addresses = addresses(fields.next()?)?.ok()?;
@@ -97,7 +97,7 @@ Anonymous:             0 kB
 ";
 
     #[test]
-    fn only_files_are_unmapped_that_are_as_they_were() {
+    fn only_unchanged_files_are_unmapped() {
         assert_eq!(
             unchanged_files(SMAPS),
             [0x1000..0x3000, 0x3000..0x9000, 0x7f00..0x7f10]
@@ -105,7 +105,7 @@ Anonymous:             0 kB
     }
 
     #[test]
-    fn what_is_cut_off_or_is_none_of_it_is_left_alone() {
+    fn truncated_or_malformed_smaps_unmap_nothing() {
         for text in [
             "",
             "Anonymous: 0 kB",
@@ -119,7 +119,7 @@ Anonymous:             0 kB
     }
 
     #[test]
-    fn this_program_runs_on_without_its_pages() {
+    fn this_program_continues_without_its_pages() {
         unmap().unwrap();
         assert!(!unchanged_files(&fs::read_to_string(MAPPINGS).unwrap()).is_empty());
     }

@@ -1,18 +1,20 @@
-//! Keeps the agent's heap small: `bound` limits what the allocator keeps of what was freed, and `trim` returns it.
+//! Keeps the agent's heap small: `bound` limits the freed memory that the allocator keeps, and `trim` returns it to the
+//! system.
 #![expect(unsafe_code, reason = "the allocator has no safe interface for this")]
 
 #[cfg(target_env = "gnu")]
 use libc::{M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int};
 
-/// The most that the allocator keeps at the end of its heap, and what it takes from the system and returns one by one, in
-/// bytes. By itself it would set both by the largest block that was ever freed, which is the kernel's BTF.
+/// Limit in bytes of free memory at the end of the heap, and size from which blocks are mapped one by one. By default the
+/// allocator raises both to the largest block that was ever freed, here the kernel's BTF.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: c_int = 1 << 20;
-/// Heaps of which each keeps what was freed. A thread would have its own; ours allocate too little to be in each other's way.
+/// Number of heaps, each with freed memory of its own. By default a thread has its own heap; the agent's threads allocate too
+/// little to contend for one.
 #[cfg(target_env = "gnu")]
 const HEAPS: c_int = 1;
 
-/// Limits what the allocator keeps of what was freed. To be called while the process has one thread.
+/// Limits the freed memory that the allocator keeps. Call it while the process has one thread.
 pub(crate) fn bound() {
     #[cfg(target_env = "gnu")]
     for (limit, value) in [
@@ -27,7 +29,7 @@ pub(crate) fn bound() {
     }
 }
 
-/// Returns free pages of the heap to the system. Loading the kernel programs leaves megabytes of them behind.
+/// Returns free pages of the heap to the system; loading the kernel programs leaves megabytes of them.
 pub(crate) fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointers and may be called at any time from any thread.

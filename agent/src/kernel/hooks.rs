@@ -131,10 +131,10 @@ hooks! {
     };
 }
 
-const RECLAIM_LOSS: &str = "time in direct reclaim, so the memory brake goes by pressure alone";
-const CGROUP_LOSS: &str = "pods that come within a frame are seen at its end";
-const CPU_LOSS: &str = "CPUs that go and return between two polls";
-const WAKE_UP_LOSS: &str = "waits of tasks that wake up, so the CPU brake may come late";
+const RECLAIM_LOSS: &str = "time in direct reclaim, so the memory brake uses pressure alone";
+const CGROUP_LOSS: &str = "pods that start within a frame are detected only at its end";
+const CPU_LOSS: &str = "CPUs that go offline and online between two polls";
+const WAKE_UP_LOSS: &str = "waits of tasks that wake up, so the CPU brake may be late";
 
 /// An optional hook whose program only counts: it follows no pointer and feeds no metric.
 const COUNTS: HookRow = HookRow {
@@ -153,12 +153,13 @@ headroom_kit::metrics! {
         "headroom_agent_bpf_reattach_total",
         Unit::Count,
         &[],
-        "Times the kernel programs lost a link or stopped counting and were attached again; where that does not help, the mode is PROC.",
+        "Times that the kernel programs lost a link or stopped counting and were attached again; if \
+         that fails, the mode is PROC.",
     );
 
     pub static DIRECT_RECLAIM: CountedTime = CountedTime::new(
         "headroom_agent_direct_reclaim_seconds_total",
-        "Time that tasks spent freeing memory for the whole machine before they got some. 0 from procfs.",
+        "Time that tasks spent in direct reclaim for the whole machine. 0 from procfs.",
         &DIRECT_RECLAIM_CELLS,
     );
 }

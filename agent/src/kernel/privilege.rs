@@ -8,14 +8,14 @@ use rustix::thread::{
 };
 use tracing::{debug, info, warn};
 
-/// Capabilities of this thread; threads that it starts from now on have no others.
+/// Drops the capabilities of this thread and of threads that it starts from now on.
 ///
-/// To be called while the process has one thread: capabilities are each thread's own. All are given up, and with them
-/// the way to get any by running a program. Before Linux 5.19 the kernel may refuse to read maps without CAP_BPF;
-/// `can_count` tells, and that one is kept then.
+/// Call it while the process has one thread: each thread has its own capabilities. All are dropped, and executed programs
+/// cannot gain any (`no_new_privs`). Before Linux 5.19 the kernel may refuse to read maps without CAP_BPF: if `can_count`
+/// returns false without capabilities, CAP_BPF is kept.
 pub fn give_up(can_count: impl FnOnce() -> bool) {
     if let Err(error) = give_up_all(can_count) {
-        warn!(%error, "cannot drop capabilities; the agent keeps those it was started with");
+        warn!(%error, "cannot drop capabilities: the agent keeps those that it was started with");
     }
 }
 
@@ -25,7 +25,7 @@ fn give_up_all(can_count: impl FnOnce() -> bool) -> io::Result<()> {
         debug!(%error, "this kernel has no ambient capabilities");
     }
     let had = capabilities(None)?.permitted;
-    // First only set aside, so that they can be had back.
+    // First cleared from the effective set only, so that they can be restored.
     set_capabilities(None, sets(CapabilitySet::empty(), had))?;
     let kept = if can_count() {
         CapabilitySet::empty()
@@ -37,9 +37,9 @@ fn give_up_all(can_count: impl FnOnce() -> bool) -> io::Result<()> {
         return Err(error.into());
     }
     if kept.is_empty() {
-        info!("all capabilities are given up");
+        info!("all capabilities are dropped");
     } else {
-        warn!("the kernel requires CAP_BPF to read the counters: it is kept, the others are dropped");
+        warn!("CAP_BPF is kept because this kernel requires it to read the counters; the others are dropped");
     }
     Ok(())
 }
@@ -58,14 +58,14 @@ mod tests {
 
     use super::*;
 
-    /// On a thread of its own: the other tests keep what they have.
+    /// Runs on a thread of its own, so that the other tests keep their capabilities.
     fn left(can_count: bool) -> (CapabilitySets, CapabilitySet) {
         let body = move || {
             let had = capabilities(None).unwrap().permitted;
             give_up(|| {
                 assert!(
                     capabilities(None).unwrap().effective.is_empty(),
-                    "it is asked without any"
+                    "it runs without any"
                 );
                 can_count
             });
@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_where_counting_needs_nothing() {
+    fn all_capabilities_are_dropped_if_counting_needs_none() {
         let (left, _) = left(true);
         assert_eq!(left, sets(CapabilitySet::empty(), CapabilitySet::empty()));
     }
 
     #[test]
-    fn the_right_to_read_maps_is_kept_where_the_kernel_asks_for_it_and_it_was_there() {
+    fn cap_bpf_is_kept_if_reading_maps_needs_it_and_it_was_permitted() {
         let (left, had) = left(false);
         let kept = had & CapabilitySet::BPF;
         assert_eq!(left, sets(kept, kept));

@@ -1,6 +1,7 @@
 //! [`Probe`] loads the kernel programs, attaches those that this kernel accepts, and reports a verdict on each hook.
 //!
-//! Nothing is pinned. The links live in [`Probe`] and nowhere else: dropping it, or dying, detaches everything.
+//! No program, map or link is pinned. Only [`Probe`] has the links: dropping it, or the end of the process, detaches all
+//! programs.
 
 mod attach;
 #[cfg(feature = "bench")]
@@ -54,33 +55,32 @@ static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
 #[cfg(not(headroom_bpf))]
 static OBJECT: Option<&[u8]> = None;
 
-/// Was the agent built with its kernel programs?
+/// Returns true if the agent was built with its kernel programs.
 pub const fn is_built_in() -> bool {
     OBJECT.is_some()
 }
 
-/// How to load.
+/// Options for loading the kernel programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where the kernel's BTF is; another file than [`VMLINUX`] serves kernels that carry none, with raw tracepoints.
+    /// Path of the kernel's BTF. A file other than [`VMLINUX`] is for kernels without BTF; raw tracepoints are used then.
     pub btf: PathBuf,
-    /// Try BTF tracepoints first? Otherwise raw ones only.
+    /// True to try BTF tracepoints before raw ones.
     pub typed: bool,
-    /// Have the kernel count runs and run time of all programs on this machine while the probe lives. Costs 25 to 30
-    /// ns a run and needs CAP_SYS_ADMIN.
+    /// Let the kernel count runs and run time of all BPF programs on this machine while the probe exists. Costs 25 to 30
+    /// ns per run and needs CAP_SYS_ADMIN.
     pub program_stats: bool,
 }
 
-/// What the kernel counted of one of our programs, while statistics were on.
+/// The kernel's statistics of one of our programs, counted while statistics were on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs {
-    /// The hook.
     pub hook: Hook,
-    /// The kernel's number for the program.
+    /// Program id.
     pub id: u32,
-    /// Runs.
+    /// Number of runs.
     pub count: u64,
-    /// Time spent in them.
+    /// Total run time.
     pub time: Duration,
     /// Size of the program after verification, in bytes.
     pub translated_bytes: u32,
@@ -94,9 +94,9 @@ pub struct Probe {
     /// One for each hook that is attached now.
     links: Vec<HookLink>,
     ebpf: Ebpf,
-    /// What became of each hook when the programs were loaded.
+    /// Verdict on each hook when the programs were loaded.
     loaded: Vec<HookVerdict>,
-    /// What has become of it since.
+    /// Current verdict on each hook.
     verdicts: Vec<HookVerdict>,
     attached_ns: u64,
     maps: Option<KernelMaps>,
@@ -132,12 +132,11 @@ impl Runs {
 impl Probe {
     /// Loads the kernel programs and attaches one to each hook: the typed one, else its raw fallback.
     ///
-    /// Blocks for some 50 ms, most of it in the verifier and in reading the kernel's BTF. To be called after logging is set
-    /// up.
+    /// Blocks for about 50 ms, mainly in the verifier and while reading the kernel's BTF. Call it after logging is set up.
     ///
     /// # Errors
-    /// When there is no way to count: see [`ProbeError`]. Another hook than `sched_switch` that is refused is not an
-    /// error; the verdict tells, and [`Hook::loss`] what is missing.
+    /// [`ProbeError`]. Only a mandatory hook that is refused is an error; the verdicts state the others, and [`Hook::loss`]
+    /// what is missing.
     pub fn load(options: &Options) -> Result<Self, ProbeError> {
         let object = OBJECT.ok_or(ProbeError::NotBuilt)?;
         let loaded = Self::load_object(object, options);
@@ -179,7 +178,7 @@ impl Probe {
             let (verdict, link) = match shape {
                 Ok(()) => attach::attach(&mut ebpf, hook, btf.as_ref()),
                 Err(error) => (
-                    HookVerdict::refused(hook, Refusal::unsupported(error.to_string())),
+                    HookVerdict::refused(hook, Refusal::unsupported(chain(&error).to_string())),
                     None,
                 ),
             };
@@ -202,33 +201,33 @@ impl Probe {
         })
     }
 
-    /// What became of each hook, `sched_switch` last: [`Health::Ok`], unless it could not be attached again. A hook that
-    /// was detached on purpose is as it was before.
+    /// Current verdict on each hook, `sched_switch` last. A hook that could not be re-attached is [`Health::Failed`]; a hook
+    /// that the agent detached keeps its verdict.
     pub fn verdicts(&self) -> &[HookVerdict] {
         &self.verdicts
     }
 
-    /// When the programs were attached, in CLOCK_MONOTONIC nanoseconds; nothing earlier was counted.
+    /// Time at which the programs were attached, in CLOCK_MONOTONIC nanoseconds. The counters start then.
     pub const fn attached_ns(&self) -> u64 {
         self.attached_ns
     }
 
-    /// The counters, for a [`ring::RingSource`](crate::sample::ring::RingSource). They can be taken once.
+    /// The counters for a [`ring::RingSource`](crate::sample::ring::RingSource); `None` after the first call.
     pub const fn take_maps(&mut self) -> Option<KernelMaps> {
         self.maps.take()
     }
 
-    /// Counters of rare events. They can be taken once.
+    /// The counters of rare events; `None` after the first call.
     pub const fn take_events(&mut self) -> Option<KernelEvents> {
         self.events.take()
     }
 
-    /// Can the counters be read? Asked after capabilities were given up.
+    /// Returns true if the counters can be read. Called after capabilities were dropped.
     pub fn can_count(&mut self) -> bool {
         self.events.as_mut().is_some_and(|events| events.read().is_ok())
     }
 
-    /// What the programs log. It can be taken once.
+    /// The programs' log; `None` after the first call.
     pub const fn take_log(&mut self) -> Option<LogDrain> {
         self.log.take()
     }
@@ -238,16 +237,16 @@ impl Probe {
         self.links.clear();
     }
 
-    /// Detaches the programs of these hooks alone.
+    /// Detaches only the programs of these hooks.
     pub fn detach_from(&mut self, hooks: &[Hook]) {
         self.links.retain(|link| !hooks.contains(&link.hook));
     }
 
-    /// Attaches again what was detached. What happened between is missing from the counters, and each CPU's next switch
-    /// finds one missed. A link is made from the program that is loaded already, so this needs no capability.
+    /// Re-attaches detached programs. Events in between are not counted, and each CPU's next switch reports one missed
+    /// switch. Links are made from programs that are already loaded, so this needs no capability.
     ///
     /// # Errors
-    /// That of the last hook that was refused, which its verdict tells, too; the other programs are attached all the same.
+    /// The error of the last hook that was refused, also in its verdict; the other programs are attached anyway.
     pub fn attach(&mut self) -> Result<(), Refused> {
         let mut result = Ok(());
         for (loaded, verdict) in self.loaded.iter().zip(&mut self.verdicts) {
@@ -271,7 +270,7 @@ impl Probe {
         result
     }
 
-    /// The first hook whose link somebody else has taken away; its program is called no more.
+    /// The first hook whose link another process has removed; its program no longer runs.
     pub fn lost_link(&self) -> Option<Hook> {
         self.links
             .iter()
@@ -279,21 +278,21 @@ impl Probe {
             .map(|link| link.hook)
     }
 
-    /// Is the program of this hook attached now?
+    /// Returns true if the program of this hook is attached now.
     pub fn is_attached(&self, hook: Hook) -> bool {
         self.links.iter().any(|link| link.hook == hook)
     }
 
-    /// Returns true if a hook without which nothing is counted is not attached.
+    /// Returns true if a mandatory hook is not attached.
     pub fn lacks_mandatory_hook(&self) -> bool {
         lacks_mandatory(&self.links)
     }
 
-    /// Runs a program once for the calling thread, as if its event had happened with these arguments (at most twelve,
-    /// the others zero). For hooks that are attached by their raw fallbacks and follow no pointer.
+    /// Runs a program once for the calling thread, as if its event had occurred with these arguments (at most twelve, the
+    /// others zero). Only for hooks that are attached with their raw fallback and follow no pointer.
     ///
     /// # Errors
-    /// When the kernel refuses, as it does for typed programs.
+    /// The kernel refuses, as it does for typed programs.
     pub fn test_run(&self, hook: Hook, arguments: &[u64]) -> Result<(), ProgramError> {
         let name = hook.program(Flavour::Raw);
         let program = self.ebpf.program(name).ok_or_else(|| ProgramError::InvalidName {
@@ -307,11 +306,11 @@ impl Probe {
         program.test_run(options).map(|_ended| ())
     }
 
-    /// What the kernel counted of each program: zero runs unless [`Options::program_stats`] or the sysctl
+    /// The kernel's statistics of each program: zero runs unless [`Options::program_stats`] or the sysctl
     /// `kernel.bpf_stats_enabled` is on.
     ///
     /// # Errors
-    /// When the kernel refuses information on a program.
+    /// The kernel refuses information on a program.
     pub fn runs(&self) -> Result<Vec<Runs>, ProgramError> {
         attached(&self.loaded)
             .filter_map(|(hook, flavour)| Some((hook, self.ebpf.program(hook.program(flavour))?)))
@@ -325,7 +324,7 @@ fn lacks_mandatory(links: &[HookLink]) -> bool {
     mandatory.any(|hook| !links.iter().any(|link| link.hook == hook))
 }
 
-/// Before Linux 5.11 maps count against this limit; where we may not raise it, creating maps says so.
+/// Raises the limit on locked memory, which includes maps before Linux 5.11. If that is refused, creating maps fails later.
 fn unlimit_locked_memory() {
     let unlimited = Rlimit {
         current: None,
@@ -334,20 +333,20 @@ fn unlimit_locked_memory() {
     let _best_effort = setrlimit(Resource::Memlock, unlimited).is_ok();
 }
 
-/// Has the kernel count runs while the result is open; a refusal costs these figures and nothing else.
+/// Lets the kernel count runs while the result is open; `None` if it refuses.
 fn run_statistics() -> Option<OwnedFd> {
     let refused = |error| {
-        warn!(error = %chain(&error), "runs of programs are not counted: that needs CAP_SYS_ADMIN");
+        warn!(error = %chain(&error), "cannot count the runs of the kernel programs; this needs CAP_SYS_ADMIN");
     };
     enable_stats(Stats::RunTime).map_err(refused).ok()
 }
 
-/// Makes sure that programs may be loaded at all: what comes later would fail with a worse reason.
+/// Checks that a program can be loaded at all; later steps would fail with a less useful error.
 fn check_programs() -> Result<(), ProbeError> {
     let Refusal { health, reason, .. } = match is_program_supported(ProgramType::RawTracePoint) {
         Ok(true) => return Ok(()),
         Ok(false) => {
-            Refusal::unsupported("this kernel does not load raw tracepoint programs (Linux 4.17 does)")
+            Refusal::unsupported("this kernel does not load raw tracepoint programs, which need Linux 4.17")
         }
         Err(error) => error.into(),
     };
@@ -358,7 +357,7 @@ fn information(program: &Program) -> Result<ProgramInfo, ProgramError> {
     program.info()
 }
 
-/// The hooks that have a program, and its flavour.
+/// Hooks with a loaded program, and its flavour.
 fn attached(verdicts: &[HookVerdict]) -> impl Iterator<Item = (Hook, Flavour)> {
     let flavoured = |verdict: &HookVerdict| Some((verdict.hook, verdict.flavour?));
     verdicts.iter().filter_map(flavoured)

@@ -1,6 +1,6 @@
-//! `ProbeSupervisor` keeps the kernel programs counting: the gatherer has it judge each poll. It sheds sampling when
-//! switches come too fast, and attaches the wake-up programs only while waits matter. It links the programs anew when a
-//! link is gone or they stop counting, and gives them up for procfs when that does not help.
+//! `ProbeSupervisor` keeps the kernel programs counting; the gatherer passes each poll to it. It sheds sampling while tasks
+//! switch too often, and attaches the wake-up programs only while waiting times are used. It re-attaches the programs when a
+//! link is lost or they stop counting, and falls back to procfs if that does not help.
 
 mod shedding;
 mod wake_ups;
@@ -25,29 +25,27 @@ use crate::{
     sample::{Poll, SampleError, Sampler, clock::nanoseconds},
 };
 
-/// A second silence within so long of the first means that linking anew does not help.
-const RELINKED_FOR_NS: u64 = 3_600_000_000_000;
+/// A second loss within this time after the first means that re-attaching does not help.
+const REATTACH_INTERVAL_NS: u64 = 3_600_000_000_000;
 
-/// How the kernel programs stand. Each sample says it, so that none that is lost loses it.
+/// State of the kernel programs. Each sample contains it, so a lost sample does not lose a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeState {
-    /// They count.
+    /// The programs are attached and count.
     Counting {
-        /// So much of their sampling is given up.
         shed: Shed,
-        /// True while wake-ups are not listened to because no CPU is nearly full: waits are not measured then, and nothing
-        /// goes by them.
+        /// True while the wake-up hooks are detached because no CPU is nearly full. Waits are not measured or used then.
         is_calm: bool,
-        /// How often they were attached again: what happened just before went uncounted.
+        /// Number of re-attachments. Events just before each were not counted.
         reattached: u32,
-        /// What has become of each hook, once one could not be attached again; `None` while it is as at the start.
+        /// Verdict on each hook after one could not be re-attached; `None` while all are as at the start.
         verdicts: Option<Arc<[HookVerdict]>>,
     },
-    /// They are given up, for this reason; procfs is the source.
+    /// The programs are dropped for this reason; procfs is the source.
     Lost(Arc<str>),
 }
 
-/// The programs and what is read beside their counters.
+/// The programs, and their event counters and log.
 #[derive(Debug)]
 pub(crate) struct ProbeSupervisor {
     probe: Probe,
@@ -56,18 +54,18 @@ pub(crate) struct ProbeSupervisor {
     shedder: Shedder,
     wake_ups: WakeUps,
     watch: Watch,
-    /// How often the kernel is asked whether it still has the links, and when it was last.
+    /// Interval of link checks, and time of the last one.
     links_every_ns: u64,
-    links_asked_ns: u64,
+    links_checked_ns: u64,
     reattached: u32,
-    /// When they were last attached again.
+    /// Time of the last re-attachment.
     reattached_ns: Option<u64>,
-    /// What has become of each hook, once one could not be attached again.
+    /// Verdict on each hook after one could not be re-attached.
     verdicts: Option<Arc<[HookVerdict]>>,
 }
 
 impl ProbeState {
-    /// Programs that count, with so much given up, as they were attached at the start.
+    /// Programs that count with this shedding, attached as at the start.
     pub const fn counting(shed: Shed) -> Self {
         Self::Counting {
             shed,
@@ -77,7 +75,7 @@ impl ProbeState {
         }
     }
 
-    /// How often the programs were attached again; `None` once they are lost.
+    /// Number of re-attachments; `None` once the programs are lost.
     pub const fn reattached(&self) -> Option<u32> {
         match self {
             Self::Counting { reattached, .. } => Some(*reattached),
@@ -96,14 +94,14 @@ impl ProbeSupervisor {
             wake_ups,
             watch,
             links_every_ns: nanoseconds(limits.links_every),
-            links_asked_ns: 0,
+            links_checked_ns: 0,
             reattached: 0,
             reattached_ns: None,
             verdicts: None,
         }
     }
 
-    /// Rare events so far; what the programs have logged goes to the agent's log.
+    /// Reads the counters of rare events, and passes the programs' log to the agent's log.
     pub(crate) fn event_counters(&mut self) -> Result<Option<EventCounters>, SampleError> {
         if let Some(log) = &mut self.log {
             log.flush();
@@ -111,32 +109,32 @@ impl ProbeSupervisor {
         self.events.as_mut().map(KernelEvents::read).transpose()
     }
 
-    /// What the kernel counted of each program.
+    /// The kernel's statistics of each program.
     pub(crate) fn runs(&self) -> Option<Vec<Runs>> {
         self.probe.runs().ok()
     }
 
-    /// Judges a poll, or that it failed, and does what it calls for; why the programs are given up, if they are. The
-    /// supervisor is to be dropped then.
-    pub(crate) fn judge(&mut self, poll: Option<&Poll>, sampler: &mut Sampler) -> Option<Arc<str>> {
+    /// Observes a poll, `None` if it failed, and reacts to it. Returns the reason if the programs are lost; the caller must then
+    /// drop the supervisor.
+    pub(crate) fn observe(&mut self, poll: Option<&Poll>, sampler: &mut Sampler) -> Option<Arc<str>> {
         let Some(poll) = poll else {
-            // Links made anew would not help: what they write to is not read.
+            // Re-attaching would not help: the maps cannot be read.
             let reason = self.watch.observe_failure()?;
             sampler.fall_back();
             return Some(reason.into());
         };
         let counts = &poll.counts;
         let silence = self.watch.observe(poll);
-        // A link that is gone tells more than the silence that follows from it. The agent's own turns are switches.
+        // A lost link explains missing switches, so it is reported first. The agent's own threads cause switches.
         let is_silent = poll.covers_time() && counts.switches == 0;
         let lost = self.lost_link(counts.until_ns, is_silent);
         if let Some(why) = lost.or(silence) {
-            let reason = self.link_anew(&why, counts.until_ns)?;
+            let reason = self.reattach(&why, counts.until_ns)?;
             sampler.fall_back();
             return Some(reason.into());
         }
         if self.wake_ups.observe(poll) {
-            self.turn_to_wake_ups();
+            self.apply_wake_ups();
         }
         let length_ns = counts.until_ns.saturating_sub(counts.from_ns);
         if length_ns > 0 {
@@ -149,12 +147,12 @@ impl ProbeSupervisor {
         None
     }
 
-    /// Does something go by how long tasks wait: are CPUs nearly full, or were they lately?
+    /// Returns true if waiting times are used: CPUs are nearly full, or were recently.
     pub(crate) const fn needs_waits(&self) -> bool {
         self.wake_ups.are_needed()
     }
 
-    /// How the programs stand since the last poll: what the next one counts is made under this.
+    /// State of the programs since the last poll; the counts of the next poll are made in this state.
     pub(crate) fn probe_state(&self) -> ProbeState {
         ProbeState::Counting {
             shed: self.shedder.level(),
@@ -164,20 +162,20 @@ impl ProbeSupervisor {
         }
     }
 
-    /// That somebody took a link away, if the kernel says so. It is asked when that is due, or at once.
+    /// Checks the links if a check is due or `at_once`. Returns the reason if another process removed one.
     fn lost_link(&mut self, now_ns: u64, at_once: bool) -> Option<String> {
-        let is_due = now_ns.saturating_sub(self.links_asked_ns) >= self.links_every_ns;
+        let is_due = now_ns.saturating_sub(self.links_checked_ns) >= self.links_every_ns;
         if !is_due && !at_once {
             return None;
         }
-        self.links_asked_ns = now_ns;
+        self.links_checked_ns = now_ns;
         let name = self.probe.lost_link()?.tracepoint();
         Some(format!(
-            "somebody took away the kernel's link of the program for {name}"
+            "another process removed the link of the kernel program at {name}"
         ))
     }
 
-    /// Attaches what is not attached, and notes what has become of each hook.
+    /// Attaches all detached hooks, and records the verdicts after a failure.
     fn attach(&mut self) -> Result<(), Refused> {
         let attached = self.probe.attach();
         if attached.is_err() || self.verdicts.is_some() {
@@ -186,71 +184,74 @@ impl ProbeSupervisor {
         attached
     }
 
-    /// Are wake-ups to be listened to? Not while they come too fast, and not while nothing goes by waits.
-    fn listens(&self) -> bool {
+    /// Returns true if the wake-up hooks should be attached: tasks do not switch too often, and waiting times are used.
+    fn wants_wake_ups(&self) -> bool {
         self.shedder.level() != Shed::WakeUps && self.wake_ups.are_needed()
     }
 
-    /// Attaches the programs for wake-ups, or detaches them.
-    fn arrange(&mut self) -> Result<(), Refused> {
-        if self.listens() {
+    /// Attaches or detaches the programs for wake-ups.
+    fn update_wake_ups(&mut self) -> Result<(), Refused> {
+        if self.wants_wake_ups() {
             return self.attach();
         }
         self.probe.detach_from(&Hook::WAKE_UPS);
         Ok(())
     }
 
-    /// Waits begin to matter, or matter no more.
-    fn turn_to_wake_ups(&mut self) {
+    /// Attaches or detaches the wake-up hooks after the use of waiting times began or ended, and logs it.
+    fn apply_wake_ups(&mut self) {
         let are_needed = self.wake_ups.are_needed();
-        match self.arrange() {
-            // The verdicts tell it as well, and that waits are not seen.
-            Err(refused) => warn!(error = %refused, "CPUs fill up, and wake-ups cannot be listened to"),
-            Ok(()) if are_needed => info!("CPUs fill up: wake-ups are listened to"),
+        match self.update_wake_ups() {
+            // The verdicts contain it, too, and the CPU brake then ignores waits.
+            Err(refused) => {
+                warn!(error = %refused, "CPUs are nearly full, but the wake-up hooks cannot be attached")
+            }
+            Ok(()) if are_needed => info!("CPUs are nearly full: the wake-up hooks are attached"),
             Ok(()) => info!(
                 calm_for = ?self.wake_ups.calm_for(),
-                "no CPU is nearly full: wake-ups are not listened to until one is"
+                "no CPU is nearly full: the wake-up hooks are detached"
             ),
         }
     }
 
     fn shed(&mut self, level: Shed, sampler: &mut Sampler) {
-        if let Err(refused) = self.arrange() {
-            warn!(error = %refused, "wake-ups cannot be listened to again yet");
+        if let Err(refused) = self.update_wake_ups() {
+            warn!(error = %refused, "cannot re-attach the wake-up hooks yet");
             self.shedder.stay(Shed::WakeUps);
             return;
         }
         sampler.sample_one_in(level.sampling_shift());
     }
 
-    /// Makes new links from the programs that are loaded; why they are given up, if they are.
-    fn link_anew(&mut self, why: &str, now_ns: u64) -> Option<String> {
-        let is_recent = |then: u64| now_ns.saturating_sub(then) < RELINKED_FOR_NS;
+    /// Re-attaches the loaded programs. Returns the reason if the programs are lost.
+    fn reattach(&mut self, why: &str, now_ns: u64) -> Option<String> {
+        let is_recent = |then: u64| now_ns.saturating_sub(then) < REATTACH_INTERVAL_NS;
         if self.reattached_ns.is_some_and(is_recent) {
             return Some(format!(
-                "{why}, although they were attached again before; find the program that detaches them, and restart the agent"
+                "{why}, although the programs were re-attached before; find the process that detaches them, and restart the \
+                 agent"
             ));
         }
         self.reattached_ns = Some(now_ns);
         self.reattached = self.reattached.saturating_add(1);
-        self.watch.begin_anew();
+        self.watch.reset();
         self.probe.detach();
         let attached = self.attach();
-        if !self.listens() {
+        if !self.wants_wake_ups() {
             self.probe.detach_from(&Hook::WAKE_UPS);
         }
         let Err(refused) = attached else {
             REATTACHED.with([]).increment(1);
-            warn!(reason = why, "the kernel programs are attached again");
+            warn!(reason = why, "re-attached the kernel programs");
             return None;
         };
         if self.probe.lacks_mandatory_hook() {
             return Some(format!(
-                "{why}, and they cannot be attached again: {refused}; restart the agent"
+                "{why}, and the programs cannot be re-attached: {refused}; restart the agent"
             ));
         }
         REATTACHED.with([]).increment(1);
-        warn!(reason = why, error = %refused, "some of the kernel programs are attached again");
+        warn!(reason = why, error = %refused, "re-attached only some of the kernel programs");
         None
     }
 }

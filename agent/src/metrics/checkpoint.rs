@@ -8,6 +8,7 @@ headroom_kit::metrics! {
         "headroom_agent_checkpoints_total",
         Unit::Count,
         &["result"],
-        "Checkpoints of the estimator: saved, or failed; after a failure, a restart goes on from the last saved one.",
+        "Checkpoints of the estimator: saved, or failed; after a failure, a restart continues from \
+         the last saved one.",
     );
 }

@@ -10,7 +10,8 @@ headroom_kit::metrics! {
     pub static RUNQ_WAIT: CountedHistogram = CountedHistogram::new(
         "headroom_agent_runq_wait_seconds",
         Unit::Seconds,
-        "Waits of sampled tasks for a CPU, one in 8 unless the agent sheds; the sum takes each for the end of its bucket.",
+        "Waits of sampled tasks for a CPU, one in 8 unless the agent sheds; the sum counts each with \
+         the end of its bucket.",
         &[
             0.000_016_384,
             0.000_065_536,

@@ -1,4 +1,4 @@
-//! Checks the flags about hint servers at the start: CA bundle, credential and server name.
+//! Checks the flags of hint servers at the start: CA bundle, credential and server name.
 
 use headroom_kit::tls::{TlsError, client};
 
@@ -8,7 +8,7 @@ use crate::{
     publish::Access,
 };
 
-/// Checks what the flags say about hint servers, so that a mistake shows at once and not at the first connect.
+/// Checks the flags of hint servers, so that a mistake fails the start instead of the first connection.
 pub(super) fn access(args: &Args) -> Result<Access, StartError> {
     let at = |flag| move |source| StartError::Flag { flag, source };
     let credential = args.credential();

@@ -7,42 +7,42 @@ use headroom_kit::{
     tls::TlsError,
 };
 
-use crate::{sample::SampleError, start::source::SenseError};
+use crate::{sample::SampleError, start::source::SourceError};
 
-/// Why the agent does not start, or ends by itself.
+/// Error at the start of the agent, or of a part that ended while it ran.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Logging cannot begin.
+    /// The logger cannot be installed.
     #[error("cannot log")]
     Log(#[from] LogError),
-    /// The metrics contradict each other.
-    #[error("cannot count")]
+    /// Two metrics have the same name, or the recorder cannot be installed.
+    #[error("cannot register the metrics")]
     Metrics(#[from] MetricError),
-    /// A file or name that a flag gives cannot be used.
+    /// The file or name in a flag is not usable.
     #[error("{flag}")]
     Flag {
-        /// The flag.
+        /// Name of the flag with its dashes.
         flag: &'static str,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: TlsError,
     },
-    /// This boot cannot be told from another.
-    #[error("cannot tell which boot this is")]
+    /// The kernel's boot id cannot be read.
+    #[error("cannot read the boot id")]
     Boot(#[source] SampleError),
-    /// Nothing can be measured.
+    /// CPU use cannot be measured.
     #[error(transparent)]
-    Sense(#[from] SenseError),
-    /// Threads or timers cannot be had.
+    Source(#[from] SourceError),
+    /// The system refused a thread or timer.
     #[error("cannot start the runtime")]
     Runtime(#[source] io::Error),
     /// The admin port cannot be bound.
     #[error("--admin-addr")]
     Admin(#[from] ServeError),
-    /// The configuration file cannot be read, or says what cannot be meant.
+    /// The configuration file cannot be read, or a value in it is invalid.
     #[error("--config")]
     Config(#[from] ConfigError),
-    /// A part of the agent came to its end.
+    /// A part of the agent ended or failed.
     #[error(transparent)]
     Supervise(#[from] SuperviseError),
 }

@@ -18,11 +18,11 @@ pub(super) struct Changeable {
     pub(super) levels: Levels,
     pub(super) servers_tx: watch::Sender<Vec<ServerAddress>>,
     pub(super) fanout_tx: watch::Sender<u8>,
-    /// For who decides.
+    /// For the task `decide`.
     pub(super) settings_tx: watch::Sender<Settings>,
 }
 
-/// Follows the file until the end. What needs a restart is named and stays as it was.
+/// Follows the file until the agent ends. Keys that need a restart are logged and keep their values.
 pub(super) async fn follow(
     (path, file): (PathBuf, File),
     args: Args,
@@ -30,17 +30,17 @@ pub(super) async fn follow(
     stopping: CancellationToken,
 ) {
     let began = Settings::resolve(&args, &file);
-    let mut told = Vec::new();
+    let mut logged = Vec::new();
     let apply = |file: &File| {
         let now = Settings::resolve(&args, file);
         let waiting = began.waiting(&now);
-        if waiting != told && !waiting.is_empty() {
+        if waiting != logged && !waiting.is_empty() {
             warn!(
                 keys = waiting.join(", "),
-                "these keys change when the agent is started again"
+                "changes of these keys take effect when the agent restarts"
             );
         }
-        told = waiting;
+        logged = waiting;
         parts.apply(&now);
     };
     config::follow(path, file, CONFIG_POLL, stopping, apply).await;
@@ -52,10 +52,10 @@ impl Changeable {
             log_filter,
             publish_fanout,
             webhook_addr,
-            // Who decides takes these.
+            // The task `decide` applies these.
             margin_calibration: _,
             eviction_hard_memory: _,
-            // Only with a restart.
+            // These need a restart.
             source: _,
             btf: _,
             program_stats: _,

@@ -1,4 +1,4 @@
-//! The task `settle` gives back memory that only the start needed, once the agent is at work.
+//! The task `settle` returns memory to the system that only the start needed.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tracing::debug;
 
 use crate::kernel::{file_pages, heap};
 
-/// By then the agent has measured, and has reported where there is a server to report to.
+/// After this time the agent has measured, and has reported if a hint server is reachable.
 const AT_WORK_AFTER: Duration = Duration::from_secs(10);
 
-/// Gives memory back once, and ends with the agent.
+/// Returns memory once, and ends with the agent.
 pub(super) async fn settle(stopping: CancellationToken) {
     select! {
         () = sleep(AT_WORK_AFTER) => return_memory(),
@@ -20,10 +20,10 @@ pub(super) async fn settle(stopping: CancellationToken) {
     stopping.cancelled().await;
 }
 
-/// Takes some milliseconds, and some microseconds more at each place of the program that is used again.
+/// Takes a few milliseconds, and a few microseconds for each page that is used again.
 fn return_memory() {
     heap::trim();
     if let Err(error) = file_pages::unmap() {
-        debug!(%error, "pages of the program that only its start needed stay mapped");
+        debug!(%error, "cannot unmap file pages that only the start needed");
     }
 }

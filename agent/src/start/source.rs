@@ -20,43 +20,42 @@ use crate::{
     },
 };
 
-/// An open source.
+/// An open source of CPU counters.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its sampler.
     pub sampler: Sampler,
     /// The kernel programs, if they are the source.
     pub probe: Option<Probe>,
-    /// Which it is, and why not the other.
+    /// The source, and the obstacle to the kernel programs.
     pub cpu_source: CpuSource,
 }
 
-/// Why nothing can be measured, or not in the way that was asked for.
+/// Error of opening the requested source.
 #[derive(Debug, thiserror::Error)]
-pub enum SenseError {
-    /// The kernel programs cannot be had, and procfs was not to stand in.
-    #[error("--source ebpf: there are no kernel programs to count with; {}", .0.remedy())]
+pub enum SourceError {
+    /// The kernel programs cannot be attached, and the flags exclude procfs.
+    #[error("--source ebpf: the kernel programs cannot be attached; {}", .0.remedy())]
     Probe(#[source] ProbeError),
-    /// Counters cannot be read.
+    /// CPU counters cannot be read.
     #[error("cannot measure the CPUs")]
     Sample(#[from] SampleError),
 }
 
-/// Opens the source. Blocks for some 50 ms when the kernel programs are loaded.
+/// Opens the source. Loading the kernel programs blocks for about 50 ms.
 ///
 /// # Errors
-/// procfs cannot be read, or the kernel programs were insisted on and cannot be had.
-pub fn open(source: CpuSourceChoice, options: &probe::Options, files: Procfs) -> Result<Opened, SenseError> {
+/// procfs cannot be read, or the kernel programs are required and cannot be attached.
+pub fn open(source: CpuSourceChoice, options: &probe::Options, files: Procfs) -> Result<Opened, SourceError> {
     let obstacle = match source {
         CpuSourceChoice::Procfs => Obstacle {
-            reason: "--source procfs; start it with --source auto to have kernel programs count".to_owned(),
+            reason: "--source procfs; start the agent with --source auto to use kernel programs".to_owned(),
             verdicts: Vec::new(),
         },
         CpuSourceChoice::Auto | CpuSourceChoice::Ebpf => match Probe::load(options) {
             Ok(probe) => return kernel(probe, files),
-            Err(error) if source == CpuSourceChoice::Ebpf => return Err(SenseError::Probe(error)),
+            Err(error) if source == CpuSourceChoice::Ebpf => return Err(SourceError::Probe(error)),
             Err(error) => {
-                // What ended loading before any hook was tried is said once, and not of each.
+                // An error before the first hook is logged once, not for each hook.
                 if let ProbeError::Refused { verdicts } = &error {
                     log_hooks(verdicts);
                 }
@@ -70,16 +69,18 @@ pub fn open(source: CpuSourceChoice, options: &probe::Options, files: Procfs) ->
     procfs(obstacle, files)
 }
 
-/// Why the kernel programs are not the source, and what to do about it.
+/// Reason why the kernel programs are not the source, with the remedy.
 struct Obstacle {
     reason: String,
     verdicts: Vec<HookVerdict>,
 }
 
-fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
+fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SourceError> {
     let verdicts = probe.verdicts().to_vec();
     log_hooks(&verdicts);
-    let maps = probe.take_maps().ok_or(SenseError::Probe(ProbeError::NotBuilt))?;
+    let maps = probe
+        .take_maps()
+        .ok_or(SourceError::Probe(ProbeError::NotBuilt))?;
     let source = ring::RingSource::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns())?;
     let sampler = sampler(Box::new(source), files)?;
     let cpu_source = CpuSource {
@@ -96,7 +97,7 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
     })
 }
 
-fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
+fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SourceError> {
     let Obstacle { reason, verdicts } = obstacle;
     let sampler = sampler(
         Box::new(procstat::ProcStatSource::new(clock::monotonic_ns())),
@@ -120,7 +121,7 @@ fn sampler(source: Box<dyn CounterSource>, files: Procfs) -> Result<Sampler, Sam
     Sampler::new(source, files, STAT_EVERY, Clocks::read())
 }
 
-/// Logs what became of each hook.
+/// Logs the verdict on each hook.
 fn log_hooks(verdicts: &[HookVerdict]) {
     for verdict in verdicts {
         let ProgramStatus {
@@ -150,7 +151,7 @@ mod tests {
     use crate::kernel::probe::Hook;
 
     #[test]
-    fn procfs_is_taken_when_it_is_asked_for() {
+    fn procfs_is_used_if_it_is_requested() {
         let opened = open(
             CpuSourceChoice::Procfs,
             &probe::Options::default(),
@@ -163,14 +164,14 @@ mod tests {
         );
         let sentence = opened.cpu_source.procfs();
         assert!(
-            sentence.contains("the reason: --source procfs; start it with"),
+            sentence.contains("the reason: --source procfs; start the agent with"),
             "{sentence}"
         );
     }
 
     #[test]
-    fn without_kernel_programs_procfs_stands_in_unless_they_are_insisted_on() {
-        // A kernel that does not describe itself.
+    fn without_kernel_programs_procfs_is_used_unless_they_are_required() {
+        // A kernel without BTF.
         let options = probe::Options {
             btf: "/nonexistent/btf".into(),
             ..probe::Options::default()
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(
             (origin, verdicts.len()),
             (Origin::Procfs, Hook::ALL.len()),
-            "each hook tells why"
+            "each hook has a reason"
         );
         let obstacle = obstacle.unwrap();
         assert!(

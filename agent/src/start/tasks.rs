@@ -27,28 +27,28 @@ use crate::{
     sample::cpus::CpuSet,
 };
 
-/// A thread that measures has ended, though nobody asked it to; the log says what it died of.
+/// A measuring thread has ended before the shutdown; its panic is in the log.
 #[derive(Debug, thiserror::Error)]
-#[error("a thread that measures has ended")]
+#[error("a measuring thread has ended; see the log for its panic")]
 pub(super) struct ThreadEnded;
 
-/// The ends of the channels of who decides.
+/// Channels of the task `decide`.
 pub(super) struct DecideEnds {
     pub(super) samples: mpsc::Receiver<Sample>,
     pub(super) directives: mpsc::Receiver<Directive>,
     pub(super) pods: mpsc::Receiver<PodsAsked>,
-    /// What is in force, whenever it changes.
+    /// Settings in force, updated at each change.
     pub(super) settings: watch::Receiver<Settings>,
-    /// For what is to be saved; `None` if nothing is.
+    /// Records for the task `checkpoint`; `None` if checkpoints are off.
     pub(super) records_tx: Option<watch::Sender<Option<Arc<CheckpointFile>>>>,
     pub(super) reports_tx: watch::Sender<Option<Arc<NodeHint>>>,
-    /// Told each time that there may be something else to show.
+    /// Notified each time that the status may have changed.
     pub(super) changes_tx: watch::Sender<()>,
-    /// For who samples: CPUs that one pod each holds.
+    /// Exclusive CPUs of pods, for the sampling thread.
     pub(super) exclusive_tx: watch::Sender<CpuSet>,
 }
 
-/// Starts the sampling thread; the future ends when the thread does, with an error if it was not to.
+/// Starts the sampling thread. The future ends with the thread; it fails if the thread ends before `stopping`.
 pub(super) fn sample(
     gatherer: Gatherer,
     samples_tx: mpsc::Sender<Sample>,
@@ -58,9 +58,9 @@ pub(super) fn sample(
     let (ended_tx, ended) = oneshot::channel();
     let body = move || {
         gatherer.run(&samples_tx, exclusive, &stopping);
-        // Dropped instead, which is an error to who waits, where the thread that reads for it is gone.
+        // If the accounts thread has died, the sender is dropped instead, which the future below reports.
         if stopping.is_cancelled() {
-            let _is_heard = ended_tx.send(()).is_ok();
+            let _is_received = ended_tx.send(()).is_ok();
         }
     };
     thread::Builder::new()
@@ -70,12 +70,12 @@ pub(super) fn sample(
     Ok(async { ended.await.map_err(|_dropped| ThreadEnded) })
 }
 
-/// Who decides and who shows are tasks of one thread, and neither keeps the lock while it waits: it is always free.
+/// Locks the decider. The lock is always free: its users are tasks of one thread, and none keeps it across an await.
 pub(super) fn lock(decider: &Mutex<Decider>) -> MutexGuard<'_, Decider> {
     decider.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Decides until the end; the last report says that it is the last.
+/// Processes samples, directives and settings until the agent ends. The final report is marked as the last.
 pub(super) async fn decide(
     decider: Arc<Mutex<Decider>>,
     ends: DecideEnds,
@@ -107,9 +107,9 @@ pub(super) async fn decide(
             }
             Some(directive) = directives.recv() => lock(&decider).direct(directive),
             Some(asked) = pods.recv() => {
-                // Whoever asked may have gone.
-                let _is_heard = asked.send(lock(&decider).pods()).is_ok();
-                // Nothing has changed, so there is nothing to report, save or show.
+                // The client may have disconnected.
+                let _is_received = asked.send(lock(&decider).pods()).is_ok();
+                // Nothing has changed that would be reported, saved or shown.
                 continue;
             }
             Ok(()) = settings.changed() => lock(&decider).adopt(&settings.borrow_and_update()),
@@ -131,7 +131,7 @@ pub(super) async fn decide(
         records_tx.send_replace(decider.record(checkpoint::wall()).map(Arc::new));
     }
     if let Some(report) = decider.final_report() {
-        info!(seq = report.seq, "reporting for the last time");
+        info!(seq = report.seq, "sending the final report");
         reports_tx.send_replace(Some(Arc::new(report)));
     }
 }

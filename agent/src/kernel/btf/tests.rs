@@ -194,24 +194,23 @@ fn tracepoint_arguments_are_checked_by_position() {
     }
 }
 
-/// The number of a tracepoint's type.
+/// Type id of a tracepoint.
 fn number(kernel: &KernelTypes, tracepoint: &str) -> Option<u32> {
     kernel.types.typedef(&type_name(tracepoint)).unwrap()
 }
 
-/// What an excerpt says.
 fn excerpt(kernel: &KernelTypes, tracepoints: &[&str]) -> KernelTypes {
     let bytes = kernel.excerpt(tracepoints).unwrap();
     KernelTypes::parse(Path::new("excerpt"), bytes).unwrap()
 }
 
 #[test]
-fn an_excerpt_has_tracepoints_under_their_numbers_and_nothing_else() {
+fn an_excerpt_has_only_the_tracepoints_under_their_type_ids() {
     let mut built = sample();
     built.tracepoint("sched_wakeup", &[]);
     built.tracepoint("mark_victim", &[]);
     let kernel = built.kernel();
-    // In another order than in the file, and one that is not there.
+    // In another order than in the file, and one that does not exist.
     let excerpt = excerpt(&kernel, &["sched_wakeup", "absent", "sched_switch"]);
     for tracepoint in ["sched_switch", "sched_wakeup"] {
         let right = number(&kernel, tracepoint);

@@ -14,10 +14,10 @@ const KIND_FUNC_PROTO: u32 = 13;
 const KIND_FLOAT: u32 = 16;
 const KIND_TYPE_TAG: u32 = 18;
 
-/// Anonymous members and chains of typedefs nest a handful deep; more is a loop in a damaged file.
+/// Limit on nesting. Anonymous members and typedefs nest a handful deep; more is a loop in a damaged file.
 const MAX_DEPTH: u32 = 32;
 
-/// What is wrong with the file, and where.
+/// A defect of the file and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TypesError {
     pub(super) what: &'static str,
@@ -35,17 +35,17 @@ pub(super) struct Member {
 /// The fixed part of a type record.
 #[derive(Clone, Copy)]
 struct TypeRecord {
-    /// Where the record's variable part begins in the file.
+    /// Offset of the record's variable part in the file.
     body: usize,
     name: usize,
     kind: u32,
     flag: bool,
     count: usize,
-    /// A size or a type, as the kind has it.
+    /// A size or a type, depending on the kind.
     size_or_type: u32,
 }
 
-/// A BTF file and where each of its types begins.
+/// A BTF file and the offset of each of its types.
 pub(super) struct Types {
     bytes: Vec<u8>,
     strings: usize,
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Types {
 }
 
 impl Types {
-    /// Walks over all records once.
+    /// Records the offsets of all types in one pass.
     pub(super) fn index(bytes: Vec<u8>) -> Result<Self, TypesError> {
         let magic = u32_at(&bytes, 0)?;
         if magic & 0xffff != u32::from(MAGIC) {
@@ -178,7 +178,7 @@ impl Types {
         Ok(None)
     }
 
-    /// Size in bytes of an integer type, behind typedefs and qualifiers; `None` if it is something else.
+    /// Size in bytes of an integer type, resolved through typedefs and qualifiers; `None` for another kind.
     pub(super) fn integer_width(&self, ty: u32) -> Result<Option<u32>, TypesError> {
         let ty = self.stripped(ty)?;
         if ty == 0 {
@@ -188,7 +188,7 @@ impl Types {
         Ok((record.kind == KIND_INT).then_some(record.size_or_type))
     }
 
-    /// What a parameter of the function a typedef points to points to; `None` where there is no such chain.
+    /// Type that a parameter points to, of the function type that `typedef` points to; `None` for other types.
     pub(super) fn pointee_of_parameter(&self, typedef: u32, index: usize) -> Result<Option<u32>, TypesError> {
         let Some(prototype) = self.pointee(typedef)? else {
             return Ok(None);
@@ -200,7 +200,8 @@ impl Types {
         self.pointee(u32_at(&self.bytes, record.body + 8 * index + 4)?)
     }
 
-    /// What a pointer, behind typedefs and qualifiers, points to; `None` for `void *` and for what is no pointer.
+    /// Type that a pointer points to, both resolved through typedefs and qualifiers; `None` for `void *` and for types that
+    /// are not pointers.
     fn pointee(&self, ty: u32) -> Result<Option<u32>, TypesError> {
         let ty = self.stripped(ty)?;
         if ty == 0 {
@@ -214,7 +215,7 @@ impl Types {
         Ok((target != 0).then_some(target))
     }
 
-    /// The type behind typedefs, qualifiers and tags.
+    /// Resolves typedefs, qualifiers and tags.
     fn stripped(&self, mut ty: u32) -> Result<u32, TypesError> {
         for _ in 0..MAX_DEPTH {
             if ty == 0 {
@@ -249,7 +250,7 @@ impl Types {
             .checked_sub(1)
             .and_then(|index| self.starts.get(index));
         let start = start.ok_or(TypesError {
-            what: "reference to a type that is not there",
+            what: "reference to a type that does not exist",
             offset: 0,
         })?;
         self.record_at(*start as usize)
@@ -260,7 +261,7 @@ impl Types {
         let kind = info >> 24 & 0x1f;
         if !(KIND_INT..=19).contains(&kind) {
             return Err(TypesError {
-                what: "type of a kind we do not know",
+                what: "type of an unknown kind",
                 offset: at,
             });
         }
@@ -276,7 +277,7 @@ impl Types {
         })
     }
 
-    /// Is the string at this offset of the string section exactly `name`?
+    /// Returns true if the string at this offset of the string section equals `name`.
     fn is_named(&self, offset: usize, name: &str) -> bool {
         let text = self
             .strings
@@ -288,7 +289,7 @@ impl Types {
 }
 
 impl TypeRecord {
-    /// Bytes that follow the fixed part, by the kernel's `Documentation/bpf/btf.rst`.
+    /// Size of the variable part in bytes, by the kernel's `Documentation/bpf/btf.rst`.
     fn body_length(&self) -> Result<usize, TypesError> {
         let per_entry = match self.kind {
             KIND_INT | 14 | 17 => return Ok(4),
@@ -298,7 +299,7 @@ impl TypeRecord {
             KIND_PTR | 7..=KIND_RESTRICT | 12 | KIND_FLOAT | KIND_TYPE_TAG => 0,
             _ => {
                 return Err(TypesError {
-                    what: "type of a kind we do not know",
+                    what: "type of an unknown kind",
                     offset: self.body,
                 });
             }

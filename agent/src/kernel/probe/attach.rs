@@ -1,9 +1,9 @@
 //! Chooses a program for a hook, loads it and attaches it: the typed one, else its raw fallback.
 //!
-//! The verifier checks the loads of a typed program against the kernel's own types; a raw fallback reads the same
-//! offsets by a helper that nobody checks. So a fallback is used where typed programs are not available, and never
-//! where the verifier has examined and refused one: an offset may be wrong, and an offset is not guessed. The
-//! verifier's refusals differ only in their wording, which is not stable, so each of them counts as such a refusal.
+//! The verifier checks the loads of a typed program against the kernel's own types. A raw fallback reads the same offsets
+//! with a helper, unchecked. So the fallback is used where typed programs are not available, and never after the verifier
+//! examined and refused a typed program: an offset may be wrong. Refusals differ only in the verifier's wording, which is
+//! not stable, so every refusal with a verifier log counts as one.
 
 use aya::{
     Btf, Ebpf,
@@ -13,7 +13,7 @@ use aya::{
 use super::verdict::{HookVerdict, Refusal};
 use crate::kernel::hooks::{Flavour, Hook};
 
-/// What became of a hook, and the link while there is one.
+/// Loads and attaches a program for the hook; returns the verdict, and the link if it is attached.
 pub(super) fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> (HookVerdict, Option<FdLink>) {
     let typed = match btf {
         Some(btf) => match load_typed(ebpf, hook, btf).and_then(|()| link(ebpf, hook, Flavour::Typed)) {

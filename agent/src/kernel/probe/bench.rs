@@ -26,7 +26,7 @@ static OBJECT: Option<&[u8]> = None;
 /// Waits by powers of two of microseconds.
 const MAP_WAITS: &str = "WAITS";
 
-/// What is compared.
+/// Programs that are compared with the agent's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// A program at `sched_switch` that does nothing.
@@ -37,10 +37,10 @@ pub enum Shape {
     Hash,
 }
 
-/// Why there is nothing to compare with.
+/// Error of loading or reading the compared programs.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// As for the agent's own programs.
+    /// Error that the agent's own programs can have, too.
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// The kernel's BTF cannot be read.
@@ -52,9 +52,8 @@ pub enum PeerError {
     /// The kernel refused a program.
     #[error("load or attach `{name}`")]
     Program {
-        /// The program.
+        /// Name of the program in the object.
         name: &'static str,
-        /// What the kernel said.
         #[source]
         source: ProgramError,
     },
@@ -71,7 +70,6 @@ pub struct Peer {
 }
 
 impl Shape {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Empty, Self::EmptyHooks, Self::Hash];
 
     const fn programs(self) -> &'static [(Hook, &'static str)] {
@@ -131,7 +129,7 @@ impl Peer {
     /// Attaches the programs.
     ///
     /// # Errors
-    /// When the kernel refuses; those attached by then stay so.
+    /// The kernel refuses one; programs that are already attached stay attached.
     pub fn attach(&mut self) -> Result<(), PeerError> {
         for (_hook, name) in self.programs {
             let link = program(&mut self.ebpf, name)
@@ -142,15 +140,14 @@ impl Peer {
         Ok(())
     }
 
-    /// Detaches them.
     pub fn detach(&mut self) {
         self.links.clear();
     }
 
-    /// What the kernel counted of each, if statistics are on.
+    /// The kernel's statistics of each program, if statistics are on.
     ///
     /// # Errors
-    /// When the kernel refuses information on a program.
+    /// The kernel refuses information on a program.
     pub fn runs(&mut self) -> Result<Vec<Runs>, PeerError> {
         let Self { programs, ebpf, .. } = self;
         let runs_of = |(hook, name): &(Hook, &'static str)| {
@@ -163,7 +160,7 @@ impl Peer {
     /// Waits that [`Shape::Hash`] has counted, on all CPUs.
     ///
     /// # Errors
-    /// When the map cannot be read.
+    /// The map cannot be read.
     pub fn waits(&self) -> Result<u64, PeerError> {
         let map = self
             .ebpf
@@ -178,7 +175,7 @@ impl Peer {
     }
 }
 
-/// Those of the agent's offsets that the programs ask for.
+/// The agent's offsets that the programs use.
 fn offsets(kernel: &KernelTypes) -> Result<Vec<(&'static str, u64)>, BtfError> {
     let asked = [abi::GLOBAL_OFF_PID, abi::GLOBAL_OFF_STATE, abi::GLOBAL_STATE_W];
     let known = constants(kernel)?.into_iter();

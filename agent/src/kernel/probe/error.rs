@@ -7,70 +7,62 @@ use headroom_kit::log::chain;
 use super::{Health, Hook, HookVerdict, verdict::Refusal};
 use crate::kernel::btf::BtfError;
 
-/// Why there is no kernel source.
+/// Reason why the kernel programs cannot be the source of CPU counters.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The agent was built without the toolchain for kernel programs.
     #[error("this agent was built without its kernel programs")]
     NotBuilt,
-    /// An offset or tracepoint our programs need could not be found.
+    /// A field or tracepoint that the programs need was not found.
     #[error("cannot find the kernel's field offsets")]
     Btf(#[from] BtfError),
-    /// No program may be loaded at all.
+    /// The kernel loads no program at all.
     #[error("{reason}")]
     NoPrograms {
-        /// Whether this kernel does not know such programs, or refuses ours.
+        /// [`Health::Unsupported`] if this kernel lacks such programs, [`Health::Failed`] if it refuses them.
         health: Health,
-        /// Why.
         reason: String,
     },
-    /// Maps could not be created, or the object not be read.
+    /// The maps cannot be created, or the object cannot be read.
     #[error("load the kernel programs")]
     Load(#[source] Box<EbpfError>),
     /// The object lacks a map.
     #[error("the kernel programs have no map `{name}`")]
-    NoMap {
-        /// The map.
-        name: &'static str,
-    },
-    /// A map is not laid out as the agent expects.
+    NoMap { name: &'static str },
+    /// A map has another layout than the agent expects.
     #[error("map `{name}` does not have the expected layout")]
     Map {
-        /// The map.
         name: &'static str,
-        /// What is different.
         #[source]
         source: MapError,
     },
     /// The programs' log could not be opened.
     #[error("open the log of the kernel programs")]
     Log(#[source] Box<aya_log::Error>),
-    /// Statistics of programs were asked for and refused.
+    /// The kernel refused statistics of programs.
     #[error("turn on statistics of kernel programs")]
     Stats(#[source] SyscallError),
-    /// `sched_switch`, without which the others are of no use, could not be attached.
+    /// The mandatory hook `sched_switch` could not be attached.
     #[error("attach to sched_switch: {}", .verdicts.last().and_then(|verdict| verdict.reason.as_deref()).unwrap_or("no reason given"))]
     Refused {
-        /// What became of each hook; `sched_switch` last.
+        /// Verdict on each hook; `sched_switch` last.
         verdicts: Vec<HookVerdict>,
     },
 }
 
-/// A program that is loaded could not be attached.
+/// A loaded program could not be attached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", .hook.tracepoint())]
 pub struct Refused {
-    /// Where.
     pub hook: Hook,
-    /// Why.
     pub reason: String,
 }
 
 impl ProbeError {
-    /// There is no program at `sched_switch`, so the others are detached again.
+    /// Error of a missing program at `sched_switch`. All other hooks count as lost, because they are detached again.
     pub(super) fn refused(verdicts: &[HookVerdict]) -> Self {
         let now = |verdict: &HookVerdict| match verdict.health {
-            Health::Ok => verdict.lost("detached again: nothing is counted without sched_switch"),
+            Health::Ok => verdict.lost("detached again, because sched_switch could not be attached"),
             Health::Unsupported | Health::Failed => verdict.clone(),
         };
         Self::Refused {
@@ -78,46 +70,46 @@ impl ProbeError {
         }
     }
 
-    /// What to do about it, as the end of a sentence.
+    /// The remedy, as the end of a sentence.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotBuilt => "run `cargo xtask setup` and build the agent again",
-            Self::Btf(BtfError::Read { .. }) if self.is_lack() => {
-                "mount /sys/kernel/btf where the agent runs, tell it by --btf where else this kernel's BTF is, or boot a \
-                 kernel that was built to have it"
+            Self::Btf(BtfError::Read { .. }) if self.is_unsupported() => {
+                "mount /sys/kernel/btf where the agent runs, set --btf to a BTF file of this kernel, or boot a kernel that \
+                 was built with CONFIG_DEBUG_INFO_BTF"
             }
             Self::Btf(BtfError::Read { .. }) => "let the agent read this file, and restart it",
-            Self::Btf(_) => "please report it with the kernel's version: nothing is guessed",
+            Self::Btf(_) => "please report it with the kernel's version",
             Self::NoPrograms {
                 health: Health::Unsupported,
                 ..
-            } => "boot a newer kernel, or change the seccomp profile if that is what answers so",
-            Self::NoPrograms { .. } => "see to that and restart the agent",
+            } => "boot a newer kernel, or change the seccomp profile if it causes this error",
+            Self::NoPrograms { .. } => "fix this and restart the agent",
             Self::Load(_) => {
-                "free memory, allow bpf() to create maps and before Linux 5.11 raise the limit on locked memory, and \
-                 restart the agent"
+                "free memory, allow bpf() to create maps, raise the limit on locked memory before Linux 5.11, and restart \
+                 the agent"
             }
             Self::NoMap { .. } | Self::Map { .. } | Self::Log(_) | Self::Stats(_) => {
-                "restart the agent, and report it with the kernel's version if it comes again"
+                "restart the agent, and report it with the kernel's version if it recurs"
             }
             Self::Refused { verdicts } => match verdicts.last() {
                 Some(HookVerdict {
                     verifier_log: Some(_),
                     ..
-                }) => "until then this node stays as it is",
+                }) => "this node uses procfs until this is fixed",
                 Some(HookVerdict {
                     health: Health::Unsupported,
                     ..
                 }) => "boot a kernel that has it",
-                Some(_) | None => "see to that and restart the agent",
+                Some(_) | None => "fix this and restart the agent",
             },
         }
     }
 
-    /// Does this kernel not have what is needed?
-    fn is_lack(&self) -> bool {
+    /// Returns true if this kernel lacks a required feature.
+    fn is_unsupported(&self) -> bool {
         match self {
-            Self::Btf(error) => error.is_lack(),
+            Self::Btf(error) => error.is_unsupported(),
             Self::NoPrograms { health, .. } => *health == Health::Unsupported,
             Self::NotBuilt
             | Self::Load(_)
@@ -129,14 +121,14 @@ impl ProbeError {
         }
     }
 
-    /// What became of each hook. Where loading ended before any was tried, each tells why: [`Health::Unsupported`] where
-    /// this kernel does not have what is needed, [`Health::Failed`] where it is there and was refused.
+    /// Verdict on each hook. If loading failed before the first hook, all have the same reason: [`Health::Unsupported`] if this
+    /// kernel lacks a required feature, [`Health::Failed`] if it has the feature and refused it.
     pub fn verdicts(&self) -> Vec<HookVerdict> {
         if let Self::Refused { verdicts } = self {
             return verdicts.clone();
         }
         let refusal = Refusal {
-            health: if self.is_lack() {
+            health: if self.is_unsupported() {
                 Health::Unsupported
             } else {
                 Health::Failed
@@ -165,12 +157,12 @@ mod tests {
     fn no_programs(health: Health) -> ProbeError {
         ProbeError::NoPrograms {
             health,
-            reason: "so it is".to_owned(),
+            reason: "no programs".to_owned(),
         }
     }
 
     #[test]
-    fn what_ends_loading_early_is_told_of_every_hook() {
+    fn an_error_before_the_first_hook_is_the_reason_of_every_hook() {
         let no_field = BtfError::NoField {
             structure: "task_struct".to_owned(),
             fields: "pid".to_owned(),
@@ -187,8 +179,12 @@ mod tests {
                 Health::Unsupported,
                 "has no field `pid`",
             ),
-            (no_programs(Health::Unsupported), Health::Unsupported, "so it is"),
-            (no_programs(Health::Failed), Health::Failed, "so it is"),
+            (
+                no_programs(Health::Unsupported),
+                Health::Unsupported,
+                "no programs",
+            ),
+            (no_programs(Health::Failed), Health::Failed, "no programs"),
             (ProbeError::NoMap { name: "CPU" }, Health::Failed, "no map `CPU`"),
             (ProbeError::NotBuilt, Health::Failed, "built without"),
         ] {

@@ -1,28 +1,29 @@
-//! What is read of the kernel's types for the programs: the constants that they are loaded with, and what typed ones are
-//! attached by.
+//! Reads the kernel's types for the programs: the constants that they are loaded with, and the BTF excerpt that attaches typed
+//! programs.
 
 use std::path::Path;
 
 use headroom_agent_ebpf as abi;
+use headroom_kit::log::chain;
 use tracing::warn;
 
 use super::Hook;
 use crate::kernel::btf::{BtfError, KernelTypes, VMLINUX};
 
-/// What typed programs are attached by: a BTF file of our tracepoints under the running kernel's own numbers, even where
-/// offsets come from elsewhere. `None` where it does not describe itself.
+/// BTF excerpt with our tracepoints under the running kernel's own type ids, even if offsets come from another file. `None`
+/// if the running kernel has no BTF.
 pub(super) fn tracepoints(read: KernelTypes, from: &Path) -> Option<Vec<u8>> {
     let own = if from == Path::new(VMLINUX) {
         read
     } else {
-        // Not both at the same time.
+        // Frees the first file before the second is read.
         drop(read);
         KernelTypes::read(VMLINUX.as_ref()).ok()?
     };
     own.excerpt(&Hook::ALL.map(Hook::tracepoint)).ok()
 }
 
-/// What the programs must know of this kernel, by the names of their constants.
+/// Constants of the programs for this kernel, by name.
 pub(super) fn constants(kernel: &KernelTypes) -> Result<[(&'static str, u64); 8], BtfError> {
     let task = |paths: &[&str]| kernel.field("task_struct", paths);
     // Renamed in Linux 5.14.
@@ -30,14 +31,14 @@ pub(super) fn constants(kernel: &KernelTypes) -> Result<[(&'static str, u64); 8]
     let books = books(kernel)
         .inspect_err(|error| {
             warn!(
-                %error,
-                "switches that this kernel does not tell of are not made good: of a virtual machine that hides some, \
-                 /proc/stat alone says what CPUs did meanwhile"
+                error = %chain(error),
+                "cannot correct busy time after missed context switches, which occur on some virtual machines; only \
+                 /proc/stat corrects it there"
             );
         })
         .ok();
     let [prio, ran, ran_at_pick] = books.unwrap_or_default();
-    // A pid before Linux 6.8. Where the tracepoint is not there at all, its program is not tried either.
+    // A pid before Linux 6.8. Without the tracepoint its program is not loaded.
     let victim_is_task = kernel
         .check_arguments(Hook::MarkVictim.tracepoint(), &[0], "task_struct")
         .is_ok();
@@ -53,9 +54,8 @@ pub(super) fn constants(kernel: &KernelTypes) -> Result<[(&'static str, u64); 8]
     ])
 }
 
-/// Where the scheduler's books are of how long a task has run since it was picked: of its priority, its run time, and its
-/// run time when it was picked. They serve to make good what is hidden by switches that the kernel does not tell of, and
-/// nothing else: busy time is exact without them.
+/// Offsets of the fields from which the run time since a task was picked follows: its priority, its run time, and its run time
+/// when it was picked. They only correct busy time after missed switches; it is exact without them otherwise.
 fn books(kernel: &KernelTypes) -> Result<[u64; 3], BtfError> {
     let offset = |path: &str, width| {
         let field = kernel.field("task_struct", &[path])?;

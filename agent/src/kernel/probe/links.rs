@@ -1,17 +1,17 @@
-//! `HookLink` keeps the program of one hook attached, and checks whether the kernel still has the link: somebody may
-//! have removed it.
+//! `HookLink` keeps the program of one hook attached, and checks that the kernel still has the link: another process may
+//! remove it.
 
 use aya::programs::links::{FdLink, LinkError};
 use rustix::io::Errno;
 
 use crate::kernel::hooks::Hook;
 
-/// What keeps the program of one hook attached; dropping it detaches the program.
+/// Link of the program of one hook; dropping it detaches the program.
 #[derive(Debug)]
 pub(super) struct HookLink {
     pub(super) hook: Hook,
     link: FdLink,
-    /// The kernel's number of the link; `None` where it does not tell: before Linux 5.8, or where it may not be asked.
+    /// Link id; `None` before Linux 5.8 and where the query is not permitted.
     id: Option<u32>,
 }
 
@@ -21,8 +21,8 @@ impl HookLink {
         Self { hook, link, id }
     }
 
-    /// Is its descriptor closed, or does it lead to something else by now? Costs one system call and needs no capability.
-    /// Where the kernel does not tell, no link counts as gone.
+    /// Returns true if the descriptor is closed or refers to another object. Costs one system call and needs no capability.
+    /// Always false on kernels without link ids.
     pub(super) fn is_gone(&self) -> bool {
         let Some(id) = self.id else {
             return false;

@@ -3,16 +3,16 @@
 use aya::Ebpf;
 use aya_log::EbpfLogger;
 
-/// The ring buffer's name, which is aya's own.
+/// Name of the ring buffer, defined by aya.
 pub(super) const MAP: &str = "AYA_LOGS";
-/// Its size in bytes, a page at least. Both the kernel and the agent have all of it in memory, the agent twice: aya's 128 KiB
-/// would be 256 here.
+/// Size of the ring buffer in bytes, at least one page. The kernel maps all of it, and the agent maps it twice: aya's default
+/// of 128 KiB would take 256 KiB here.
 pub(super) const MAP_BYTES: u32 = 16 << 10;
 
-/// Reads the ring buffer the kernel programs log to, and hands each record to the `log` facade and so to `tracing`.
+/// Reads the ring buffer that the kernel programs log to, and passes each record to the `log` facade and so to `tracing`.
 ///
-/// They log rare events only (victims of the OOM killer, at debug level), so calling [`LogDrain::flush`] once a poll is
-/// plenty: the buffer holds some 100 records.
+/// They log only rare events (OOM victims, at debug level), so one [`LogDrain::flush`] per poll is enough: the buffer holds
+/// about 100 records.
 pub struct LogDrain {
     flush: Box<dyn FnMut() + Send>,
 }
@@ -24,7 +24,7 @@ impl std::fmt::Debug for LogDrain {
 }
 
 impl LogDrain {
-    /// Must be called after the process has set up its logging: the logger of that moment is kept.
+    /// Must be called after logging is set up: it keeps the logger of that moment.
     pub(super) fn open(ebpf: &mut Ebpf) -> Result<Self, aya_log::Error> {
         let mut logger = EbpfLogger::init(ebpf)?;
         Ok(Self {
@@ -32,7 +32,7 @@ impl LogDrain {
         })
     }
 
-    /// Passes on what has been logged since the last call. Does not block.
+    /// Passes on the records since the last call. Does not block.
     pub fn flush(&mut self) {
         (self.flush)();
     }

@@ -13,7 +13,7 @@ use crate::sample::{
     ring::{Counters, Rings},
 };
 
-/// The kernel's counters. Stays readable after the programs are detached and after capabilities are dropped.
+/// Maps of the kernel's counters. They stay readable after the programs are detached and capabilities are dropped.
 pub struct KernelMaps {
     cpu: PerCpuArray<MapData, CpuRing>,
     rqh: PerCpuArray<MapData, Counters>,

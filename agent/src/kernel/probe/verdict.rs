@@ -3,42 +3,41 @@
 use std::io;
 
 use aya::{BtfError, programs::ProgramError, sys::SyscallError};
+use headroom_kit::log::chain;
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::kernel::hooks::{Flavour, Hook};
 
-/// Bytes of the verifier's log that a verdict keeps: its end says what was refused.
+/// Bytes of the verifier's log that a verdict keeps: the end of the log contains the refused instruction.
 const LOG_TAIL: usize = 4096;
 
-/// How a hook is.
+/// Health of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// Attached.
+    /// Its program is attached.
     Ok,
-    /// This kernel does not offer it.
+    /// This kernel does not have the tracepoint, or does not support such programs.
     Unsupported,
-    /// The kernel offers it and refused it.
+    /// The kernel has the tracepoint and refused the program, or the program is attached no longer.
     Failed,
 }
 
-/// What became of one hook.
+/// Result of attaching one hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HookVerdict {
-    /// The hook.
     pub hook: Hook,
-    /// How it is.
     pub health: Health,
-    /// How it is attached; `None` unless [`Health::Ok`].
+    /// Type of the attached program; `None` unless [`Health::Ok`].
     pub flavour: Option<Flavour>,
-    /// Why it is not [`Health::Ok`], or why it is not [`Flavour::Typed`].
+    /// Reason for a health other than [`Health::Ok`], or for a flavour other than [`Flavour::Typed`].
     pub reason: Option<String>,
     /// End of the verifier's log of the refused program, at most 4 KiB.
     pub verifier_log: Option<String>,
 }
 
-/// Why one program could not be had.
+/// Reason why one program could not be loaded or attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) health: Health,
@@ -47,7 +46,7 @@ pub(super) struct Refusal {
 }
 
 impl Health {
-    /// Its name in `/status`, metrics and logs.
+    /// Name in `/status`, metrics and logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -86,7 +85,7 @@ impl HookVerdict {
         }
     }
 
-    /// The same of a hook whose program is attached no longer, for this reason.
+    /// Verdict on the same hook after its program was detached, for this reason.
     pub fn lost(&self, reason: &str) -> Self {
         Self {
             hook: self.hook,
@@ -99,17 +98,17 @@ impl HookVerdict {
 }
 
 impl Refusal {
-    /// Would the raw fallback read what the verifier has refused to the typed program? It says something whenever it has
-    /// looked at a program.
+    /// Returns true if the raw fallback would read offsets that the verifier refused in the typed program. The verifier writes
+    /// a log whenever it examines a program.
     pub(super) fn blocks_raw_fallback(&self, hook: Hook) -> bool {
         self.verifier_log.is_some() && hook.reads_tasks()
     }
 
-    /// Says that there is no fallback, and what to do.
+    /// Adds to the reason that the fallback is not used, and the remedy.
     pub(super) fn without_fallback(self) -> Self {
         let reason = format!(
-            "{}; its raw fallback would read the same offsets unchecked and is not used: please report the verifier's log, \
-             which /status and `kubectl headroom agent status` show",
+            "{}; the raw fallback is not used, because it would read the same offsets unchecked: please report the \
+             verifier's log from /status or `kubectl headroom agent status`",
             self.reason
         );
         Self { reason, ..self }
@@ -147,14 +146,14 @@ impl From<ProgramError> for Refusal {
                 verifier_log,
             } => {
                 let log = verifier_log.to_string();
-                // With a log the verifier has looked at the program and refused it; without one the kernel did not
-                // know what to do with it.
+                // With a log the verifier has examined the program and refused it. Without a log the kernel does not
+                // support such programs.
                 let mut refusal = refusal_of(&io_error, "load", !log.trim().is_empty());
                 refusal.verifier_log = tail(log.trim());
                 refusal
             }
             ProgramError::SyscallError(SyscallError { call, io_error }) => refusal_of(&io_error, call, false),
-            other => Self::failed(with_causes(&other)),
+            other => Self::failed(chain(&other).to_string()),
         }
     }
 }
@@ -162,7 +161,7 @@ impl From<ProgramError> for Refusal {
 fn refusal_of(error: &io::Error, step: &str, was_verified: bool) -> Refusal {
     match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) if !was_verified => Refusal::failed(format!(
-            "{step}: not permitted; CAP_BPF and CAP_PERFMON are needed (CAP_SYS_ADMIN before Linux 5.8), and no \
+            "{step}: not permitted; grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), and remove any \
              lockdown, seccomp or LSM rule against bpf()"
         )),
         Some(Errno::INVAL | Errno::NOENT | Errno::NOSYS | Errno::NOTSUP | Errno::OPNOTSUPP)
@@ -175,7 +174,7 @@ fn refusal_of(error: &io::Error, step: &str, was_verified: bool) -> Refusal {
     }
 }
 
-/// The end of a log, cut at a character and then, if there is one, at a line.
+/// The last whole lines of a log, at most [`LOG_TAIL`] bytes. A single longer line is cut at a character.
 fn tail(log: &str) -> Option<String> {
     if log.is_empty() {
         return None;
@@ -193,21 +192,6 @@ fn tail(log: &str) -> Option<String> {
     Some(end.to_owned())
 }
 
-/// An error and what caused it, in one line.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        // Some of aya's errors print their cause themselves.
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_capability_is_a_failure_that_says_which() {
+    fn missing_capability_is_a_failure_that_names_it() {
         let refusal = refusal_of(&system(Errno::PERM), "load", false);
         assert_eq!(refusal.health, Health::Failed);
         assert!(
@@ -228,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_that_knows_no_such_program_is_unsupported_and_a_verifier_refusal_is_not() {
+    fn kernel_without_such_programs_is_unsupported_and_a_verifier_refusal_is_a_failure() {
         assert_eq!(
             refusal_of(&system(Errno::INVAL), "load", false).health,
             Health::Unsupported
@@ -249,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_fallback_stands_in_only_where_the_verifier_has_not_refused_what_it_would_read() {
+    fn raw_fallback_is_blocked_only_if_the_verifier_refused_a_program_that_reads_tasks() {
         let refused = Refusal {
             verifier_log: Some("cannot access ptr member stack".to_owned()),
             ..refusal_of(&system(Errno::ACCESS), "load", true)
@@ -267,12 +251,17 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_was_lost_has_no_flavour_and_says_why() {
+    fn a_hook_that_was_lost_has_no_flavour_and_a_reason() {
         let was = HookVerdict::attached(Hook::SchedWakeup, Flavour::Typed, None);
-        let lost = was.lost("they fell silent");
+        let lost = was.lost("no context switch was counted");
         assert_eq!(
             (lost.hook, lost.health, lost.flavour, lost.reason.as_deref()),
-            (Hook::SchedWakeup, Health::Failed, None, Some("they fell silent"))
+            (
+                Hook::SchedWakeup,
+                Health::Failed,
+                None,
+                Some("no context switch was counted")
+            )
         );
     }
 

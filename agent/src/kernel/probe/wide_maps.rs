@@ -1,4 +1,4 @@
-//! `WideMaps` are maps as large as those of a machine with 256 CPUs, for `headroom-bench`: what reading them costs is
+//! `WideMaps` are maps as large as those of a machine with 256 CPUs, for `headroom-bench`: the cost of reading them is
 //! measured on any machine. Compiled only with the feature `bench`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,12 @@ use crate::sample::{
     ring::{Counters, Rings},
 };
 
-/// So many CPUs the maps are made for.
+/// Number of CPUs in the maps.
 pub const CPUS: usize = 256;
 
-/// Maps that no kernel program writes to. A value of a plain array is as long as what a map of values by CPU has for all
-/// CPUs, so as many bytes are copied. On a real machine of that size each CPU has its values in a cache of its own, which costs
-/// more, and half-done updates have copies repeated. Clones are of the same maps: one is read, another written.
+/// Maps that no kernel program writes to. A value of a plain array is as long as all values of a per-CPU map, so reading it
+/// copies as many bytes. A real machine of that size costs more: each CPU has its values in its own cache, and half-done
+/// updates repeat copies. Clones share the maps: one is read, another written.
 #[derive(Clone, Debug)]
 pub struct WideMaps(Arc<Mutex<Inner>>);
 
@@ -28,9 +28,9 @@ struct Inner {
     cpu: Array<MapData, [CpuRing; CPUS]>,
     rqh: Array<MapData, [Counters; CPUS]>,
     cfg: Array<MapData, Config>,
-    /// What is to be in `cpu`.
+    /// Next value of `cpu`.
     rings: Vec<CpuRing>,
-    /// The first window that is not in it.
+    /// The first window that `cpu` does not contain.
     next: u64,
 }
 
@@ -41,10 +41,10 @@ impl std::fmt::Debug for Inner {
 }
 
 impl WideMaps {
-    /// Makes the maps, of CPUs that have been idle up to `now_ns` (CLOCK_MONOTONIC).
+    /// Creates maps of CPUs that have been idle up to `now_ns` (CLOCK_MONOTONIC).
     ///
     /// # Errors
-    /// When the kernel refuses a map.
+    /// The kernel refuses a map.
     pub fn new(now_ns: u64) -> Result<Self, MapError> {
         let mut rings = vec![CpuRing::default(); CPUS];
         for ring in &mut rings {
@@ -59,10 +59,10 @@ impl WideMaps {
         }))))
     }
 
-    /// Has each CPU turn busy and idle again in each window up to `now_ns`: no slot is left out.
+    /// Makes each CPU busy and idle again in each window up to `now_ns`, so that every slot is used.
     ///
     /// # Errors
-    /// When the map cannot be written.
+    /// The map cannot be written.
     pub fn run_until(&self, now_ns: u64) -> Result<(), MapError> {
         let mut inner = self.lock();
         let Inner { cpu, rings, next, .. } = &mut *inner;

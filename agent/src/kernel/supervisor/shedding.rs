@@ -1,5 +1,5 @@
-//! `Shedder` limits the cost of the kernel programs: when switches come too fast, it samples fewer waits. At its last
-//! level no wait that begins with a wake-up is sampled.
+//! `Shedder` limits the cost of the kernel programs: while tasks switch too often, it samples fewer waits. At its last level no
+//! wait that begins with a wake-up is sampled.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use headroom_domain::estimate::Timing;
 
 use crate::sample::{clock::nanoseconds, ring::SAMPLING_SHIFT};
 
-/// From when on sampling is shed, from when on it comes back, and how closely the programs are watched.
+/// Limits of shedding and recovery, and the interval of link checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Switches a second on one CPU above which it is hot.
     pub hot_switches: u64,
-    /// Below this share of those every CPU is calm, in percent, so that shedding does not swing.
+    /// Share of `hot_switches`, in percent, below which every CPU is calm. The gap prevents oscillation.
     pub calm_percent: u64,
-    /// A CPU is hot for so long before more is shed.
+    /// Time that a CPU is hot before more is shed.
     pub hot_for: Duration,
-    /// All are calm for so long before less is shed.
+    /// Time that all CPUs are calm before less is shed.
     pub calm_for: Duration,
-    /// No CPU is nearly full for so long before wake-ups are not listened to.
+    /// Time without a nearly full CPU before the wake-up hooks are detached.
     pub rest_after: Duration,
-    /// The kernel is asked so often whether it still has their links.
+    /// Interval of checks that the kernel still has the links.
     pub links_every: Duration,
 }
 
-/// How much of the sampling is given up.
+/// Level of shedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shed {
-    /// Nothing: one task in 8 is sampled.
+    /// No shedding: one task in 8 is sampled.
     #[default]
     Nothing,
-    /// One task in 64 is.
+    /// One task in 64 is sampled.
     To64,
-    /// One task in 512 is.
+    /// One task in 512 is sampled.
     To512,
-    /// That, and wake-ups are not heard of: only waits of preempted tasks count.
+    /// One task in 512 is sampled and the wake-up hooks are detached: only waits of preempted tasks count.
     WakeUps,
 }
 
 impl Shed {
     const ALL: [Self; 4] = [Self::Nothing, Self::To64, Self::To512, Self::WakeUps];
 
-    /// One task in two to the power of this is sampled.
+    /// Exponent n of the sampling rate: one task in 2^n is sampled.
     pub const fn sampling_shift(self) -> u32 {
         match self {
             Self::Nothing => SAMPLING_SHIFT,
@@ -50,36 +50,36 @@ impl Shed {
         }
     }
 
-    fn beside(self, step: isize) -> Option<Self> {
+    fn neighbour(self, step: isize) -> Option<Self> {
         let index = Self::ALL.iter().position(|level| *level == self)?;
         Self::ALL.get(index.checked_add_signed(step)?).copied()
     }
 }
 
-/// Decides how much to shed from how fast switches come, and holds what it has decided.
+/// Chooses the level of shedding from the rate of switches.
 #[derive(Debug)]
 pub(super) struct Shedder {
     limits: Limits,
     level: Shed,
-    /// Since when a CPU has been hot, or all calm, without interruption.
+    /// Start of the time in which a CPU is hot, or all are calm, without interruption.
     hot_since_ns: Option<u64>,
     calm_since_ns: Option<u64>,
 }
 
 impl Limits {
-    /// Switches a second on one CPU above which it is hot, whatever the timing. A wake-up program costs 60 to 80 ns to enter
+    /// Switches a second on one CPU above which it is hot, with every timing. Entering a wake-up program costs 60 to 80 ns
     /// (docs/journal/agent-overhead.md): at this rate half a percent of the CPU.
     pub const HOT_SWITCHES: u64 = 70_000;
 
-    /// [`Self::HOT_SWITCHES`] as it stands in sentences: `70,000`.
+    /// [`Self::HOT_SWITCHES`] for sentences: `70,000`.
     pub fn hot_text() -> String {
         let (thousands, rest) = (Self::HOT_SWITCHES / 1000, Self::HOT_SWITCHES % 1000);
         format!("{thousands},{rest:03}")
     }
 
-    /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production. After sixty without a full CPU,
-    /// ten minutes, wake-ups are left alone: as long as a brake that sheds lasts, so that nothing is attached and detached
-    /// again and again. Links are asked for once a minute, and at once where a poll counts no switch.
+    /// One hot brake period raises the level and six calm ones lower it: 10 s and a minute in production. After sixty periods
+    /// without a full CPU, ten minutes, the wake-up hooks are detached. An L2 brake (shed) lasts as long, so the hooks are not
+    /// attached and detached repeatedly. Links are checked once a minute, and at once if a poll counts no switch.
     pub const fn from_timing(timing: &Timing) -> Self {
         Self {
             hot_switches: Self::HOT_SWITCHES,
@@ -93,7 +93,6 @@ impl Limits {
 }
 
 impl Shedder {
-    /// Nothing is shed yet.
     pub(super) const fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -103,17 +102,16 @@ impl Shedder {
         }
     }
 
-    /// How much is shed.
     pub(super) const fn level(&self) -> Shed {
         self.level
     }
 
-    /// Stays at a level that could not be left.
+    /// Returns to a level that could not be left.
     pub(super) const fn stay(&mut self, level: Shed) {
         self.level = level;
     }
 
-    /// Records the switches a second of the busiest CPU, up to `now_ns`; the new level if it changes now.
+    /// Records the switches a second of the busiest CPU, up to `now_ns`; returns the new level if it changes.
     pub(super) fn observe(&mut self, switches_per_s: u64, now_ns: u64) -> Option<Shed> {
         let lasts = |since: &mut Option<u64>, is_so: bool, needed_ns: u64| {
             if !is_so {
@@ -140,7 +138,7 @@ impl Shedder {
             return None;
         };
         (self.hot_since_ns, self.calm_since_ns) = (None, None);
-        self.level = self.level.beside(step)?;
+        self.level = self.level.neighbour(step)?;
         Some(self.level)
     }
 }
@@ -153,7 +151,7 @@ mod tests {
 
     const QUARTER_NS: u64 = 250_000_000;
 
-    /// The levels taken, and after how many seconds each, of so many seconds at each rate.
+    /// Changes of the level with their times in seconds, for stretches of (seconds, switches a second).
     fn levels(stretches: &[(u64, u64)]) -> Vec<(u64, Shed)> {
         let mut shedder = Shedder::new(Limits::from_timing(&Profile::Production.timing()));
         let rates = stretches
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_reads_as_in_the_manual() {
+    fn the_limit_has_a_thousands_separator() {
         assert_eq!(Limits::hot_text(), "70,000");
     }
 
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calm_node_gets_everything_back_step_by_step() {
+    fn a_calm_node_recovers_one_level_at_a_time() {
         let levels = levels(&[(21, 80_000), (200, 48_999)]);
         assert_eq!(
             levels,
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_could_not_be_left_is_tried_to_be_left_again() {
+    fn leaving_a_level_is_tried_again_after_a_failure() {
         let mut shedder = Shedder::new(Limits::from_timing(&Profile::Production.timing()));
         shedder.stay(Shed::WakeUps);
         let calm = |shedder: &mut Shedder, from: u64| {

@@ -1,5 +1,5 @@
-//! `WakeUps` decides when the wake-up programs are attached: while CPUs are nearly full, and for some minutes after. On
-//! a calmer node no decision uses the tasks' waiting times, and each wake-up would pay for them.
+//! `WakeUps` decides when the wake-up programs are attached: while CPUs are nearly full, and for some minutes after. On a
+//! calmer node no decision uses waiting times, and measuring them would make each wake-up slower.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use headroom_agent_ebpf::ring::WINDOW_NS;
 
 use crate::sample::{FULL_WINDOW_PERCENT, Poll, clock::nanoseconds};
 
-/// Share of the CPUs that pods share, in percent of a poll, from which on waits matter: what a CPU brake without the programs
-/// begins to go by. Demand counts waits from 97 % on.
+/// Use of the CPUs that pods share, in percent of a poll, from which waiting times are used. It is where the CPU brake without
+/// kernel programs begins. Demand includes waits from 97 %.
 const BUSY_PERCENT: u64 = 85;
 
-/// Decides it poll by poll. At the start they are listened to: nobody knows yet what the node does.
+/// Decides at each poll. The wake-up hooks are attached at the start, as the node's load is not known yet.
 #[derive(Debug)]
 pub(crate) struct WakeUps {
     calm_for_ns: u64,
-    /// The end of the last busy poll, or the first poll.
+    /// End of the last busy poll, or of the first poll.
     busy_ns: Option<u64>,
     are_needed: bool,
 }
 
 impl WakeUps {
-    /// They rest after so long without a busy poll.
+    /// `calm_for` is the time without a busy poll after which the hooks are detached.
     pub(crate) fn new(calm_for: Duration) -> Self {
         Self {
             calm_for_ns: nanoseconds(calm_for),
@@ -30,17 +30,17 @@ impl WakeUps {
         }
     }
 
-    /// Are they to be listened to?
+    /// Returns true if the hooks should be attached.
     pub(crate) const fn are_needed(&self) -> bool {
         self.are_needed
     }
 
-    /// How long a node is calm before they are no longer listened to.
+    /// Time without a busy poll after which the hooks are detached.
     pub(crate) const fn calm_for(&self) -> Duration {
         Duration::from_nanos(self.calm_for_ns)
     }
 
-    /// Records a poll; true if the answer changes with it.
+    /// Records a poll; returns true if [`Self::are_needed`] changes with it.
     pub(crate) fn observe(&mut self, poll: &Poll) -> bool {
         let now_ns = poll.counts.until_ns;
         let busy_ns = *self.busy_ns.get_or_insert(now_ns);
@@ -55,7 +55,7 @@ impl WakeUps {
     }
 }
 
-/// Were the CPUs that pods share nearly full, for the poll or for one of its windows?
+/// Returns true if the CPUs that pods share were nearly full during the poll or one of its windows.
 fn is_busy(poll: &Poll) -> bool {
     let counts = &poll.counts;
     let shared = u128::from(poll.shared_cpus);
@@ -77,7 +77,7 @@ mod tests {
     const CPUS: u32 = 4;
     const CALM_FOR: Duration = Duration::from_secs(300);
 
-    /// The poll of this number, with so many percent of the shared CPUs busy, and most in one window.
+    /// Poll `number` with the shared CPUs busy to `percent` on average and to `highest` percent in one window.
     fn poll(number: u64, percent: u64, highest: u64) -> Poll {
         let of = |length_ns: u64, percent: u64| (u64::from(CPUS) * length_ns * percent).div_ceil(100);
         Poll {
@@ -89,7 +89,7 @@ mod tests {
             counts: Counts {
                 from_ns: number * QUARTER_NS,
                 until_ns: (number + 1) * QUARTER_NS,
-                // Those that pods do not share are full all the time.
+                // CPUs that pods do not share are always full.
                 busy_ns: of(QUARTER_NS, percent) + 2 * QUARTER_NS,
                 shared_busy_ns: of(QUARTER_NS, percent),
                 windows: Windows {
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// After how many seconds the answer changes, of so many seconds of such polls each.
+    /// Times in seconds at which the answer changes, for stretches of (seconds, average percent, highest percent).
     fn changes(stretches: &[(u64, u64, u64)]) -> Vec<u64> {
         let mut wake_ups = WakeUps::new(CALM_FOR);
         let polls = stretches
@@ -122,15 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn calm_cpus_are_listened_to_for_a_while() {
+    fn hooks_stay_attached_on_calm_cpus_for_a_while() {
         assert_eq!(changes(&[(400, 84, 97)]), [300]);
     }
 
     #[test]
-    fn a_busy_poll_or_a_full_window_has_them_listened_to_at_once_and_for_as_long_again() {
+    fn a_busy_poll_or_a_full_window_attaches_the_hooks_at_once_for_the_whole_time() {
         for busy in [(85, 85), (10, 98)] {
             let stretches = [(310, 0, 0), (1, busy.0, busy.1), (400, 0, 0)];
-            // The last busy poll ends with the second 311.
+            // The last busy poll ends at second 311.
             assert_eq!(changes(&stretches), [300, 310, 610], "{busy:?}");
         }
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_that_nothing_could_be_told_of_yet_is_calm() {
+    fn a_poll_without_counts_is_calm() {
         let mut empty = poll(0, 0, 0);
         empty.counts = Counts::default();
         assert!(!is_busy(&empty));

@@ -1,5 +1,5 @@
-//! `Watch` notices that the kernel programs have stopped counting: somebody detached them, or replaced the maps that
-//! they write to, or that the counts cannot be read. It compares their counts with `/proc/stat`.
+//! `Watch` detects that the kernel programs have stopped counting, for example because another process detached them or
+//! replaced their maps, or that their counts cannot be read. It compares the counts with `/proc/stat`.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use headroom_agent_ebpf::ring::WINDOW_NS;
 
 use crate::sample::{Poll, clock::nanoseconds};
 
-/// Without a single switch for so long the programs are not called: the agent's own polls are switches.
+/// Time without a single switch after which the programs count as lost: the agent's own polls cause switches.
 const SILENT_FOR: Duration = Duration::from_secs(10);
-/// So many polls that fail in a row, ten seconds of them, are no passing trouble.
+/// Number of polls that fail in a row, over ten seconds, after which the programs count as lost.
 const MOST_FAILURES: u32 = 40;
-/// Busy time is compared with that of `/proc/stat` over so long.
+/// Time over which busy time is compared with `/proc/stat`.
 const COMPARED_OVER: Duration = Duration::from_secs(60);
-/// A difference below this share of all CPUs, in percent, says nothing: `/proc/stat` counts ticks, and some virtual
+/// Difference, in percent of all CPUs, below which the comparison is noise: `/proc/stat` counts ticks, and some virtual
 /// machines hide switches.
 const NOISE_PERCENT: u64 = 5;
 
-/// Compares what the programs count with what `/proc/stat` does.
+/// Compares the programs' counts with `/proc/stat`.
 #[derive(Debug)]
 pub struct Watch {
     silent_for: Duration,
@@ -37,7 +37,7 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Watches with this patience: without a switch, and with too little busy time.
+    /// `silent_for` is the limit without a switch, `compared_over` the time over which busy time is compared.
     pub const fn new(silent_for: Duration, compared_over: Duration) -> Self {
         Self {
             silent_for,
@@ -50,12 +50,12 @@ impl Watch {
         }
     }
 
-    /// Forgets what it has seen; its patience stays.
-    pub(super) const fn begin_anew(&mut self) {
+    /// Forgets all polls and keeps the limits.
+    pub(super) const fn reset(&mut self) {
         *self = Self::new(self.silent_for, self.compared_over);
     }
 
-    /// Records a poll that failed; the reason to give the programs up, once too many in a row have.
+    /// Records a poll that failed; returns the reason after [`MOST_FAILURES`] in a row.
     pub(super) fn observe_failure(&mut self) -> Option<String> {
         self.failures = self.failures.saturating_add(1);
         (self.failures >= MOST_FAILURES).then(|| {
@@ -65,7 +65,7 @@ impl Watch {
         })
     }
 
-    /// Records a poll; the reason, if the programs seem to count no more.
+    /// Records a poll; returns the reason if the programs seem to have stopped counting.
     pub(super) fn observe(&mut self, poll: &Poll) -> Option<String> {
         self.failures = 0;
         let counts = &poll.counts;
@@ -75,15 +75,15 @@ impl Watch {
         } else if counts.until_ns.saturating_sub(last_ns).saturating_add(WINDOW_NS)
             >= nanoseconds(self.silent_for)
         {
-            // Counts end with a window: ten seconds of them are a little less.
+            // Counts end with a window, so ten seconds of them are up to one window shorter.
             let seconds = self.silent_for.as_secs();
             return Some(format!(
-                "the kernel programs saw no context switch for {seconds} s"
+                "the kernel programs counted no context switch for {seconds} s"
             ));
         }
         self.busy_ns = self.busy_ns.saturating_add(counts.busy_ns);
         let stat = poll.stat?;
-        // Interrupts of idle CPUs, and CPUs that a hypervisor wakes late, are idle to the programs.
+        // The programs count interrupts of idle CPUs, and delays of a hypervisor's wake-up, as idle.
         let unseen_ns = stat.time.irq_ns.saturating_add(stat.time.steal_ns);
         let tasks_ns = stat.time.busy_ns.saturating_sub(unseen_ns);
         self.stat_busy_ns = self.stat_busy_ns.saturating_add(tasks_ns);
@@ -94,12 +94,12 @@ impl Watch {
         let (busy, by_stat) = (u128::from(self.busy_ns), u128::from(self.stat_busy_ns));
         let all = u128::from(self.stat_elapsed_ns) * u128::from(poll.cpus);
         (self.busy_ns, self.stat_busy_ns, self.stat_elapsed_ns) = (0, 0, 0);
-        // A tenth less, and so much that it is no noise. More than `/proc/stat` has is never a reason: it counts ticks.
+        // A tenth less, and more than noise. Counting more than `/proc/stat` is never a reason: that counts ticks.
         let is_less = busy * 10 < by_stat * 9;
         let is_much = by_stat.saturating_sub(busy) * 100 >= all * u128::from(NOISE_PERCENT);
         (is_less && is_much).then(|| {
             format!(
-                "the kernel programs counted {} ms of busy CPU where /proc/stat has {} ms",
+                "the kernel programs counted {} ms of busy CPU time, and /proc/stat {} ms",
                 busy / 1_000_000,
                 by_stat / 1_000_000
             )
@@ -114,7 +114,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A second with this busy time, in percent of one of two CPUs, by the programs and by `/proc/stat`.
+    /// A poll of one second with this busy time, in percent of one of two CPUs, by the programs and by `/proc/stat`.
     fn second(number: u64, busy: u64, by_stat: u64, switches: u64) -> Poll {
         with_interrupts(number, busy, by_stat, switches, 0)
     }
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    fn first_complaint(busy: u64, by_stat: u64, switches: u64) -> Option<(u64, String)> {
+    fn first_reason(busy: u64, by_stat: u64, switches: u64) -> Option<(u64, String)> {
         let mut watch = Watch::default();
         (0..200).find_map(|number| {
             Some((
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_see_no_switch_are_noticed_after_ten_seconds() {
-        let (after, why) = first_complaint(0, 1, 0).unwrap();
+    fn programs_without_a_switch_are_detected_after_ten_seconds() {
+        let (after, why) = first_reason(0, 1, 0).unwrap();
         assert_eq!(after, 10);
         assert!(why.contains("no context switch for 10 s"), "{why}");
     }
 
     #[test]
-    fn polls_that_fail_for_ten_seconds_give_the_programs_up_and_one_that_succeeds_begins_anew() {
+    fn programs_are_lost_after_failed_polls_for_ten_seconds_without_a_success() {
         let mut watch = Watch::default();
         assert!((0..39).all(|_| watch.observe_failure().is_none()));
         assert_eq!(watch.observe(&second(0, 50, 50, 50)), None);
@@ -173,30 +173,30 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_count_too_little_are_noticed_after_a_minute() {
-        let (after, why) = first_complaint(80, 100, 50).unwrap();
+    fn programs_that_count_too_little_are_detected_after_a_minute() {
+        let (after, why) = first_reason(80, 100, 50).unwrap();
         assert_eq!(after, 60);
         assert!(
-            why.contains("48000 ms of busy CPU where /proc/stat has 60000 ms"),
+            why.contains("48000 ms of busy CPU time, and /proc/stat 60000 ms"),
             "{why}"
         );
     }
 
     #[test]
-    fn interrupts_of_idle_cpus_are_no_complaint() {
+    fn interrupts_of_idle_cpus_are_ignored() {
         let mut watch = Watch::default();
         let seconds = (0..200).map(|number| with_interrupts(number, 10, 130, 50, 120));
         assert!(
             seconds
                 .map(|poll| watch.observe(&poll))
-                .all(|complaint| complaint.is_none())
+                .all(|reason| reason.is_none())
         );
     }
 
     #[test]
-    fn small_differences_and_counting_more_are_no_complaint() {
-        assert_eq!(first_complaint(91, 100, 50), None, "within a tenth");
-        assert_eq!(first_complaint(1, 10, 50), None, "ticks on an idle machine");
-        assert_eq!(first_complaint(150, 100, 50), None);
+    fn small_differences_and_counting_more_are_ignored() {
+        assert_eq!(first_reason(91, 100, 50), None, "within a tenth");
+        assert_eq!(first_reason(1, 10, 50), None, "ticks on an idle machine");
+        assert_eq!(first_reason(150, 100, 50), None);
     }
 }
