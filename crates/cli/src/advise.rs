@@ -1,12 +1,14 @@
-//! Replays the past of a Prometheus server through the agent's own estimator, for `kubectl headroom advise`. The result
-//! is the ratios that Headroom would have given.
+//! Replays the history of a Prometheus server through the agent's estimator, for `kubectl headroom advise`. The
+//! result is the ratios
+//! that Headroom would have set.
 //!
 //! ```text
 //! source (server, files) -> series -> Past, day by day -> replay::Node (Estimator) -> Advice -> output
 //! ```
 //!
-//! Averages over a minute replace the milliseconds that the agent measures, and no brake ever fires: the printed ratios
-//! are the most that these numbers allow, see [`CAVEATS`].
+//! Averages over a minute replace the agent's measurements of milliseconds, and no brake acts. The printed ratios are
+//! therefore
+//! upper bounds, see [`CAVEATS`].
 
 pub mod advice;
 pub mod error;
@@ -23,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::{advice::Advice, error::AdviceError, replay::Policy};
 use self::{
-    query::{Of, QUERIES, Query},
+    query::{QUERIES, Query, QueryKind},
     replay::ReplayedNode,
     series::Series,
     slots::{NODE_LABEL, Past},
@@ -31,50 +33,43 @@ use self::{
     span::{FRAME_S, Span},
 };
 
-/// What the numbers cannot say, in the order in which it matters.
+/// Limits of the numbers, most important first.
 pub const CAVEATS: [&str; 4] = [
-    "averages over a minute hide bursts: an agent on the node sees them and gives less",
-    "nothing is braked here: an agent also looks at waiting, reclaim and pressure",
-    "requests are those of containers: overhead, init containers and exclusive CPUs are not told apart",
-    "the first day is not counted: nothing is given before there is a day of measurements",
+    "averages over a minute hide bursts; an agent on the node measures them and sets lower ratios",
+    "no brake acts here; an agent also brakes on CPU waits, reclaim and pressure",
+    "requests are sums over containers, without regard to overhead, init containers and exclusive CPUs",
+    "the first day is not counted, because the estimator needs a day of measurements",
 ];
 
-/// What is to be replayed.
 #[derive(Debug, Clone)]
 pub struct ReplayRequest {
-    /// The stretch of the past to ask a server for; of files, all that they hold counts.
+    /// Time range to request from a server. Files are used in full.
     pub span: Span,
     /// Seconds between two samples of a node; divides a frame.
     pub step_s: u64,
-    /// Bounds and targets.
     pub policy: Policy,
-    /// The label of `kube_node_labels` that names a node's pool; one pool of all without it.
+    /// Label of `kube_node_labels` that names a node's pool; without it all nodes are one pool.
     pub pool_label: Option<String>,
 }
 
-/// A query without series, and what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmptyQuery {
-    /// Its name.
     pub name: &'static str,
-    /// The expressions, or the files.
     pub asked: String,
 }
 
-/// The nodes while their past is replayed.
 #[derive(Default)]
 struct Replay {
     nodes: BTreeMap<String, ReplayedNode>,
-    /// A node of which it is not known what it has.
+    /// A node without known capacity and allocatable.
     unsized_node: Option<String>,
-    /// Queries that have had series.
     answered: BTreeSet<&'static str>,
 }
 
-/// Replays the past.
+/// Replays the history.
 ///
 /// # Errors
-/// See [`AdviceError`]: the source has no answer, or none that advice can be made of.
+/// See [`AdviceError`].
 pub async fn advise(source: &Source, order: &ReplayRequest) -> Result<Advice, AdviceError> {
     let mut replay = Replay::default();
     let span = match source {
@@ -133,7 +128,7 @@ fn wanted(order: &ReplayRequest) -> impl Iterator<Item = &'static Query> + use<>
 }
 
 impl Replay {
-    /// Takes an answer in.
+    /// Adds the answer to a query.
     fn add(&mut self, past: &mut Past, query: &'static Query, order: &ReplayRequest, answer: Vec<Series>) {
         if answer.iter().any(|series| series.labels.contains_key(NODE_LABEL)) {
             self.answered.insert(query.name);
@@ -141,7 +136,7 @@ impl Replay {
         past.add(query, order.pool_label.as_deref(), answer);
     }
 
-    /// Plays one part of the past to the nodes, frame by frame.
+    /// Replays one part of the history, frame by frame.
     fn play(&mut self, past: &Past, order: &ReplayRequest) {
         for (name, node_past) in past.nodes() {
             let node = self.nodes.entry(name.clone());
@@ -158,7 +153,7 @@ impl Replay {
         }
     }
 
-    /// The queries that have never had a series.
+    /// Queries that never returned a series.
     fn empty(&self, order: &ReplayRequest, source: &Source) -> Vec<EmptyQuery> {
         let empty = wanted(order).filter(|query| !self.answered.contains(query.name));
         empty
@@ -175,13 +170,13 @@ fn covered(answers: &[(&Query, Vec<Series>)]) -> Span {
     let stamps = || {
         answers
             .iter()
-            .filter(|(query, _)| query.of == Of::NodeUse)
+            .filter(|(query, _)| query.kind == QueryKind::NodeUse)
             .flat_map(|(_, all)| all)
             .flat_map(|series| &series.samples)
             .map(|&(at_s, _)| at_s)
     };
     let from = stamps().min().unwrap_or_default();
-    // The frame that the first sample is in counts with it, whole or not: validity is judged by samples.
+    // The frame of the first sample is included, even if incomplete; its validity depends on its samples.
     Span::new(
         from.saturating_sub(1) / FRAME_S * FRAME_S,
         stamps().max().unwrap_or_default().next_multiple_of(FRAME_S),

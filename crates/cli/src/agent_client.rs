@@ -1,4 +1,4 @@
-//! Client of the agent's debug service on a unix socket of the node. The right to open the socket is the only
+//! Client of the agent's debug service, over a unix socket on the node. File permission on the socket is the only
 //! credential.
 
 use std::{
@@ -21,25 +21,24 @@ use tonic::{
 
 use crate::{cause::innermost, error::Error};
 
-/// Connecting, and one answer, must be done within this.
+/// Limit of connecting, and of each call except the watch.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// An open way to an agent.
 #[derive(Debug)]
 pub struct Agent {
     client: AgentDebugClient<Channel>,
 }
 
-/// The status again each time it changed.
+/// Stream of statuses, one after each change.
 #[derive(Debug)]
 pub struct StatusWatch {
     updates: Streaming<AgentStatus>,
 }
 
-/// Opens the way through a socket.
+/// Connects to a socket.
 ///
 /// # Errors
-/// There is no socket, nobody listens on it, or it may not be opened; each says what to do.
+/// The socket does not exist, has no listener, or may not be opened; the message contains the fix.
 pub async fn open(socket: &Path) -> Result<Agent, Error> {
     let bad = |source| unreachable(socket, &source);
     let channel = Endpoint::from_shared(format!("unix://{}", absolute(socket)?.display()))
@@ -54,37 +53,34 @@ pub async fn open(socket: &Path) -> Result<Agent, Error> {
 }
 
 impl Agent {
-    /// What the agent sees, decides and does.
+    /// Status of the agent.
     ///
     /// # Errors
-    /// The agent does not answer, or not as this version understands.
+    /// The call fails, or the response is invalid, as from another version.
     pub async fn status(&mut self) -> Result<status::Status, Error> {
         let answer = self.client.get_status(timely(GetStatusRequest {})).await;
         read(answer.map_err(|status| refused(&status))?.into_inner())
     }
 
-    /// The pods that it knows of.
+    /// Pods that the agent knows.
     ///
     /// # Errors
-    /// The agent does not answer.
     pub async fn pods(&mut self) -> Result<Vec<AgentPod>, Error> {
         let answer = self.client.list_pods(timely(ListPodsRequest {})).await;
         Ok(answer.map_err(|status| refused(&status))?.into_inner().pods)
     }
 
-    /// Distributions since it was started.
+    /// Histograms since the agent's start.
     ///
     /// # Errors
-    /// The agent does not answer.
     pub async fn histograms(&mut self) -> Result<Vec<AgentHistogram>, Error> {
         let answer = self.client.get_histograms(timely(GetHistogramsRequest {})).await;
         Ok(answer.map_err(|status| refused(&status))?.into_inner().histograms)
     }
 
-    /// The status now and each time it changes.
+    /// The current status, and each later one.
     ///
     /// # Errors
-    /// The agent does not answer.
     pub async fn watch(&mut self) -> Result<StatusWatch, Error> {
         let answer = self.client.watch_status(GetStatusRequest {}).await;
         let updates = answer.map_err(|status| refused(&status))?.into_inner();
@@ -93,10 +89,10 @@ impl Agent {
 }
 
 impl StatusWatch {
-    /// The next status.
+    /// Waits for the next status.
     ///
     /// # Errors
-    /// The agent ended, broke off, or answers not as this version understands.
+    /// The agent stopped, the stream broke, or the response is invalid.
     pub async fn next(&mut self) -> Result<status::Status, Error> {
         let next = self.updates.message().await.map_err(|status| refused(&status))?;
         read(next.ok_or(Error::AgentEnded)?)
@@ -113,7 +109,7 @@ fn timely<T>(message: T) -> Request<T> {
     request
 }
 
-/// The path in the form that a URI takes.
+/// Absolute path, as a `unix://` URI needs it.
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|source| Error::Read {
         path: path.to_owned(),
@@ -128,7 +124,7 @@ fn refused(status: &Status) -> Error {
     }
 }
 
-/// Why there is no connection; what the transport wraps around the system's reason says nothing more.
+/// Maps the innermost cause to an error with a fix. The transport errors around it add nothing.
 fn unreachable(socket: &Path, error: &tonic::transport::Error) -> Error {
     let path = socket.to_owned();
     let reason = innermost(error);

@@ -1,6 +1,6 @@
-//! The innermost cause of an error: what transports wrap around it says nothing more to people.
+//! Finds the innermost cause of an error, because the errors that transports wrap around it add nothing.
 
-/// The innermost cause of an error, or the error.
+/// The innermost cause of an error; the error itself if it has no cause.
 pub(crate) fn innermost<'e>(
     error: &'e (dyn std::error::Error + 'static),
 ) -> &'e (dyn std::error::Error + 'static) {

@@ -1,11 +1,13 @@
-//! What can be wrong for everybody, each as one declared row: what is asked of whom, the sentence, the mend.
+//! Problems of a whole installation, each as one declared row: the condition, the source of the answer, the message,
+//! the fix.
 //!
 //! ```text
 //! connect::evidence (replicas, API server) -> Evidence -> CheckRow::find -> CheckReport -> output
 //! ```
 //!
-//! A new row is an element of [`INSTALLED`] or [`BEFORE`]. `kubectl headroom check`, the lines above `top`, `node` and
-//! `explain`, and docs/reference/checks.md follow from it.
+//! A new row is an element of [`INSTALLED`] or [`BEFORE`]. `kubectl headroom check`, the lines above `top` and
+//! `explain`, and
+//! docs/reference/checks.md are derived from the rows.
 
 pub mod evidence;
 pub mod kubernetes_version;
@@ -23,83 +25,65 @@ pub use self::{
     installed::{INSTALLED, NOT_REGISTERED_CODE, REGISTRATION_DIFFERS_CODE},
 };
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Headroom does not do its work, or soon will not.
+    /// Headroom does not work, or soon will not.
     Error,
-    /// It works with less than it should.
     Warning,
-    /// Somebody may want to know; nothing is wrong.
+    /// Only for information; this is no problem.
     Notice,
 }
 
-/// Who is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Witness {
-    /// Each replica of the webhook, by its debug service.
+pub enum CheckSource {
+    /// Debug service of each webhook replica.
     Replicas,
-    /// The API server.
     ApiServer,
-    /// Both.
     Both,
 }
 
-/// The sentences of a row, none if nothing is wrong; or why that is not known.
-pub type Sentences = Result<Vec<String>, String>;
+/// Messages of a row, empty if there is no problem; or the reason why the row is undecided.
+pub type Messages = Result<Vec<String>, String>;
 
-/// One thing that may be wrong.
 #[derive(Debug)]
 pub struct CheckRow {
-    /// Its name, for scripts.
     pub code: &'static str,
-    /// How bad it is.
     pub severity: Severity,
-    /// Who is asked.
-    pub witness: Witness,
-    /// What is asked, and what follows if it is so.
+    pub source: CheckSource,
     pub about: &'static str,
-    /// What to do about it.
-    pub mend: &'static str,
-    /// Looks for it.
-    pub find: fn(&Evidence) -> Sentences,
+    /// Action that fixes the problem.
+    pub fix: &'static str,
+    pub find: fn(&Evidence) -> Messages,
 }
 
-/// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The code of its row.
     pub code: &'static str,
-    /// How bad it is.
     pub severity: Severity,
-    /// What is wrong.
+    /// Message with the affected objects.
     pub sentence: String,
-    /// What to do about it.
-    pub mend: &'static str,
+    /// Action that fixes the problem.
+    pub fix: &'static str,
 }
 
-/// A row that could not be answered.
+/// A row that could not be decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenQuestion {
-    /// The code of the row.
+pub struct UndecidedCheck {
     pub code: &'static str,
-    /// Why it has no answer.
+    /// Reason why it is undecided.
     pub reason: String,
 }
 
-/// What all rows come to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckReport {
-    /// What is wrong, the worst first.
+    /// Findings, the most severe first.
     pub findings: Vec<Finding>,
-    /// What could not be found out.
-    pub open: Vec<OpenQuestion>,
-    /// Number of rows.
+    pub open: Vec<UndecidedCheck>,
     pub rows: usize,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Word in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -115,7 +99,7 @@ impl fmt::Display for Severity {
     }
 }
 
-impl Witness {
+impl CheckSource {
     const fn name(self) -> &'static str {
         match self {
             Self::Replicas => "replicas",
@@ -126,7 +110,6 @@ impl Witness {
 }
 
 impl CheckReport {
-    /// What these rows find in the evidence.
     pub fn new(rows: &[&'static CheckRow], evidence: &Evidence) -> Self {
         let mut report = Self {
             rows: rows.len(),
@@ -134,7 +117,7 @@ impl CheckReport {
         };
         for row in rows {
             let CheckRow {
-                code, severity, mend, ..
+                code, severity, fix, ..
             } = **row;
             match (row.find)(evidence) {
                 Ok(sentences) => report
@@ -143,16 +126,16 @@ impl CheckReport {
                         code,
                         severity,
                         sentence,
-                        mend,
+                        fix,
                     })),
-                Err(reason) => report.open.push(OpenQuestion { code, reason }),
+                Err(reason) => report.open.push(UndecidedCheck { code, reason }),
             }
         }
         report.findings.sort_by_key(|finding| finding.severity);
         report
     }
 
-    /// Rows with a finding that is more than a notice.
+    /// Number of rows with an error or a warning.
     pub fn troubles(&self) -> usize {
         let troubles = self
             .findings
@@ -165,31 +148,31 @@ impl CheckReport {
     }
 }
 
-/// Every row, for the documentation.
+/// Markdown page of all rows, for the documentation.
 pub fn markdown() -> String {
     let table = |rows: &[&CheckRow]| {
         let rows = rows.iter().map(|row| {
             let CheckRow {
                 code,
                 severity,
-                witness,
+                source,
                 about,
-                mend,
+                fix,
                 find: _,
             } = row;
             format!(
-                "| `{code}` | {severity} | {} | {about} | {mend} |\n",
-                witness.name()
+                "| `{code}` | {severity} | {} | {about} | {fix} |\n",
+                source.name()
             )
         });
-        let head = "| finding | severity | asked | what it means | mend |\n|---|---|---|---|---|\n";
+        let head = "| finding | severity | source | meaning | fix |\n|---|---|---|---|---|\n";
         std::iter::once(head.to_owned()).chain(rows).collect::<String>()
     };
     format!(
-        "# What `kubectl headroom check` looks for\n\n\
-         `top`, `node` and `explain` begin with the first two findings. Errors and warnings end `check` with exit code 1, notices do \
-         not; 2 means that something could not be found out.\n\n{}\n\
-         ## Before anything is installed: `check --pre`\n\n{}",
+        "# Findings of `kubectl headroom check`\n\n\
+         `top` and `explain` print the first two findings above their output. `check` exits with 1 if there is an error or a warning, \
+         but not for a notice, and with 2 if a row is undecided.\n\n{}\n\
+         ## Before the installation: `check --pre`\n\n{}",
         table(INSTALLED),
         table(BEFORE)
     )
@@ -201,16 +184,12 @@ pub(crate) mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_unique_and_each_row_has_its_mend() {
+    fn codes_are_unique_and_each_row_has_a_fix() {
         let rows = || INSTALLED.iter().chain(BEFORE);
         let codes: BTreeSet<&str> = rows().map(|row| row.code).collect();
         assert_eq!(codes.len(), rows().count());
         for row in rows() {
-            assert!(
-                row.about.ends_with('.') && row.mend.ends_with('.'),
-                "{}",
-                row.code
-            );
+            assert!(row.about.ends_with('.') && row.fix.ends_with('.'), "{}", row.code);
             assert!(
                 markdown().contains(&format!("| `{}` |", row.code)),
                 "{}",
@@ -220,30 +199,30 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_worst_comes_first_and_notices_are_no_trouble() {
+    fn the_most_severe_is_first_and_notices_are_not_counted() {
         static ROWS: [CheckRow; 3] = [
             CheckRow {
                 code: "notice",
                 severity: Severity::Notice,
-                witness: Witness::Replicas,
+                source: CheckSource::Replicas,
                 about: "",
-                mend: "",
+                fix: "",
                 find: |_| Ok(vec!["a".to_owned()]),
             },
             CheckRow {
                 code: "open",
                 severity: Severity::Error,
-                witness: Witness::ApiServer,
+                source: CheckSource::ApiServer,
                 about: "",
-                mend: "",
-                find: |_| Err("nobody answers".to_owned()),
+                fix: "",
+                find: |_| Err("no replica answers".to_owned()),
             },
             CheckRow {
                 code: "error",
                 severity: Severity::Error,
-                witness: Witness::Both,
+                source: CheckSource::Both,
                 about: "",
-                mend: "",
+                fix: "",
                 find: |_| Ok(vec!["b".to_owned(), "c".to_owned()]),
             },
         ];
@@ -258,9 +237,9 @@ pub(crate) mod tests {
         assert_eq!((report.troubles(), report.rows), (1, 3));
         assert_eq!(
             report.open,
-            [OpenQuestion {
+            [UndecidedCheck {
                 code: "open",
-                reason: "nobody answers".to_owned()
+                reason: "no replica answers".to_owned()
             }]
         );
     }

@@ -1,6 +1,6 @@
-//! The commands of `kubectl headroom`, one file each, with the flags, the action and the output of that command alone.
+//! Commands of `kubectl headroom`. The file of a command has its flags, action and output.
 //!
-//! A new one is a file here, a variant of [`Command`] and a line in [`Command::run`].
+//! A new command is a file here, a variant of [`Command`] and a line in [`Command::run`].
 
 mod advise;
 mod agent;
@@ -29,7 +29,7 @@ use crate::{
     screen::Screen,
 };
 
-/// What to ask.
+/// Command and its flags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Top(top::TopArgs),
@@ -48,21 +48,19 @@ pub(crate) enum Command {
     Version(version::VersionArgs),
 }
 
-/// What each command is given besides its own flags.
+/// Input that each command gets in addition to its own flags.
 pub(crate) struct Session<'s, W> {
-    /// How to reach the cluster.
     pub(crate) connect: ConnectArgs,
-    /// For whom to print.
     pub(crate) format: Format,
-    /// How to print, in full.
+    /// Output format; `format` is derived from it.
     pub(crate) output: OutputFormat,
     pub(crate) screen: &'s mut Screen<W>,
-    /// The whole command line.
+    /// Builds the whole command line.
     pub(crate) cli: fn() -> clap::Command,
 }
 
 impl Command {
-    /// True if its answer is of nodes, which have names.
+    /// True if the output lists nodes, so that `-o name` applies.
     pub(crate) const fn has_names(&self) -> bool {
         matches!(self, Self::Top(_) | Self::Explain(_) | Self::Hints(_))
     }

@@ -1,5 +1,6 @@
-//! Completes command lines of `kubectl headroom` as kubectl asks its plugins to: it calls a program named
-//! `kubectl_complete-headroom` with the words so far, and reads candidates and, in the last line, what else may follow.
+//! Completes command lines of `kubectl headroom`. kubectl calls a program named `kubectl_complete-headroom` with the
+//! words
+//! so far, and reads candidates and, in the last line, a directive.
 
 use std::time::Duration;
 
@@ -8,27 +9,28 @@ use tokio::time::timeout;
 
 use crate::{cmd::Args, connect};
 
-/// The name under which this program completes: kubectl's own for plugins.
+/// Program name under which kubectl requests completion from a plugin.
 pub const PROGRAM: &str = "kubectl_complete-headroom";
 
-/// Names of nodes that come later do not come.
+/// Limit of fetching node names; without an answer, none are offered.
 const NODES_WITHIN: Duration = Duration::from_secs(2);
-/// What kubectl calls the default, which completes names of files.
+/// kubectl's directive that lets the shell complete file names.
 const FILES: u8 = 0;
-/// What kubectl calls it that names of files do not help.
+/// kubectl's directive that turns completion of file names off.
 const NO_FILES: u8 = 4;
 
-/// What may stand in place of the last word.
+/// Candidates for the last word.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Candidates {
-    /// Each with a few words about it.
+    /// Each word with a short description, which may be empty.
     words: Vec<(String, String)>,
     has_nodes: bool,
     has_files: bool,
 }
 
-/// The answer to kubectl: a candidate a line, and the directive. `words` are those after `kubectl headroom`; the last one is
-/// incomplete, and may be empty.
+/// Returns one candidate a line, then the directive. `words` follow `kubectl headroom`; the last one is incomplete
+/// and may
+/// be empty.
 pub async fn complete(words: &[String]) -> String {
     let mut candidates = candidates(&Args::command(), words);
     let last = words.last().map_or("", String::as_str);
@@ -53,7 +55,7 @@ fn line((word, about): &(String, String)) -> String {
     }
 }
 
-/// What may come next, by the command line alone.
+/// Candidates of the last word, from the command line alone.
 fn candidates(root: &Command, words: &[String]) -> Candidates {
     let Some((last, before)) = words.split_last() else {
         return Candidates::default();
@@ -100,7 +102,7 @@ fn candidates(root: &Command, words: &[String]) -> Candidates {
     found
 }
 
-/// The flag of that name, which may begin with another `-`; of the command, or of all.
+/// Finds a flag, of the command or a global one. `flag` may begin with another `-`.
 fn flag_of<'c>(root: &'c Command, command: &'c Command, flag: &str) -> Option<&'c Arg> {
     let is_named = |arg: &&Arg| match flag.strip_prefix('-') {
         Some(long) => arg.get_long() == Some(long.split('=').next().unwrap_or(long)),
@@ -114,7 +116,7 @@ fn takes_value(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
-/// The long flags of the command and of all.
+/// Long flags of the command, and global ones.
 fn flags(root: &Command, command: &Command) -> Candidates {
     let is_same = std::ptr::eq(root, command);
     let of_all = root.get_arguments().filter(|_| !is_same);
@@ -129,7 +131,7 @@ fn flags(root: &Command, command: &Command) -> Candidates {
     }
 }
 
-/// The values of an argument, each behind a prefix.
+/// Values of an argument, each behind a prefix.
 fn values(arg: &Arg, prefix: &str) -> Candidates {
     let names = arg.get_value_names().unwrap_or_default();
     let is_named = |name: &str| names.iter().any(|known| known.as_str() == name);
@@ -157,7 +159,7 @@ fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The names of all nodes, asked for by the connection's flags among the words; none if that takes too long or fails.
+/// Names of all nodes, requested with the connection flags in `words`; empty on failure or after the limit.
 async fn nodes(words: &[String]) -> Vec<String> {
     let root = Args::command();
     let before = words.split_last().map_or(&[][..], |(_, before)| before);
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_and_files_are_told_from_words() {
+    fn nodes_and_files_are_completed_where_they_are_expected() {
         let of = |line: &str| {
             let words: Vec<String> = line.split(' ').map(ToOwned::to_owned).collect();
             let found = candidates(&Args::command(), &words);

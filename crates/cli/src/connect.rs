@@ -1,5 +1,6 @@
-//! Client of the webhook's debug service: TLS to a server of the expected name, and a bearer token. Without an address the
-//! API server forwards the port of the webhook's pod.
+//! Client of the webhook's debug service, over TLS with a bearer token. Without --addr, the API server forwards the
+//! port of a
+//! webhook pod.
 
 mod api_server;
 mod credentials;
@@ -36,36 +37,35 @@ pub use self::{
 };
 use crate::{args::ConnectArgs, check::Finding, error::Error, mistyped::node_advice, view::NodeView};
 
-/// Connecting, and one answer, must be done within this.
+/// Limit of connecting, and of each call except a watch.
 const LIMIT: Duration = Duration::from_secs(5);
-/// A silent connection is tried this often.
+/// Interval of HTTP/2 keep-alive pings on an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// An open watch goes on with the token it has when no other can be had, and asks again after this.
+/// Retry interval if the token cannot be renewed. The open watch continues with the old token meanwhile.
 const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// The debug service, asked over that channel.
 type Client = DebugClient<InterceptedService<Channel, Bearer>>;
 
-/// An open way to the debug service.
+/// Connection to the debug service of one replica.
 pub struct Connection {
     client: Client,
     channel: Channel,
     credentials: Credentials,
 }
 
-/// The nodes again each time one of them changed.
+/// Stream of nodes: all of them first, then those that changed.
 pub struct NodeWatch<'c> {
     connection: &'c mut Connection,
     node: Option<String>,
     updates: Streaming<ListNodesResponse>,
-    /// Until the stream is opened anew, as the server ends it with its token.
+    /// Time at which the stream is reopened with a new token, because the server closes it when the token expires.
     reopen: Option<Instant>,
 }
 
-/// Opens the way that the arguments describe; what they do not give comes from the kubeconfig and the cluster.
+/// Connects as the arguments describe. Missing arguments are filled in from the kubeconfig and the cluster.
 ///
 /// # Errors
-/// A file or kubeconfig that cannot be used, an API server that refuses, a webhook that cannot be reached or trusted.
+/// A file or the kubeconfig is unusable, the API server refuses, or the webhook is unreachable or not trusted.
 pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
     let credentials = Credentials::new(args).await?;
     let route = Route::to_any(args, &credentials).await?;
@@ -83,7 +83,7 @@ impl Connection {
         })
     }
 
-    /// Has a token that is good for minutes to come.
+    /// Renews the token if it expires within minutes.
     async fn renew(&mut self) -> Result<(), Error> {
         if self.credentials.renew_in() == Some(Duration::ZERO) {
             self.credentials.renew().await?;
@@ -92,10 +92,11 @@ impl Connection {
         Ok(())
     }
 
-    /// All nodes, or one, by name.
+    /// Lists all nodes, or one, sorted by name.
     ///
     /// # Errors
-    /// The webhook refuses, is gone, or answers what cannot be read; [`Error::UnknownNode`] if it has not that one.
+    /// The webhook refuses, is unreachable, or sends an invalid response; [`Error::UnknownNode`] if it does not know
+    /// the node.
     pub async fn list(&mut self, node: Option<&str>) -> Result<Vec<NodeView>, Error> {
         let found = self.pages(node).await?;
         match node {
@@ -104,9 +105,9 @@ impl Connection {
         }
     }
 
-    /// That there is no such node, with the one that was probably meant.
+    /// Error for an unknown node, with the nearest known name.
     pub(crate) async fn unknown_node(&mut self, name: &str) -> Error {
-        // Whatever happens now, the answer is that there is none.
+        // If this list fails, the error has no nearest name.
         let all = self.pages(None).await.unwrap_or_default();
         Error::UnknownNode {
             name: name.to_owned(),
@@ -117,7 +118,7 @@ impl Connection {
     async fn pages(&mut self, node: Option<&str>) -> Result<Vec<NodeView>, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
-            let mut request = Request::new(which(node, after.clone()));
+            let mut request = Request::new(list_request(node, after.clone()));
             request.set_timeout(LIMIT);
             self.renew().await?;
             let page = self.client.list_nodes(request).await?.into_inner();
@@ -125,15 +126,15 @@ impl Connection {
             if after.is_empty() {
                 break;
             }
-            goes_on(&before, &after)?;
+            check_order(&before, &after)?;
         }
         Ok(found)
     }
 
-    /// The node of that name.
+    /// Fetches one node.
     ///
     /// # Errors
-    /// As [`list`](Self::list).
+    /// Same as [`list`](Self::list).
     pub async fn one(&mut self, name: String) -> Result<NodeView, Error> {
         let nodes = self.list(Some(&name)).await?;
         match nodes.into_iter().find(|node| node.name == name) {
@@ -142,10 +143,10 @@ impl Connection {
         }
     }
 
-    /// All nodes, or one, and again each time one of them changed.
+    /// Watches all nodes, or one.
     ///
     /// # Errors
-    /// The webhook refuses or is gone.
+    /// The webhook refuses or is unreachable.
     pub async fn watch(&mut self, node: Option<&str>) -> Result<NodeWatch<'_>, Error> {
         let updates = self.updates(node).await?;
         let reopen = self.credentials.renew_in().map(|left| Instant::now() + left);
@@ -159,31 +160,31 @@ impl Connection {
 
     async fn updates(&mut self, node: Option<&str>) -> Result<Streaming<ListNodesResponse>, Error> {
         self.renew().await?;
-        let request = which(node, String::new());
+        let request = list_request(node, String::new());
         Ok(self.client.watch_nodes(request).await?.into_inner())
     }
 }
 
 impl NodeWatch<'_> {
-    /// What is wrong for everybody; see [`Connection::findings`].
+    /// Problems of the whole installation; see [`Connection::findings`].
     ///
     /// # Errors
-    /// The webhook refuses or is gone.
+    /// The webhook refuses or is unreachable.
     pub async fn findings(&mut self) -> Result<Vec<Finding>, Error> {
         self.connection.findings().await
     }
 
-    /// The next state; `None` when the webhook ends the stream.
+    /// Waits for the next update; `None` if the webhook ends the stream.
     ///
     /// # Errors
-    /// The stream breaks, or its content cannot be read.
+    /// The stream breaks, or its content is invalid.
     pub async fn next(&mut self) -> Result<Option<Vec<NodeView>>, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
             let page = tokio::select! {
                 page = self.updates.message() => page?,
                 () = until(self.reopen) => {
-                    self.open_anew().await;
+                    self.reopen_stream().await;
                     (found, after) = (Vec::new(), String::new());
                     continue;
                 }
@@ -195,12 +196,12 @@ impl NodeWatch<'_> {
             if after.is_empty() {
                 return Ok(Some(found));
             }
-            goes_on(&before, &after)?;
+            check_order(&before, &after)?;
         }
     }
 
-    /// Follows with a new token; the old stream stays where that fails.
-    async fn open_anew(&mut self) {
+    /// Reopens the stream with a new token. If that fails, the old stream stays open.
+    async fn reopen_stream(&mut self) {
         let opened = self.connection.updates(self.node.as_deref()).await;
         let left = match opened {
             Ok(updates) => {
@@ -220,14 +221,14 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-fn which(node: Option<&str>, after: String) -> ListNodesRequest {
+fn list_request(node: Option<&str>, after: String) -> ListNodesRequest {
     ListNodesRequest {
         node: node.unwrap_or_default().to_owned(),
         after,
     }
 }
 
-/// Adds a page to what was found; the name after which the next one begins, empty if it is the last.
+/// Appends the nodes of a page, and returns the name after which the next page begins; empty for the last page.
 fn append_page(page: ListNodesResponse, found: &mut Vec<NodeView>) -> Result<String, Error> {
     let ListNodesResponse { nodes, next } = page;
     for status in nodes {
@@ -237,8 +238,8 @@ fn append_page(page: ListNodesResponse, found: &mut Vec<NodeView>) -> Result<Str
     Ok(next)
 }
 
-/// Pages come by name: one that begins no later than the one before would have us ask for ever.
-fn goes_on(before: &str, after: &str) -> Result<(), Error> {
+/// Pages are sorted by name. A page that does not begin after the previous one would cause an endless loop.
+fn check_order(before: &str, after: &str) -> Result<(), Error> {
     if after > before {
         return Ok(());
     }
@@ -257,10 +258,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_that_do_not_go_on_are_an_error() {
-        assert!(goes_on("", "a").is_ok() && goes_on("a", "b").is_ok());
+    fn a_page_that_does_not_advance_is_an_error() {
+        assert!(check_order("", "a").is_ok() && check_order("a", "b").is_ok());
         for before in ["b", "c"] {
-            let error = goes_on(before, "b").unwrap_err();
+            let error = check_order(before, "b").unwrap_err();
             assert!(matches!(error, Error::Answer { .. }), "{error}");
         }
     }

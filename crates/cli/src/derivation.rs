@@ -1,4 +1,4 @@
-//! `Derivation`: the numbers behind a node's ratio, from capacity over measured slack to the published value.
+//! [`Derivation`]: the numbers behind a node's ratio, from capacity and measured slack to the published value.
 
 mod terms;
 
@@ -15,59 +15,57 @@ use headroom_domain::{
 pub(crate) use self::terms::SYMBOL;
 use crate::view::NodeView;
 
-/// The numbers of one resource of one node. See [`headroom_domain::estimate`] for what they mean.
+/// Numbers of one resource of one node; [`headroom_domain::estimate`] explains them.
 ///
-/// They are those of the agent's report, and what the webhook knows of raw allocatable, of what is bound and of the policy:
-/// the same that the agent was told, unless that changed since.
+/// They are from the agent's report, and from the webhook's current raw allocatable, bound requests and policy. The
+/// agent may have had
+/// older values of the latter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derivation {
-    /// The resource.
     pub resource: Resource,
-    /// How much the agent sees.
     pub sight: AgentMode,
-    /// The timing that the agent runs with.
     pub timing: Timing,
-    /// C: physical capacity.
+    /// C: physical capacity of the machine.
     pub capacity: u64,
-    /// theta, in ppm: that of the policy in force, or of the default one while that is not known.
+    /// theta, in ppm, of the policy in force, or of the default policy while that is unknown.
     pub theta_ppm: u32,
-    /// m, in ppm.
+    /// m: applied margin, in ppm.
     pub margin_ppm: u32,
-    /// M and its latch; absent from older agents.
+    /// M and its latch; `None` for older agents.
     pub calibration: Option<Calibration>,
-    /// True while outcomes keep slack from counting. An older agent says so by its reasons alone.
+    /// True while outcomes latch amplification off. An older agent reports it only by its reasons.
     pub is_latched: bool,
     /// A, T, P0, P, Rw, R and S.
     pub slack: Slack,
-    /// What P0 was made of, if that is known.
+    /// Inputs of P0, if known.
     pub highs: Option<Highs>,
-    /// How long before the last frame the highest conditioned peak was, in whole frames.
+    /// Age of the highest conditioned peak at the last frame, in whole frames.
     pub peak_age: Duration,
     /// Valid share of the history, in ppm.
     pub coverage_ppm: u32,
-    /// The same in frames, of those of the ring.
+    /// Valid frames of the history.
     pub valid_frames: u32,
-    /// Coverage, or the trusted share of the requests if that is less, in ppm.
+    /// The smaller of coverage and the trusted share of the requests, in ppm.
     pub confidence_ppm: u32,
-    /// Bounds of the ratio: those of the policy in force, or of the default one.
+    /// Bounds of the ratio, of the policy in force or of the default policy.
     pub policy_bounds: Bounds,
-    /// The same for an agent that sees that much.
+    /// Bounds after the limits of the agent's mode.
     pub bounds: Bounds,
-    /// What these numbers come to: S', A* and the target.
+    /// Results of these numbers: S', A* and the target.
     pub derived: Target,
-    /// The ratio that the agent says that it moves towards.
+    /// Target in the agent's report.
     pub target: Cents,
-    /// How far it has come; absent from older agents.
+    /// Progress to the target; `None` for older agents.
     pub progress: Option<Progress>,
-    /// The ratio that the agent publishes.
+    /// Ratio that the agent publishes.
     pub published: Cents,
-    /// The brake in force.
     pub brake: Brake,
 }
 
 impl Derivation {
-    /// The numbers of one resource; `None` until the agent has reported with a view of its node and the webhook
-    /// knows raw allocatable and what is bound.
+    /// Derives one resource. `None` until the agent has reported with a view of its node, and the webhook knows raw
+    /// allocatable and
+    /// bound requests.
     pub fn derive(node: &NodeView, resource: Resource) -> Option<Self> {
         let report = &node.hint.as_ref()?.report;
         let (raw, bound) = (*node.raw?.get(resource), *node.bound?.get(resource));
@@ -97,7 +95,7 @@ impl Derivation {
         });
         let is_latched = is_latched(hint);
         let valid_frames = match sight {
-            // What it has measured before does not count.
+            // Earlier measurements of a blind agent do not count.
             AgentMode::Blind => 0,
             AgentMode::Full | AgentMode::FullShed | AgentMode::Proc => {
                 valid_frames(hint.coverage_ppm, &timing)
@@ -129,13 +127,13 @@ impl Derivation {
         })
     }
 
-    /// A + S'.
+    /// The sum A + S', before the bounds.
     pub fn wanted(&self) -> i128 {
         i128::from(self.slack.raw) + self.derived.scaled
     }
 }
 
-/// What the agent sees, as far as it bounds the ratio. Of a blind agent nothing counts either way.
+/// Limits of the agent's mode. For a blind agent, measurements do not count.
 fn visibility(sight: AgentMode, hint: &ResourceHint) -> Visibility {
     match sight {
         AgentMode::Full | AgentMode::FullShed => Visibility::ALL,
@@ -151,7 +149,7 @@ fn visibility(sight: AgentMode, hint: &ResourceHint) -> Visibility {
     }
 }
 
-/// The latch, as told, or as an older agent's reasons tell it where it makes a difference.
+/// The latch as reported; for an older agent, from its reasons.
 fn is_latched(hint: &ResourceHint) -> bool {
     let code = Reason::MarginLatched.code();
     hint.calibration.map_or_else(
@@ -160,7 +158,7 @@ fn is_latched(hint: &ResourceHint) -> bool {
     )
 }
 
-/// What P0 was made of. Without a climb P0 is the highest peak, so that of CPU is known in any case.
+/// Inputs of P0. Without a climb, P0 is the highest peak, so that they are always known for CPU.
 fn highs(hint: &ResourceHint, resource: Resource) -> Option<Highs> {
     match resource {
         Resource::Cpu => hint.highs.or(Some(Highs {
@@ -171,7 +169,7 @@ fn highs(hint: &ResourceHint, resource: Resource) -> Option<Highs> {
     }
 }
 
-/// The number of frames whose share of the ring, cut off, is that.
+/// Number of frames whose truncated share of the ring is this coverage.
 fn valid_frames(coverage_ppm: u32, timing: &Timing) -> u32 {
     let millionths = u64::from(coverage_ppm) * u64::from(timing.ring_frames);
     u32::try_from(millionths.div_ceil(1_000_000)).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! Documents in files: YAML with one or several, or JSON.
+//! Reads objects from files: YAML with one or several documents, or JSON.
 
 use std::{
     fs,
@@ -11,15 +11,14 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// The name that stands for standard input.
+/// File name that means standard input.
 pub const STANDARD_INPUT: &str = "-";
-/// How many values a file may have: 5,000 nodes as kubectl prints them have two million.
+/// Limit of YAML values in a file. 5,000 nodes as kubectl prints them have two million values.
 const MOST_VALUES: usize = 100_000_000;
 
-/// The text of a file; `-` is standard input.
+/// Reads a file; `-` is standard input.
 ///
 /// # Errors
-/// It cannot be read.
 pub fn read_text(file: &Path) -> Result<String, Error> {
     let text = if file == Path::new(STANDARD_INPUT) {
         let mut text = String::new();
@@ -33,10 +32,10 @@ pub fn read_text(file: &Path) -> Result<String, Error> {
     })
 }
 
-/// All documents of a text.
+/// Parses all documents of a text.
 ///
 /// # Errors
-/// What the parser found.
+/// The text is neither YAML nor JSON of this type; the error is the parser's message.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
     let json_error = if text.trim_start().starts_with('{') {
         let documents = serde_json::Deserializer::from_str(text).into_iter::<T>();
@@ -62,7 +61,7 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
     })
 }
 
-/// The value at a path; `null` where nothing is.
+/// Value at a path; `null` if it does not exist.
 pub fn at<'v>(value: &'v Value, path: &[&str]) -> &'v Value {
     let found = path.iter().try_fold(value, |value, name| value.get(name));
     found.unwrap_or(&Value::Null)

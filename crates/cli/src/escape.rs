@@ -1,20 +1,21 @@
-//! Escapes control characters: texts from an API, Prometheus or an agent move no cursor, change no colour and forge no line.
+//! Escapes control characters, so that texts from an API, Prometheus or an agent cannot move the cursor, change
+//! colours or forge lines.
 
 use std::borrow::Cow;
 
-/// The text, each control character but line ends and tabs as `\u001b`: valid inside a text of JSON, too.
+/// Escapes control characters except line ends and tabs as `\u001b`, which is also valid inside a JSON string.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     replaced(text, |character| {
         is_control(character) && !matches!(character, '\n' | '\t')
     })
 }
 
-/// The same for a value that stands within a line: its line ends and tabs are escaped as well.
+/// Escapes all control characters, including line ends and tabs, for a value within one line.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     replaced(text, is_control)
 }
 
-/// Characters that a terminal acts on, and those that change the order in which text is shown.
+/// Characters that a terminal interprets, and those that reorder displayed text.
 fn is_control(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_acts_on_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         for (text, plain) in [
             ("a\tb\n", "a\tb\n"),
             ("\u{1b}[2J", "\\u001b[2J"),
@@ -58,12 +59,12 @@ mod tests {
     }
 
     #[test]
-    fn a_value_does_not_forge_lines() {
+    fn line_ends_in_a_value_are_escaped() {
         assert_eq!(one_line("a\nb\tc"), "a\\nb\\tc");
     }
 
     #[test]
-    fn what_is_escaped_in_json_means_the_same() {
+    fn escaped_json_parses_to_the_same_value() {
         let value = serde_json::json!("a\u{9b}\u{7f}\u{202e}\u{1b}");
         let read: serde_json::Value = serde_json::from_str(&escaped(&value.to_string())).unwrap();
         assert_eq!(read, value);

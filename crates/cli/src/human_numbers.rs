@@ -8,7 +8,8 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * KIB;
 const GIB: f64 = 1024.0 * MIB;
 
-/// An amount, short: `1900m`; `12.3GiB`, and in the largest smaller unit of which there is one: `512.0MiB`, `0B`.
+/// Formats an amount in a short form: `1900m`, `12.3GiB`, `512.0MiB`, `0B`. Memory has the largest unit of which the
+/// amount has at least one.
 #[expect(clippy::cast_precision_loss, reason = "rounded to one decimal anyway")]
 pub fn short(resource: Resource, amount: i128) -> String {
     match resource {
@@ -25,7 +26,7 @@ pub fn short(resource: Resource, amount: i128) -> String {
     }
 }
 
-/// An amount in a sentence: as [`short`], with thousands of milli-cores set apart, as in `9,477m`.
+/// Formats an amount in a sentence: as [`short`], with grouped thousands of milli-cores, as in `9,477m`.
 pub fn spoken(resource: Resource, amount: i128) -> String {
     match resource {
         Resource::Cpu => format!("{}m", grouped(amount)),
@@ -33,7 +34,8 @@ pub fn spoken(resource: Resource, amount: i128) -> String {
     }
 }
 
-/// An amount in a column, where all have one unit: `40320m`, `120832Mi`; rounded, but nothing is less than `<1Mi`.
+/// Formats an amount in a table column, where all memory is in Mi: `40320m`, `120832Mi`. Memory below 1 Mi, but not
+/// 0, is `<1Mi`.
 pub fn in_column(resource: Resource, amount: i128) -> String {
     const BYTES: i128 = 1 << 20;
     match resource {
@@ -55,7 +57,7 @@ fn grouped(amount: i128) -> String {
     text
 }
 
-/// An amount, exact: `40320m`; `13207024435B (12.3GiB)`.
+/// Formats an exact amount: `40320m`, `13207024435B (12.3GiB)`.
 pub fn exact(resource: Resource, amount: i128) -> String {
     match (resource, short(resource, amount)) {
         (Resource::Cpu, short) => short,
@@ -64,12 +66,12 @@ pub fn exact(resource: Resource, amount: i128) -> String {
     }
 }
 
-/// A fraction in percent with one decimal, cut off: `99.9%` is never shown as all.
+/// Formats a fraction as a percentage with one decimal. It truncates, so `99.9%` never becomes `100.0%`.
 pub fn percent(ppm: u32) -> String {
     format!("{}.{}%", ppm / 10_000, ppm % 10_000 / 1000)
 }
 
-/// A fraction in percent with all its decimals, at least one: `90.0%`, `87.55%`.
+/// Formats a fraction as a percentage with all its decimals, at least one: `90.0%`, `87.55%`.
 pub fn exact_percent(ppm: u32) -> String {
     let decimals = format!("{:04}", ppm % 10_000);
     let trimmed = decimals.trim_end_matches('0');
@@ -80,7 +82,7 @@ pub fn exact_percent(ppm: u32) -> String {
     )
 }
 
-/// A short time: `16us`, `1.0ms`, `134ms`, `1.1s`; rounded.
+/// Formats a short time, rounded: `16us`, `1.0ms`, `134ms`, `1.1s`.
 #[expect(clippy::cast_precision_loss, reason = "rounded to one decimal anyway")]
 pub fn duration(nanoseconds: u64) -> String {
     let micros = nanoseconds as f64 / 1e3;
@@ -92,7 +94,7 @@ pub fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// An age: `59s`, `119m`, `48h`.
+/// Formats an age: `59s`, `119m`, `48h`.
 pub fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -102,13 +104,13 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// So many of something, whose name takes an `s` where it is not one: `1 pod`, `2 pods`.
+/// Formats a count and a noun, which takes an `s` unless the count is 1: `1 pod`, `2 pods`.
 pub fn counted(count: u64, name: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {name}{plural}")
 }
 
-/// A signal's value with its unit, as the agent's table names units.
+/// Formats the value of a signal with its unit, as the agent's table names units.
 pub fn with_unit(value: u64, unit: &str) -> String {
     match unit {
         "milli" => short(Resource::Cpu, i128::from(value)),
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_memory_is_not_none() {
+    fn memory_below_one_mebibyte_is_not_zero() {
         for (bytes, text, column) in [
             (8 << 30, "8.0GiB", "8192Mi"),
             (-(3 << 29), "-1.5GiB", "-1536Mi"),
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_is_cut_not_rounded_up() {
+    fn a_fraction_is_truncated() {
         assert_eq!(
             (percent(999_999), percent(1_000_000), percent(50)),
             ("99.9%".into(), "100.0%".into(), "0.0%".into())
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_to_calculate_with_is_whole() {
+    fn an_exact_fraction_has_all_decimals() {
         let texts = [900_000, 875_500, 1_031_000, 1, 0].map(exact_percent);
         assert_eq!(texts, ["90.0%", "87.55%", "103.1%", "0.0001%", "0.0%"]);
     }

@@ -1,4 +1,4 @@
-//! kubectl headroom: asks a webhook for its data about nodes, and prints them for people or machines.
+//! `kubectl headroom`: requests data from a webhook, an agent or the API server and prints it as text or JSON.
 //!
 //! ```text
 //! args -> connect (port-forward, TLS, token) -> cmd::{top, explain, hints} -> view::Node -> output -> screen
@@ -44,7 +44,7 @@ use clap::CommandFactory as _;
 pub use self::cmd::Args;
 use crate::{args::OutputFormat, cmd::Session, error::Error, screen::Screen};
 
-/// Runs one command and writes its answer.
+/// Runs one command and prints its output.
 ///
 /// # Errors
 /// See [`Error`].

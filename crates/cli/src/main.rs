@@ -1,6 +1,6 @@
-//! Entry point of `kubectl-headroom`: exit code 0 for an answer, 1 for an error, 2 for wrong usage. What
-//! `config check` and `check` cannot decide is 2 as well, as 1 means that something is wrong. Under the name
-//! `kubectl_complete-headroom` it completes command lines for kubectl.
+//! Entry point of `kubectl-headroom`. Exit code 0: success, 1: error, 2: wrong usage. `config check` and `check` also
+//! exit with 2 if they cannot decide, because 1 means that they found a problem. Under the name
+//! `kubectl_complete-headroom` the program completes command lines for kubectl.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -19,18 +19,18 @@ use kubectl_headroom::{Args, completion, error::Error, escape::one_line, run, sc
 async fn main() -> ExitCode {
     match answer().await {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of a pipe has seen enough.
+        // The reader of the pipe has closed it, as `head` does.
         Err(error) if error.is_io(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
         Err(error) => {
             let line = format!("error: {}\n", one_line(&chain(&error).to_string()));
-            // Where nobody can read it, the exit code says it.
+            // If stderr cannot be written, the exit code still reports the error.
             io::stderr().write_all(line.as_bytes()).ok();
             ExitCode::from(error.exit_code())
         }
     }
 }
 
-/// Runs the command, or completes one, by the name of the program.
+/// Runs the command, or completes a command line if the program has the name for that.
 async fn answer() -> Result<(), Error> {
     let mut screen = Screen::stdout();
     let words: Vec<OsString> = env::args_os().collect();

@@ -1,8 +1,8 @@
-//! What to do about a name that nothing has: the name that was probably meant, or where to find the names.
+//! Advice for an unknown name: the nearest known name, or the command that lists names.
 
 use headroom_rules::slo::nearest::nearest;
 
-/// The end of a sentence about a node that is not there.
+/// Advice for an unknown node, to append to a message.
 pub(crate) fn node_advice<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     nearest(name, known).map_or_else(
         || "see `kubectl get nodes`".to_owned(),
@@ -10,7 +10,7 @@ pub(crate) fn node_advice<'n>(name: &str, known: impl IntoIterator<Item = &'n st
     )
 }
 
-/// The end of a sentence about a context that is not there.
+/// Advice for an unknown kubeconfig context, to append to a message.
 pub(crate) fn context_advice<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     nearest(name, known).map_or_else(
         || "see `kubectl config get-contexts`".to_owned(),
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_that_was_probably_meant_is_told_or_where_names_are() {
+    fn an_unknown_name_gets_the_nearest_name_or_a_command() {
         let nodes = ["control-plane", "worker-1"];
         assert_eq!(node_advice("wroker-1", nodes), "did you mean worker-1?");
         assert_eq!(node_advice("db", nodes), "see `kubectl get nodes`");

@@ -1,4 +1,4 @@
-//! Output that several commands share: tables for people and JSON for machines, as pure functions of the answers.
+//! Output that several commands share: tables for people and JSON for programs, as pure functions of the data.
 
 pub mod agent;
 

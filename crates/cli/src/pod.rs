@@ -1,5 +1,4 @@
-//! Why a pod got what it got: what webhooks decided about it, or what they would decide by the objects in files. The rules
-//! are the webhook's.
+//! Explains a pod: decisions of the webhook's replicas, or the result of the webhook's rules for objects in files.
 
 pub mod decided;
 pub mod objects;
@@ -11,79 +10,53 @@ use headroom_rules::switch::SwitchError;
 
 use crate::error::Error;
 
-/// A pod by its namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodName {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
-/// The text is no name of a pod with its namespace.
+/// The text is not `NAMESPACE/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not NAMESPACE/NAME, as in shop/web-0")]
+#[error("not NAMESPACE/NAME, such as shop/web-0")]
 pub struct PodNameError;
 
-/// Why a question about a pod has no answer.
+/// Error of a command about pods.
 #[derive(Debug, thiserror::Error)]
 pub enum PodError {
-    /// A file is neither YAML nor JSON.
-    #[error("{} is neither YAML nor JSON: {reason}", file.display())]
-    Syntax {
-        /// The file.
-        file: PathBuf,
-        /// What the parser found.
-        reason: String,
-    },
-    /// A field of an object in a file has a value that it cannot have.
+    #[error("{} is not YAML or JSON: {reason}", file.display())]
+    Syntax { file: PathBuf, reason: String },
+    /// A field of an object in a file has an invalid value.
     #[error("{}: {object}: {field}: invalid value {value}: {reason}", file.display())]
     Field {
-        /// The file.
         file: PathBuf,
-        /// The object.
         object: String,
-        /// The field.
         field: &'static str,
-        /// The value, cut.
         value: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// An object is in the files twice.
-    #[error("{}: {object} is there twice", file.display())]
+    #[error("{}: {object} is defined twice", file.display())]
     Repeated {
-        /// The file with the second one.
+        /// File with the second definition.
         file: PathBuf,
-        /// The object.
         object: String,
     },
-    /// A file holds no pod.
-    #[error("{} holds no Pod; it holds {found}", file.display())]
-    NoPod {
-        /// The file.
-        file: PathBuf,
-        /// The kinds of objects in it.
-        found: String,
-    },
-    /// No file has a profile.
+    #[error("{} contains no Pod; it contains {found}", file.display())]
+    NoPod { file: PathBuf, found: String },
     #[error(
-        "no ClusterColocationProfile in any file; give those of the cluster with --profiles (`kubectl get \
+        "no file contains a ClusterColocationProfile; pass those of the cluster with --profiles (`kubectl get \
          clustercolocationprofiles,priorityclasses,namespaces -o yaml > cluster.yaml`)"
     )]
     NoProfiles,
-    /// Standard input is named twice.
-    #[error("standard input can be read once; give one of the files by its name")]
+    #[error("standard input (-) is given twice; pass one of the files by name")]
     StandardInputTwice,
-    /// No replica keeps a decision about the pod.
-    #[error("no review of pod {pod} is kept by the webhook: {kept}")]
+    #[error("the webhook keeps no review of pod {pod}: {kept}")]
     NotKept {
-        /// The pod.
         pod: PodName,
-        /// What the replicas keep.
+        /// Number of reviews that each replica keeps.
         kept: String,
     },
-    /// A list of switches is wrong.
+    /// A list of switches is invalid.
     #[error(transparent)]
     Switch(#[from] SwitchError),
 }

@@ -1,4 +1,4 @@
-//! What replicas of the webhook know of ElasticQuotas, and how people name one, or a pod of one.
+//! ElasticQuotas as the webhook's replicas know them, and their names on the command line.
 
 pub mod answers;
 pub mod drawing;
@@ -7,43 +7,37 @@ use std::{fmt, str::FromStr};
 
 use crate::{error::Error, pod::PodName};
 
-/// What is to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuotaSubject {
-    /// A quota.
     Quota(QuotaRef),
-    /// The quota of a pod.
+    /// A pod, whose quota is explained.
     Pod(PodName),
 }
 
-/// A quota by its name, or by namespace and name.
+/// Name of a quota, with or without its namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaRef {
-    /// Its namespace; empty for any.
+    /// Empty if any namespace matches.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
-/// The text names no quota and no pod.
+/// The text does not name a quota or a pod.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not NAME, NAMESPACE/NAME or pod/NAMESPACE/NAME, as in lab, team/lab or pod/shop/web-0")]
+#[error("not NAME, NAMESPACE/NAME or pod/NAMESPACE/NAME, such as lab, team/lab or pod/shop/web-0")]
 pub struct QuotaSubjectError;
 
-/// Why a question about quotas has no answer.
+/// Error of a command about quotas.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuotaError {
-    /// No replica knows such a quota.
-    #[error("quota {quota} is not known to the webhook{nearest}")]
+    #[error("the webhook does not know quota {quota}{nearest}")]
     Unknown {
-        /// The name as given.
         quota: QuotaRef,
-        /// The nearest names, with their introduction; empty for none.
+        /// The nearest known names with their introduction; empty for none.
         nearest: String,
     },
-    /// No replica follows quotas.
     #[error(
-        "no replica follows ElasticQuotas: their kind is not installed, or the webhook serves without `koordinator` and its gates"
+        "no replica watches ElasticQuotas: the CRD is not installed, or the webhook does not serve `koordinator` with its feature gates"
     )]
     NotFollowed,
 }

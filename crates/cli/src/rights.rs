@@ -1,5 +1,6 @@
-//! [`Right`]: what commands need of the API server, each as one row. The roles in the manifests and the sentences about a
-//! refusal follow from the rows.
+//! [`Right`]: permissions that commands need at the API server, one row each. The roles in the manifests and the
+//! messages about refusals
+//! are derived from the rows.
 
 use std::fmt;
 
@@ -9,55 +10,45 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
-/// Who has a right.
+/// Group of users that gets a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
-    /// People who read, and all others.
+    /// Users who read; operators have these permissions too.
     Viewers,
-    /// People who also change modes and switch off.
+    /// Users who also change modes and run `off`.
     Operators,
 }
 
-/// Where a right is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Objects that are in no namespace.
     Cluster,
-    /// The namespace of the webhook.
     WebhookNamespace,
 }
 
-/// What a right is for.
+/// Objects that a permission covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objects {
-    /// All objects.
     All,
-    /// The one of this name and the suffix of the installation.
+    /// The object with this name and the installation's suffix.
     Ours(&'static str),
-    /// The one of this name, which is somebody else's.
+    /// The object with this name, which belongs to another product.
     Foreign(&'static str),
 }
 
-/// Something that the API server must let a command do.
+/// Permission that a command needs at the API server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Right {
-    /// What it is needed for; completes "cannot ...".
     pub purpose: &'static str,
-    /// The API group; empty for the core.
+    /// API group; empty for the core group.
     pub group: &'static str,
-    /// The resource, with its subresource.
     pub resource: &'static str,
-    /// The objects that it is for.
     pub object: Objects,
-    /// The verbs.
     pub verbs: &'static [&'static str],
-    /// Where.
     pub place: Place,
-    /// Who has it.
     pub audience: Audience,
 }
 
-/// The CA of the webhook's port.
+/// For the CA of the webhook's port.
 pub static READ_CA: Right = Right {
     purpose: "read the webhook's CA",
     group: "admissionregistration.k8s.io",
@@ -68,9 +59,9 @@ pub static READ_CA: Right = Right {
     audience: Audience::Viewers,
 };
 
-/// The CA of the webhook's port, where the configuration that mutates is gone.
+/// For the CA of the webhook's port, if the mutating configuration is deleted.
 pub static READ_CHECKS_CA: Right = Right {
-    purpose: "read the webhook's CA where its MutatingWebhookConfiguration is gone",
+    purpose: "read the webhook's CA if its MutatingWebhookConfiguration is deleted",
     group: "admissionregistration.k8s.io",
     resource: "validatingwebhookconfigurations",
     object: Objects::Ours(names::WEBHOOK_CONFIGURATION),
@@ -79,7 +70,7 @@ pub static READ_CHECKS_CA: Right = Right {
     audience: Audience::Viewers,
 };
 
-/// Koordinator's webhook, which `check --pre` looks for.
+/// For `check --pre`, which looks for Koordinator's webhook.
 pub static READ_KOORDINATOR: Right = Right {
     purpose: "look for Koordinator's webhook",
     group: "admissionregistration.k8s.io",
@@ -90,7 +81,7 @@ pub static READ_KOORDINATOR: Right = Right {
     audience: Audience::Operators,
 };
 
-/// A token that is for the webhook alone.
+/// For a token with the webhook as its only audience.
 pub static REQUEST_TOKEN: Right = Right {
     purpose: "get a token for the webhook",
     group: "",
@@ -101,7 +92,7 @@ pub static REQUEST_TOKEN: Right = Right {
     audience: Audience::Viewers,
 };
 
-/// Which pods are the webhook's, and on which port they listen.
+/// For the selector of the webhook's pods, and their port.
 pub static READ_SERVICE: Right = Right {
     purpose: "find the webhook's pods",
     group: "",
@@ -112,7 +103,6 @@ pub static READ_SERVICE: Right = Right {
     audience: Audience::Viewers,
 };
 
-/// The webhook's pods.
 pub static LIST_PODS: Right = Right {
     purpose: "list the webhook's pods",
     group: "",
@@ -123,7 +113,7 @@ pub static LIST_PODS: Right = Right {
     audience: Audience::Viewers,
 };
 
-/// The way to a pod. API servers want `get` for a WebSocket, and from 1.35 on `create` as well.
+/// For the port-forward. API servers require `get` for a WebSocket, and from 1.35 on also `create`.
 pub static FORWARD_PORT: Right = Right {
     purpose: "forward a port of the webhook's pod",
     group: "",
@@ -134,7 +124,7 @@ pub static FORWARD_PORT: Right = Right {
     audience: Audience::Viewers,
 };
 
-/// The nodes, which `off` and `check --pre` read themselves.
+/// For `off` and `check --pre`, which read Nodes directly.
 pub static READ_NODES: Right = Right {
     purpose: "read the nodes",
     group: "",
@@ -145,7 +135,7 @@ pub static READ_NODES: Right = Right {
     audience: Audience::Operators,
 };
 
-/// The mode of a node, as `kubectl annotate` writes it.
+/// For the mode annotation, as `kubectl annotate` writes it.
 pub static ANNOTATE_NODES: Right = Right {
     purpose: "annotate a node",
     group: "",
@@ -156,7 +146,7 @@ pub static ANNOTATE_NODES: Right = Right {
     audience: Audience::Operators,
 };
 
-/// The mode of a node, written so that the webhook decides at once.
+/// For the mode annotation, patched through `nodes/status` so that the webhook is called at once.
 pub static WRITE_STATUS: Right = Right {
     purpose: "write the status of a node",
     group: "",
@@ -167,7 +157,6 @@ pub static WRITE_STATUS: Right = Right {
     audience: Audience::Operators,
 };
 
-/// Every right.
 pub static RIGHTS: &[&Right] = &[
     &READ_CA,
     &REQUEST_TOKEN,
@@ -181,16 +170,16 @@ pub static RIGHTS: &[&Right] = &[
     &READ_CHECKS_CA,
 ];
 
-/// The right to ask the debug service, and the account that has it.
+/// Permission to call the debug service, and the service account that has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DebugRights {
-    /// It may ask the debug service, and nothing else.
+    /// Role that permits calls of the debug service and nothing else.
     pub role: ClusterRole,
-    /// It is the account's whose tokens people show.
+    /// Binding to the service account whose tokens users present.
     pub binding: ClusterRoleBinding,
 }
 
-/// The right to ask the debug service: of the account whose tokens people show, and of no person.
+/// Permission to call the debug service. Only the service account has it; users request its tokens.
 pub fn debug_rights(installation: &Installation) -> DebugRights {
     let name = installation.named(names::DEBUG_ROLE);
     let metadata = ObjectMeta {
@@ -224,7 +213,7 @@ pub fn debug_rights(installation: &Installation) -> DebugRights {
     }
 }
 
-/// A table of rights for the documentation.
+/// Markdown table of permissions, for the documentation.
 pub fn markdown(rights: &[&Right]) -> String {
     let rows = rights.iter().map(|right| {
         let object = match right.object {
@@ -251,7 +240,6 @@ pub fn markdown(rights: &[&Right]) -> String {
 }
 
 impl Place {
-    /// The kind of roles for it.
     const fn kind(self) -> &'static str {
         match self {
             Self::Cluster => "ClusterRole",
@@ -261,10 +249,9 @@ impl Place {
 }
 
 impl Audience {
-    /// All of them.
     pub const ALL: [Self; 2] = [Self::Viewers, Self::Operators];
 
-    /// The name of their ClusterRole and their Role.
+    /// Name of the ClusterRole and of the Role.
     pub const fn role(self) -> &'static str {
         match self {
             Self::Viewers => names::VIEWER,
@@ -272,7 +259,6 @@ impl Audience {
         }
     }
 
-    /// The role for what is in no namespace.
     pub fn cluster_role(self, installation: &Installation) -> ClusterRole {
         ClusterRole {
             metadata: ObjectMeta {
@@ -284,7 +270,7 @@ impl Audience {
         }
     }
 
-    /// The role in the namespace of the webhook.
+    /// Role in the namespace of the webhook.
     pub fn namespaced_role(self, installation: &Installation) -> Role {
         Role {
             metadata: ObjectMeta {
@@ -321,7 +307,7 @@ impl Right {
     }
 }
 
-/// The rule, as a person would add it, and the role that has it.
+/// Prints the rule as in a role, and the role that has it.
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -341,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operators_may_all_that_viewers_may() {
+    fn operators_have_all_permissions_of_viewers() {
         let installation = Installation::default();
         for place in [Place::Cluster, Place::WebhookNamespace] {
             let operators = Audience::Operators.rules(&installation, place);
@@ -370,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_is_shown_as_the_rule_that_grants_it() {
+    fn a_permission_is_printed_as_its_rule() {
         assert_eq!(
             FORWARD_PORT.to_string(),
             r#"{apiGroups: [""], resources: [pods/portforward], verbs: [create, get]} of Role headroom-viewer"#

@@ -1,4 +1,5 @@
-//! `Screen`: prints answers as text or YAML, or redraws a table in place on a terminal. No text moves the cursor itself.
+//! [`Screen`]: prints text or YAML, or redraws a table in place on a terminal. Control characters in texts are
+//! escaped.
 
 use std::{
     env,
@@ -15,26 +16,25 @@ use serde_json::{Deserializer, Value};
 
 use crate::{error::Error, escape::escaped, styled_text::StyledText};
 
-/// Tells how many rows and columns a terminal has now; 0 where it does not know.
+/// Returns the rows and columns of the terminal; 0 if unknown.
 type TerminalSize = Box<dyn Fn() -> (u16, u16) + Send>;
-/// Tells whether nobody can read any more what is written.
+/// Returns true if the reader of the output has closed it.
 type IsClosed = Box<dyn Fn() -> bool + Send>;
 
-/// Where answers go.
 pub struct Screen<W> {
     out: W,
-    /// Set on a terminal only.
+    /// `None` unless the output is a terminal.
     size: Option<TerminalSize>,
     has_colours: bool,
-    /// Set while answers in JSON are printed as YAML.
+    /// Number of YAML documents printed so far; `None` unless JSON is printed as YAML.
     yaml_documents: Option<usize>,
     is_closed: IsClosed,
-    /// Lines of the table that stands above the cursor.
+    /// Lines of the table above the cursor.
     drawn: usize,
 }
 
 impl Screen<Stdout> {
-    /// Standard output, a terminal or not; without colours where `NO_COLOR` is set.
+    /// Standard output. It has colours on a terminal unless `NO_COLOR` is set or `TERM` is `dumb`.
     pub fn stdout() -> Self {
         let is_terminal = io::stdout().is_terminal();
         let size = || tcgetwinsize(io::stdout()).map_or((0, 0), |size| (size.ws_row, size.ws_col));
@@ -51,7 +51,7 @@ impl Screen<Stdout> {
 }
 
 impl<W: Write> Screen<W> {
-    /// Somewhere that is no terminal.
+    /// Output that is no terminal.
     pub fn plain(out: W) -> Self {
         Self {
             out,
@@ -63,7 +63,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// The same, closed from when this says so.
+    /// Sets the function that reports a closed reader.
     #[must_use]
     pub fn closing(self, is_closed: impl Fn() -> bool + Send + 'static) -> Self {
         Self {
@@ -72,10 +72,10 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Finds out that the reader of a pipe is gone before there is something to write.
+    /// Fails if the reader of the output has closed it, so that a command can end before it has output.
     ///
     /// # Errors
-    /// Nobody can read any more what is written.
+    /// The reader has closed the output.
     pub fn check(&self) -> Result<(), Error> {
         if (self.is_closed)() {
             return Err(Error::Write(io::ErrorKind::BrokenPipe.into()));
@@ -83,7 +83,7 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
-    /// A terminal with that many rows and columns, without colours.
+    /// A terminal of this size, without colours.
     pub fn terminal(out: W, rows: u16, columns: u16) -> Self {
         Self {
             size: Some(Box::new(move || (rows, columns))),
@@ -91,7 +91,6 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// The same screen with colours.
     #[must_use]
     pub fn with_colours(self) -> Self {
         Self {
@@ -100,26 +99,26 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Prints answers in JSON as YAML from now on.
+    /// Converts JSON to YAML from now on.
     pub(crate) fn print_yaml(&mut self) {
         self.yaml_documents = Some(0);
     }
 
-    /// True if what is drawn can be drawn again in place.
+    /// True if a table can be redrawn in place.
     pub fn is_terminal(&self) -> bool {
         self.size.is_some()
     }
 
-    /// Columns of the terminal, if it is one that knows.
+    /// Columns of the terminal; `None` if unknown or if the output is no terminal.
     pub fn width(&self) -> Option<usize> {
         let (_, columns) = self.size.as_ref()?();
         Some(usize::from(columns)).filter(|columns| *columns > 0)
     }
 
-    /// Writes text after what is there.
+    /// Appends text, with control characters escaped.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn print(&mut self, text: &str) -> Result<(), Error> {
         self.drawn = 0;
         match self.yaml_documents {
@@ -132,17 +131,17 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Writes styled text after what is there.
+    /// Appends styled text, with control characters escaped.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn print_styled(&mut self, text: &StyledText) -> Result<(), Error> {
         self.drawn = 0;
         let text = self.encoded(text);
         self.write(&text)
     }
 
-    /// Control characters escaped, in colour where there are colours.
+    /// Escapes control characters, and strips the colours if the screen has none.
     fn encoded(&self, text: &StyledText) -> String {
         let painted = text.painted();
         if self.has_colours {
@@ -152,23 +151,23 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Writes text in place of what was drawn before; what does not fit the terminal is left out and counted.
+    /// Replaces the text that was drawn before. Lines that do not fit the terminal are left out and counted.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn redraw(&mut self, text: &StyledText) -> Result<(), Error> {
         let rows = self.size.as_ref().map(|size| size().0).filter(|rows| *rows > 0);
         let rows = rows.map_or(usize::MAX, usize::from);
         let text = self.encoded(text);
         let all = text.lines().count();
-        // The cursor stands in the row below the table.
+        // The cursor is in the row below the table.
         let kept = if all < rows { all } else { rows.saturating_sub(2) };
         let mut frame = String::new();
         if self.drawn > 0 {
-            // Up to the first line, and clear from there.
+            // Moves to the first line and clears from there.
             frame.extend(["\x1b[", &self.drawn.to_string(), "F\x1b[J"]);
         }
-        // A line that wrapped would count as two: the terminal cuts it instead while the table is drawn.
+        // A wrapped line would count as two, so the terminal cuts long lines while the table is drawn.
         frame += "\x1b[?7l";
         for line in text.lines().take(kept) {
             frame += line;
@@ -191,7 +190,7 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// Values in JSON as documents in YAML, after so many before; how many there are then. Other text stays as it is.
+/// Converts JSON values to YAML documents and returns the new number of documents. Other text stays unchanged.
 fn as_yaml(text: &str, before: usize) -> (String, usize) {
     let values: Result<Vec<Value>, _> = Deserializer::from_str(text).into_iter().collect();
     let documents = values.ok().and_then(|values| {
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_frame_takes_the_place_of_the_first() {
+    fn a_second_frame_replaces_the_first() {
         assert_eq!(
             drawn(24, &["a\nb\n", "c\n"]),
             "\x1b[?7la\nb\n\x1b[?7h\x1b[2F\x1b[J\x1b[?7lc\n\x1b[?7h"
@@ -251,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_closed_when_its_reader_is_gone() {
+    fn a_pipe_without_reader_is_closed() {
         let (mut reader, mut writer) = io::pipe().unwrap();
         assert!(!is_closed(writer.as_fd()));
         writer.write_all(b"x").unwrap();
-        assert!(!is_closed(writer.as_fd()), "nobody has read yet");
+        assert!(!is_closed(writer.as_fd()), "the reader is open");
         reader.read_exact(&mut [0]).unwrap();
         drop(reader);
         assert!(is_closed(writer.as_fd()));
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_others_move_no_cursor() {
+    fn control_characters_never_move_the_cursor() {
         let mut out = Vec::new();
         Screen::plain(&mut out).print("a\u{1b}[2J\n").unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a\\u001b[2J\n");
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn lines_that_do_not_fit_are_counted() {
         assert_eq!(drawn(4, &["1\n2\n3\n"]), "\x1b[?7l1\n2\n3\n\x1b[?7h");
         assert_eq!(
             drawn(4, &["1\n2\n3\n4\n", "5\n"]),
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_for_terminals_that_want_them() {
+    fn colours_are_stripped_unless_enabled() {
         let mut text = StyledText::default();
         text.push(Tone::Alarm, "a");
         let printed = |has_colours: bool| {
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn values_become_documents_of_yaml() {
+    fn json_values_become_yaml_documents() {
         let mut out = Vec::new();
         let mut screen = Screen::plain(&mut out);
         screen.print_yaml();

@@ -1,5 +1,5 @@
-//! Koordinator's ConfigMap for people: versions and nodes from files or from the webhook, and what is to be said of them.
-//! Rules and checks are those of the webhook.
+//! Koordinator's ConfigMap: versions and nodes from files or from the webhook, and their checks. The rules are those
+//! of the webhook.
 
 pub mod check;
 pub mod manifest;
@@ -13,78 +13,40 @@ use headroom_rules::switch::SwitchError;
 
 use crate::error::Error;
 
-/// Why a question about the ConfigMap has no answer.
+/// Error of a command about the ConfigMap.
 #[derive(Debug, thiserror::Error)]
 pub enum SloError {
-    /// A file is neither YAML nor JSON, or its objects are none of Kubernetes.
-    #[error("{} is neither YAML nor JSON of Kubernetes objects: {reason}", file.display())]
-    Syntax {
-        /// The file.
-        file: PathBuf,
-        /// What the parser found.
-        reason: String,
-    },
-    /// The ConfigMap is not in the file.
-    #[error("{} does not hold ConfigMap {wanted}; it holds {found}", file.display())]
+    #[error("{} is not YAML or JSON of Kubernetes objects: {reason}", file.display())]
+    Syntax { file: PathBuf, reason: String },
+    #[error("{} does not contain ConfigMap {wanted}; it contains {found}", file.display())]
     NoConfigMap {
-        /// The file.
         file: PathBuf,
-        /// The ConfigMap that was looked for.
         wanted: ConfigMapName,
-        /// The objects in the file.
         found: String,
     },
-    /// The ConfigMap is in the file more than once.
-    #[error("{} holds ConfigMap {wanted} {count} times", file.display())]
+    #[error("{} contains ConfigMap {wanted} {count} times", file.display())]
     SeveralConfigMaps {
-        /// The file.
         file: PathBuf,
-        /// The ConfigMap.
         wanted: ConfigMapName,
-        /// How often it is there.
         count: usize,
     },
-    /// A value of the ConfigMap is no text.
-    #[error("{}: data[{key}] is not a text; put `|` or quotes before it", file.display())]
-    NotText {
-        /// The file.
-        file: PathBuf,
-        /// The key.
-        key: String,
-    },
-    /// A file that should hold nodes holds none.
-    #[error("{} holds no Node; it holds {found}", file.display())]
-    NoNodes {
-        /// The file.
-        file: PathBuf,
-        /// The objects in the file.
-        found: String,
-    },
-    /// The node is not among those that are known.
+    #[error("{}: data[{key}] is not a string; quote the value, or put `|` before it", file.display())]
+    NotText { file: PathBuf, key: String },
+    #[error("{} contains no Node; it contains {found}", file.display())]
+    NoNodes { file: PathBuf, found: String },
     #[error("node {name:?} is not among the {count} nodes of {}", file.display())]
     UnknownNode {
-        /// The name as given.
         name: String,
-        /// How many there are.
         count: usize,
-        /// Where they are.
         file: PathBuf,
     },
-    /// The webhook follows another ConfigMap.
     #[error("the webhook checks ConfigMap {theirs}, not {asked}")]
-    OtherConfigMap {
-        /// The one that it checks.
-        theirs: String,
-        /// The one that was asked for.
-        asked: ConfigMapName,
-    },
-    /// The webhook cannot tell what is stored.
-    #[error("the webhook does not know the stored ConfigMap yet; ask again")]
+    OtherConfigMap { theirs: String, asked: ConfigMapName },
+    #[error("the webhook does not know the stored ConfigMap yet; try again")]
     ConfigMapNotKnown,
-    /// The webhook cannot tell what nodes there are.
-    #[error("the webhook does not know all nodes yet; ask again")]
+    #[error("the webhook does not know all nodes yet; try again")]
     NodesNotKnown,
-    /// A list of switches is wrong.
+    /// A list of switches is invalid.
     #[error(transparent)]
     Switch(#[from] SwitchError),
 }

@@ -1,25 +1,22 @@
-//! `StyledText`: text whose pieces say how urgent they are. A terminal shows that as colour; elsewhere it is plain text.
+//! [`StyledText`]: pieces of text, each with an urgency. A terminal shows the urgency as colour; elsewhere text is
+//! plain.
 
 use anstyle::{AnsiColor, Style};
 
 use crate::escape::escaped;
 
-/// How urgent a piece of text is.
+/// Urgency of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
-    /// Nothing special.
     #[default]
     Plain,
-    /// A title.
     Heading,
-    /// Something is held back.
+    /// A limit is active, such as a brake.
     Warning,
-    /// Something is wrong now.
     Alarm,
 }
 
 impl Tone {
-    /// Colour and weight on a terminal.
     const fn style(self) -> Style {
         match self {
             Self::Plain => Style::new(),
@@ -30,27 +27,24 @@ impl Tone {
     }
 }
 
-/// Text in pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StyledText(Vec<(Tone, String)>);
 
 impl StyledText {
-    /// Adds a piece at the end.
     pub fn push(&mut self, tone: Tone, text: impl Into<String>) {
         self.0.push((tone, text.into()));
     }
 
-    /// Adds another text at the end.
     pub fn append(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// The text without its tones.
+    /// Text without colours, and with control characters as they are.
     pub fn plain(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// The text for a terminal: control characters escaped, each piece in its colour, which ends with each line.
+    /// Text for a terminal: control characters are escaped, and each colour ends before its line ends.
     pub(crate) fn painted(&self) -> String {
         let mut painted = String::new();
         for (tone, text) in &self.0 {
@@ -81,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_colour_ends_with_its_line_and_texts_of_others_make_none() {
+    fn a_colour_ends_with_its_line_and_control_characters_are_escaped() {
         let mut text = StyledText::from("a ");
         text.push(Tone::Alarm, "b\nc\u{1b}[2J\n");
         assert_eq!(text.plain(), "a b\nc\u{1b}[2J\n");

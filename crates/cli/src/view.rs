@@ -1,4 +1,4 @@
-//! `NodeView`: the webhook's data about one node, checked and converted to the types of `domain`.
+//! [`NodeView`]: the webhook's data about one node, validated and converted to types of `domain`.
 
 use std::time::Duration;
 
@@ -12,82 +12,73 @@ use headroom_domain::{
 };
 use headroom_proto::{WireError, v1alpha1 as wire};
 
-/// One node as the webhook knows it. CPU counts in milli-cores, memory in bytes.
+/// One node as the webhook knows it. CPU is in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeView {
-    /// The node's name.
     pub name: String,
-    /// UID of the Node object.
     pub uid: String,
-    /// The policy in force, as far as the webhook knows it.
+    /// Policy in force; `None` if the webhook does not know it yet.
     pub policy: Option<InForce>,
-    /// Why the newest version of the ConfigMap is not in force.
+    /// Reason why the newest version of the ConfigMap is not in force.
     pub policy_refused: Option<String>,
-    /// What is wrong with the floor of the API server.
+    /// Problem of the floor in the API server.
     pub floor_trouble: Option<String>,
-    /// The newest report of its agent.
     pub hint: Option<Hint>,
     /// A: the kubelet's own allocatable.
     pub raw: Option<PerResource<u64>>,
-    /// Allocatable as stored.
     pub allocatable: Option<PerResource<u64>>,
-    /// Allocatable at which mode `auto` would come to rest; of nodes in `off` and `static` whose agent's report counts.
-    pub would_be: Option<PerResource<u64>>,
+    /// Allocatable that mode `auto` would reach. Only for nodes in `off` and `static` whose agent's report counts.
+    pub projected: Option<PerResource<u64>>,
     /// R: requests bound to the node.
     pub bound: Option<PerResource<u64>>,
     /// Number of pods behind `bound`.
     pub pods: u32,
-    /// The rules that a write of the status would be decided by, in the order in which they apply.
+    /// Rules that decide a status write, in the order in which they apply.
     pub rules: PerResource<Vec<Rule>>,
 }
 
-/// A rule as it applied to one resource. A newer webhook can have other rules and reasons than are known here.
+/// A rule applied to one resource. A newer webhook may have rules and reasons that this program does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name, as [`headroom_domain::capacity::Rule::name`].
     pub name: String,
-    /// What it came to.
     pub term: Option<Term>,
-    /// Codes of its reasons, as [`headroom_domain::capacity::Why::code`].
+    /// Reason codes, as in [`headroom_domain::capacity::Why::code`].
     pub why: Vec<String>,
 }
 
-/// A report and how much it counts.
+/// A report, its age and its freshness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// The report.
     pub report: NodeHint,
-    /// Its age in the answering replica's monotonic time.
+    /// Age by the monotonic clock of the answering replica.
     pub age: Duration,
-    /// How much a report of that age counts.
     pub freshness: Freshness,
 }
 
 impl NodeView {
-    /// How the node's ratio is chosen; `None` while the policy is not known.
+    /// Mode of the node; `None` while the policy is unknown.
     pub fn mode(&self) -> Option<Mode> {
         self.policy.as_ref().map(|in_force| in_force.policy.mode)
     }
 
-    /// Allocatable over raw, to the nearest cent; `None` if either is not known.
+    /// Allocatable divided by raw, to the nearest cent; `None` if either is unknown.
     pub fn ratio(&self, resource: Resource) -> Option<Cents> {
         cents(*self.allocatable?.get(resource), *self.raw?.get(resource))
     }
 
-    /// The ratio that mode `auto` would give, to the nearest cent; `None` where another mode keeps it already, or that is not
-    /// known.
-    pub fn would_be_ratio(&self, resource: Resource) -> Option<Cents> {
-        cents(*self.would_be?.get(resource), *self.raw?.get(resource))
+    /// Ratio that mode `auto` would give, to the nearest cent; `None` in mode `auto`, or if unknown.
+    pub fn projected_ratio(&self, resource: Resource) -> Option<Cents> {
+        cents(*self.projected?.get(resource), *self.raw?.get(resource))
     }
 
-    /// Measured use of the whole machine, the system's included: CPU over the agent's last frame, memory now.
+    /// Measured use of the whole machine, the system included: CPU over the agent's last frame, memory now.
     pub fn used(&self, resource: Resource) -> Option<u64> {
         Some(self.hint.as_ref()?.report.resources.get(resource).usage)
     }
 
-    /// The highest use of the whole machine that is expected: never below [`Self::used`]. A report's peak of memory leaves
-    /// out what is reserved for the system, as only the rest is for pods; here that counts, as it does in what is used.
-    /// `None` while nothing has been predicted.
+    /// Highest expected use of the whole machine; never below [`Self::used`]. A report's memory peak excludes the
+    /// memory
+    /// reserved for the system; that reservation is added here. `None` while no peak has been predicted.
     pub fn peak(&self, resource: Resource) -> Option<u64> {
         let part = self.hint.as_ref()?.report.resources.get(resource);
         let reserved = match resource {
@@ -98,18 +89,18 @@ impl NodeView {
         Some(peak.saturating_add(reserved).max(part.usage))
     }
 
-    /// Allocatable less what is bound; `None` if either is not known.
+    /// Allocatable minus bound requests; `None` if either is unknown.
     pub fn free(&self, resource: Resource) -> Option<i128> {
         Some(i128::from(*self.allocatable?.get(resource)) - i128::from(*self.bound?.get(resource)))
     }
 
-    /// Codes of the reasons of all rules, in order.
+    /// Reason codes of all rules, in order.
     pub fn why(&self, resource: Resource) -> Vec<&str> {
         let rules = self.rules.get(resource).iter();
         rules.flat_map(|rule| &rule.why).map(String::as_str).collect()
     }
 
-    /// What allocatable is to be; `None` where it is left alone.
+    /// Target allocatable; `None` where no rule changes it.
     pub fn result(&self, resource: Resource) -> Option<u64> {
         let mut rules = self.rules.get(resource).iter();
         let result = rules.find(|rule| rule.name == capacity::Rule::Result.name())?;
@@ -119,7 +110,7 @@ impl NodeView {
         }
     }
 
-    /// The same node, its hint older by `elapsed`.
+    /// A copy whose hint is older by `elapsed`.
     #[must_use]
     pub fn later(&self, elapsed: Duration) -> Self {
         let mut node = self.clone();
@@ -142,7 +133,7 @@ impl NodeView {
     }
 }
 
-/// Where an agent's numbers come from.
+/// Source of an agent's numbers.
 pub const fn source(sight: AgentMode) -> &'static str {
     match sight {
         AgentMode::Full | AgentMode::FullShed => "ebpf",
@@ -151,15 +142,15 @@ pub const fn source(sight: AgentMode) -> &'static str {
     }
 }
 
-/// One amount over another, to the nearest cent; `None` over nothing.
+/// `amount` divided by `raw`, to the nearest cent; `None` if `raw` is 0.
 pub(crate) fn cents(amount: u64, raw: u64) -> Option<Cents> {
     let (amount, raw) = (u128::from(amount), u128::from(raw));
     let cents = (amount * 200 + raw).checked_div(raw * 2)?;
     u32::try_from(cents).ok().map(Cents)
 }
 
-/// What an agent of that mode sees, for people.
-pub const fn sight_words(mode: AgentMode) -> &'static str {
+/// Words for an agent's mode, for people.
+pub const fn mode_words(mode: AgentMode) -> &'static str {
     match mode {
         AgentMode::Full => "full",
         AgentMode::FullShed => "full, fewer waits",
@@ -168,16 +159,16 @@ pub const fn sight_words(mode: AgentMode) -> &'static str {
     }
 }
 
-/// What an agent sees, and a word of warning when its timing is not meant for production.
+/// Words for an agent's mode, with a warning if its timing is not for production.
 pub fn sees(hint: &Hint) -> String {
-    let sight = sight_words(hint.report.sight);
+    let sight = mode_words(hint.report.sight);
     match hint.report.timing {
         Profile::Production => sight.to_owned(),
         Profile::Demo => format!("{sight}, demo timing"),
     }
 }
 
-/// The name of a brake's level, on every screen.
+/// Name of a brake's level in all text output.
 pub const fn brake_name(brake: Brake) -> &'static str {
     match brake {
         Brake::Off => "none",
@@ -187,7 +178,7 @@ pub const fn brake_name(brake: Brake) -> &'static str {
     }
 }
 
-/// How much a report counts, for people: the words of brakes are others.
+/// Word for a report's freshness, for people; it differs from the words for brakes.
 pub const fn freshness_word(freshness: Freshness) -> &'static str {
     match freshness {
         Freshness::Fresh => "fresh",
@@ -196,7 +187,7 @@ pub const fn freshness_word(freshness: Freshness) -> &'static str {
     }
 }
 
-/// The word for a freshness, on the wire and in JSON.
+/// Word for a freshness, on the wire and in JSON.
 pub const fn freshness(freshness: Freshness) -> &'static str {
     match freshness {
         Freshness::Fresh => "fresh",
@@ -252,7 +243,7 @@ impl TryFrom<wire::NodeStatus> for NodeView {
                 freshness: [Freshness::Fresh, Freshness::Hold, Freshness::Stop]
                     .into_iter()
                     .find(|known| freshness(*known) == hint_standing)
-                    .ok_or_else(|| wrong("hint_standing", format!("{hint_standing:?} is not known")))?,
+                    .ok_or_else(|| wrong("hint_standing", format!("{hint_standing:?} is unknown")))?,
             }),
         };
         Ok(Self {
@@ -264,7 +255,7 @@ impl TryFrom<wire::NodeStatus> for NodeView {
             hint,
             raw: raw.map(PerResource::from),
             allocatable: allocatable.map(PerResource::from),
-            would_be: would_be.map(PerResource::from),
+            projected: would_be.map(PerResource::from),
             bound: bound.map(PerResource::from),
             pods,
             rules: PerResource {

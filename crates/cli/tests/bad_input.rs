@@ -1,5 +1,5 @@
-//! Tests of the built binary where something around it is wrong: a server, a kubeconfig, a credential, a terminal, a pipe. Each
-//! error is one line that says what was tried and what to do.
+//! Tests of the built binary with a broken server, kubeconfig, credential, terminal or pipe. Each error is one line with the
+//! attempted action and the fix.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
 
@@ -26,7 +26,7 @@ fn command(words: &[&str]) -> Command {
     command
 }
 
-/// A folder with a kubeconfig whose context `prod` leads to that server.
+/// A directory with a kubeconfig whose context `prod` has this server.
 fn kubeconfig(server: &str, user: &serde_json::Value) -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let config = json!({
@@ -40,8 +40,8 @@ fn kubeconfig(server: &str, user: &serde_json::Value) -> (TempDir, PathBuf) {
     (place, file)
 }
 
-/// Runs a command with that kubeconfig. The one line that it complains in.
-fn complaint(file: &Path, words: &[&str]) -> String {
+/// Runs a command with a kubeconfig and returns its only line of error output.
+fn error_line(file: &Path, words: &[&str]) -> String {
     let Output {
         status,
         stdout,
@@ -55,13 +55,13 @@ fn complaint(file: &Path, words: &[&str]) -> String {
     line.to_owned()
 }
 
-/// A port at which nobody listens.
-fn nobody() -> String {
+/// URL of a port without a listener.
+fn closed_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/", listener.local_addr().unwrap())
 }
 
-/// An API server that answers everything with this.
+/// An API server that returns this status for each request.
 fn server(code: u16, message: &str) -> String {
     let body = json!({"kind": "Status", "status": "Failure", "code": code, "message": message}).to_string();
     let answer = format!(
@@ -84,21 +84,21 @@ fn server(code: u16, message: &str) -> String {
 #[rstest]
 #[case::asks_the_webhook(&["top", "--once"], "cannot read the webhook's CA")]
 #[case::writes_nodes(&["off"], "cannot read the nodes")]
-fn a_server_that_does_not_answer_is_named_with_its_context(#[case] words: &[&str], #[case] attempt: &str) {
-    let url = nobody();
+fn an_unreachable_server_is_named_with_its_context(#[case] words: &[&str], #[case] attempt: &str) {
+    let url = closed_port();
     let (_place, file) = kubeconfig(&url, &json!({}));
-    assert_eq!(
-        complaint(&file, words),
-        format!(
-            "{attempt}: the API server at {url} (context prod) cannot be reached: Connection refused (os error 111); see \
-             --context and --kubeconfig"
-        )
+    let line = error_line(&file, words);
+    assert!(
+        line.starts_with(&format!("{attempt}: the API server at {url} (context prod) "))
+            && line.contains("Connection refused")
+            && line.ends_with("see --context and --kubeconfig"),
+        "{line}"
     );
 }
 
 #[test]
-fn a_webhook_address_that_does_not_answer_is_named() {
-    let addr = nobody();
+fn an_unreachable_webhook_address_is_named() {
+    let addr = closed_port();
     let addr = addr.trim_start_matches("http://").trim_end_matches('/');
     let (place, file) = kubeconfig("http://127.0.0.1:1", &json!({}));
     let ca = place.path().join("ca.crt");
@@ -111,64 +111,60 @@ fn a_webhook_address_that_does_not_answer_is_named() {
         format!("--ca-file={}", ca.display()),
         format!("--token-file={}", token.display()),
     ];
-    let line = complaint(&file, &flags.each_ref().map(String::as_str));
+    let line = error_line(&file, &flags.each_ref().map(String::as_str));
     assert!(line.starts_with(&format!("cannot connect to {addr}: ")), "{line}");
-    assert!(
-        line.ends_with("without --addr and HEADROOM_ADDR the API server forwards the port"),
-        "{line}"
-    );
+    assert!(line.contains("--addr and HEADROOM_ADDR"), "{line}");
 }
 
 #[rstest]
 #[case::expired(
     401,
     "Unauthorized",
-    "cannot read the webhook's CA: the API server does not accept the kubeconfig's credential: Unauthorized; it may have expired: \
-     log in again, or see --context"
+    &["cannot read the webhook's CA: ", "Unauthorized", "log in again", "--context"]
 )]
 #[case::another_cluster(
     404,
     "\"headroom-webhook\" not found",
-    "cannot read the webhook's CA: \"headroom-webhook\" not found; is Headroom installed in this cluster? See --context, --namespace and \
-     --name-suffix"
+    &["cannot read the webhook's CA: ", "\"headroom-webhook\" not found", "is Headroom installed", "--namespace"]
 )]
-fn what_an_api_server_refuses_is_told_with_what_to_do(
+fn a_refusal_of_the_api_server_is_printed_with_the_fix(
     #[case] code: u16,
     #[case] message: &str,
-    #[case] expected: &str,
+    #[case] expected: &[&str],
 ) {
     let (_place, file) = kubeconfig(&server(code, message), &json!({"token": "expired"}));
-    assert_eq!(complaint(&file, &["top", "--once"]), expected);
+    let line = error_line(&file, &["top", "--once"]);
+    assert!(expected.iter().all(|part| line.contains(part)), "{line}");
 }
 
 #[test]
-fn a_credential_that_cannot_be_had_is_told() {
+fn a_failing_credential_plugin_is_named_with_its_context() {
     let exec = json!({"exec": {
         "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "/nonexistent/login",
     }});
     let (_place, file) = kubeconfig("http://127.0.0.1:1", &exec);
-    let line = complaint(&file, &["top", "--once"]);
+    let line = error_line(&file, &["top", "--once"]);
     assert!(
-        line.contains("the credential of context prod cannot be used: ")
+        line.contains("credential of context prod: ")
             && line.contains("No such file or directory")
-            && line.ends_with("log in again, or see --context"),
+            && line.contains("log in again"),
         "{line}"
     );
 }
 
 #[test]
-fn a_kubeconfig_or_context_that_is_not_there_is_told() {
+fn a_missing_kubeconfig_or_context_is_named() {
     let (place, file) = kubeconfig("http://127.0.0.1:1", &json!({}));
     assert_eq!(
-        complaint(&file, &["top", "--context", "prd"]),
+        error_line(&file, &["top", "--context", "prd"]),
         "cannot use the kubeconfig: it has no context \"prd\"; did you mean prod?"
     );
     assert_eq!(
-        complaint(&file, &["off", "--context", "elsewhere"]),
+        error_line(&file, &["off", "--context", "elsewhere"]),
         "cannot use the kubeconfig: it has no context \"elsewhere\"; see `kubectl config get-contexts`"
     );
     let absent = place.path().join("absent");
-    let line = complaint(&file, &["top", "--kubeconfig", absent.to_str().unwrap()]);
+    let line = error_line(&file, &["top", "--kubeconfig", absent.to_str().unwrap()]);
     assert_eq!(
         line,
         format!(
@@ -178,14 +174,14 @@ fn a_kubeconfig_or_context_that_is_not_there_is_told() {
     );
     let torn = place.path().join("torn");
     fs::write(&torn, "contexts: [").unwrap();
-    let line = complaint(&file, &["top", "--kubeconfig", torn.to_str().unwrap()]);
+    let line = error_line(&file, &["top", "--kubeconfig", torn.to_str().unwrap()]);
     assert!(
         line.starts_with("cannot use the kubeconfig: ") && line.ends_with("; see --kubeconfig and --context"),
         "{line}"
     );
 }
 
-/// A pipe that nobody reads.
+/// A pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
@@ -197,7 +193,7 @@ fn closed_pipe() -> Stdio {
 #[case::json(&["reasons", "-o", "json"], 0)]
 #[case::help(&["--help"], 0)]
 #[case::completions(&["completions", "bash"], 0)]
-fn a_reader_that_has_seen_enough_is_no_error(#[case] words: &[&str], #[case] code: i32) {
+fn a_closed_reader_is_no_error(#[case] words: &[&str], #[case] code: i32) {
     let output = command(words).stdout(closed_pipe()).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), told.as_str()), (Some(code), ""));
@@ -206,14 +202,14 @@ fn a_reader_that_has_seen_enough_is_no_error(#[case] words: &[&str], #[case] cod
 #[rstest]
 #[case::error(&["off"], 1)]
 #[case::usage(&["tpo"], 2)]
-fn an_error_that_nobody_reads_has_its_exit_code(#[case] words: &[&str], #[case] code: i32) {
-    let (_place, file) = kubeconfig(&nobody(), &json!({}));
+fn an_unread_error_has_its_exit_code(#[case] words: &[&str], #[case] code: i32) {
+    let (_place, file) = kubeconfig(&closed_port(), &json!({}));
     let mut command = command(words);
     let status = command.env("KUBECONFIG", &file).stderr(closed_pipe()).status();
     assert_eq!(status.unwrap().code(), Some(code));
 }
 
-/// Runs a command on a terminal of so many columns; its exit code and what the terminal shows.
+/// Runs a command on a terminal with this number of columns and returns exit code and output.
 fn on_terminal(columns: u16, words: &[&str]) -> (Option<i32>, String) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
@@ -239,7 +235,7 @@ fn on_terminal(columns: u16, words: &[&str]) -> (Option<i32>, String) {
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut shown = Vec::new();
-    // The terminal says that it is hung up once the last process has closed it.
+    // Reading fails with EIO once the last process has closed the terminal.
     if let Err(error) = File::from(terminal).read_to_end(&mut shown) {
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
     }
@@ -251,11 +247,7 @@ fn on_terminal(columns: u16, words: &[&str]) -> (Option<i32>, String) {
 #[case::help(&["off", "--help"], 0, "--now")]
 #[case::usage(&["tpo"], 2, "tpo")]
 #[case::error(&["top", "--kubeconfig", "/nonexistent/config"], 1, "error: cannot use the kubeconfig")]
-fn a_terminal_of_twenty_columns_is_written_to(
-    #[case] words: &[&str],
-    #[case] code: i32,
-    #[case] expected: &str,
-) {
+fn narrow_terminals_are_supported(#[case] words: &[&str], #[case] code: i32, #[case] expected: &str) {
     for columns in [1, 20] {
         let (found, shown) = on_terminal(columns, words);
         assert_eq!(found, Some(code), "{shown}");

@@ -1,5 +1,5 @@
-//! Tests of the exit codes of the built binary: 0 for an answer, 1 for an error, 2 for wrong usage; of `config check` 0 for a
-//! version that is accepted, 1 for one that is refused, 2 where that cannot be told.
+//! Tests of the exit codes of the built binary. 0: success, 1: error, 2: wrong usage. `config check`: 0 accepted, 1 refused,
+//! 2 undecided.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
 
@@ -38,7 +38,7 @@ fn help_and_completions_succeed() {
 }
 
 #[test]
-fn a_link_of_kubectls_name_for_completions_completes() {
+fn a_link_with_the_completion_name_completes() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("kubectl_complete-headroom");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubectl-headroom"), &link).unwrap();
@@ -59,15 +59,15 @@ fn a_link_of_kubectls_name_for_completions_completes() {
     );
     assert_eq!(
         completed(&["top", "-o", "j"]),
-        "json\tFor machines; integers, with the unit in the key\n:4\n"
+        "json\tJSON; numbers are integers, with the unit in the key\n:4\n"
     );
-    // No cluster can be asked for nodes.
+    // Without a cluster, no nodes are offered.
     assert_eq!(completed(&["explain", ""]), ":4\n");
     assert_eq!(completed(&["--ca-file", ""]), ":0\n");
 }
 
 #[test]
-fn wrong_usage_is_told_from_other_errors() {
+fn wrong_usage_has_its_own_exit_code() {
     for words in [
         &["tpo"][..],
         &["top", "--twice"],
@@ -100,7 +100,7 @@ fn an_error_is_one_line_with_its_cause() {
 }
 
 #[test]
-fn an_agent_that_has_no_socket_is_an_error_that_says_what_to_do() {
+fn a_missing_agent_socket_is_an_error_with_the_fix() {
     let output = run(&["agent", "status", "--socket", "/nonexistent/agent.sock"]);
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);
@@ -110,7 +110,7 @@ fn an_agent_that_has_no_socket_is_an_error_that_says_what_to_do() {
     );
 }
 
-/// Checks a ConfigMap with that text under a key, from standard input.
+/// Checks a ConfigMap with this value of a key, from standard input.
 fn check(text: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-headroom"))
         .args(["config", "check", "-"])
@@ -128,7 +128,7 @@ fn check(text: &str) -> Output {
 }
 
 #[test]
-fn a_version_that_is_refused_is_told_from_one_that_cannot_be_checked() {
+fn refused_and_undecided_versions_have_different_exit_codes() {
     for (text, code, stdout, stderr) in [
         ("'{}'", 0, "accepted: ConfigMap ", ""),
         (
@@ -141,7 +141,7 @@ fn a_version_that_is_refused_is_told_from_one_that_cannot_be_checked() {
             "{}",
             2,
             "",
-            "error: cannot decide: -: data[colocation-config] is not a text",
+            "error: cannot decide: -: data[colocation-config] is not a string",
         ),
     ] {
         let output = check(text);

@@ -1,4 +1,4 @@
-//! `Advice`: the figures of a replay, for each pool and each node.
+//! [`Advice`]: figures of a replay, for each pool and each node.
 
 use std::collections::BTreeMap;
 
@@ -14,71 +14,63 @@ use super::{
     trend::Trend,
 };
 
-/// The name of the one pool where no label names pools, and of nodes without that label.
+/// Name of the only pool without a pool label, and of the pool of nodes without that label.
 const ALL: &str = "all";
 const NONE: &str = "none";
 
-/// The result of a replay: what Headroom would have given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// The stretch that was replayed.
+    /// Time range that was replayed.
     pub span: Span,
     /// Seconds between two samples of a node.
     pub step_s: u64,
-    /// Bounds and targets.
     pub policy: Policy,
-    /// The pools, by name.
     pub pools: Vec<Group>,
-    /// The nodes, by name.
     pub nodes: Vec<Group>,
-    /// Queries that had no series.
     pub empty: Vec<EmptyQuery>,
 }
 
-/// A node, or the nodes of a pool.
+/// Figures of a node, or of the nodes of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
     pub name: String,
-    /// The pool: of a pool, itself.
+    /// Pool of the node; the pool itself for a pool.
     pub pool: String,
-    /// Number of nodes.
     pub nodes: usize,
-    /// Pods that ran there, from the second day on.
+    /// Number of pods that ran there, from the second day on.
     pub pods: u64,
-    /// Those of them that were there in a frame with a peak above what there is, had the room been filled, and not without.
+    /// Pods that were present in a frame whose peak would have exceeded capacity if the gained amount had been
+    /// filled, but did not.
     pub pods_at_risk: u64,
-    /// Figures, where there is more than a day of measurements.
+    /// `None` without more than a day of measurements.
     pub figures: PerResource<Option<Figures>>,
-    /// The same over time.
     pub course: PerResource<Trend>,
 }
 
-/// Figures of one resource. CPU counts in milli-cores, memory in bytes.
+/// Figures of one resource. CPU is in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
-    /// Frames of all nodes behind them.
     pub frames: usize,
-    /// The ratio in the lowest 5 % of the frames, the middle, and the highest 5 %.
+    /// Ratio at the 5th, 50th and 95th percentile of the frames.
     pub ratio: [Cents; 3],
-    /// The middle of what is needed: below 1.00 more is advertised than is safe to use.
+    /// Median of the ratio that is safe; below 1.00, the node advertises more than is safe.
     pub needed: Cents,
-    /// Raw allocatable of all nodes, in the mean.
+    /// Mean raw allocatable of all nodes, summed.
     pub raw: u64,
-    /// What the ratio adds to it, in the mean.
+    /// Mean amount that the ratio adds to it.
     pub gained: u64,
-    /// Share of frames with a peak above capacity (memory: raw allocatable), in ppm, as it was.
+    /// Share of frames with a measured peak above capacity (memory: raw allocatable), in ppm.
     pub saturated_ppm: u32,
-    /// The same had the room been filled with pods that use as much of their requests.
+    /// Share of such frames if the gained amount were filled with pods of the same use per request.
     pub would_saturate_ppm: u32,
-    /// Hourly decisions that a whole day followed.
+    /// Hourly decisions with a whole day of measurements after them.
     pub judged: u64,
-    /// Share of them after which use exceeded the predicted peak, in ppm; none were judged without.
+    /// Share of these decisions after which use exceeded the predicted peak, in ppm; `None` without decisions.
     pub missed_ppm: Option<u32>,
 }
 
 impl Advice {
-    /// Figures of the nodes that were replayed.
+    /// Computes the figures of the replayed nodes.
     pub fn summarize(span: Span, order: &ReplayRequest, nodes: impl Iterator<Item = ReplayedNode>) -> Self {
         let nodes: Vec<ReplayedNode> = nodes.filter(ReplayedNode::has_view).collect();
         let pool = |node: &ReplayedNode| match (&order.pool_label, node.pool()) {
@@ -106,14 +98,14 @@ impl Advice {
         }
     }
 
-    /// The resources that the policy lets grow.
+    /// Resources that the policy amplifies.
     pub fn resources(&self) -> impl Iterator<Item = Resource> + '_ {
         Resource::ALL
             .into_iter()
             .filter(|resource| self.policy.bounds.get(*resource).max > Cents::ONE)
     }
 
-    /// The nodes that need less of a resource than they advertise.
+    /// Nodes that advertise more of a resource than is safe.
     pub fn overcommitted(&self, resource: Resource) -> impl Iterator<Item = (&Group, &Figures)> {
         self.nodes
             .iter()
@@ -148,7 +140,7 @@ impl Group {
 }
 
 impl Group {
-    /// How many nodes of the mean size of these have as much of a resource as the ratio adds, in hundredths; `None` without figures.
+    /// Number of average nodes of the group that have the gained amount, in hundredths; `None` without figures.
     pub fn gained_nodes_cents(&self, resource: Resource) -> Option<u64> {
         let Figures { raw, gained, .. } = self.figures.get(resource).as_ref()?;
         let nodes = u128::try_from(self.nodes).ok()?;
@@ -158,7 +150,7 @@ impl Group {
 }
 
 impl Figures {
-    /// Figures of all tallies together; `None` where no frame was counted.
+    /// Combines the figures of tallies; `None` without frames.
     fn summarize(tallies: &[&Tally]) -> Option<Self> {
         let all = |ratios: fn(&Tally) -> &Vec<u32>| {
             let mut all: Vec<u32> = tallies.iter().flat_map(|tally| ratios(tally)).copied().collect();
@@ -193,13 +185,13 @@ impl Figures {
         })
     }
 
-    /// What the ratio adds, as a share of raw allocatable, in ppm.
+    /// Gained amount as a share of raw allocatable, in ppm.
     pub fn gained_ppm(&self) -> u32 {
         ppm(self.gained, self.raw)
     }
 }
 
-/// The element of rank ceil(n × percent / 100) of what is sorted.
+/// The element of rank ceil(n × percent / 100) of a sorted list.
 fn nearest_rank(sorted: &[u32], percent: usize) -> Cents {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     Cents(sorted.get(rank - 1).copied().unwrap_or_default())

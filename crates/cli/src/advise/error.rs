@@ -1,115 +1,70 @@
-//! `AdviceError`: the reasons for which `advise` has no result.
+//! [`AdviceError`]: errors of `advise`.
 
 use std::{io, path::PathBuf};
 
 use crate::error::Error;
 
-/// Why there is no advice.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceError {
-    /// The server cannot be asked.
-    #[error("{query}: cannot ask the server: {reason}")]
-    Ask {
-        /// The query.
-        query: String,
-        /// The innermost reason.
-        reason: String,
-    },
-    /// A token would go over the network in the clear.
-    #[error(
-        "--prometheus-token-file sends its token over plain HTTP to {host}, where others can read it: give an https:// URL"
-    )]
-    PlainToken {
-        /// The host of the URL.
-        host: String,
-    },
-    /// What answers is not Prometheus, or refuses before Prometheus does.
-    #[error("{query}: the server answers {status}: {text}")]
+    /// The request fails, before any HTTP response.
+    #[error("{query}: request failed: {reason}")]
+    Ask { query: String, reason: String },
+    /// A token would be sent unencrypted.
+    #[error("--prometheus-token-file would send the token unencrypted to {host}; use an https:// URL")]
+    PlainToken { host: String },
+    /// The server is not Prometheus, or a proxy refuses.
+    #[error("{query}: the server returned {status}: {text}")]
     Status {
-        /// The query.
         query: String,
-        /// The HTTP status.
         status: http::StatusCode,
-        /// The beginning of what it says.
+        /// First characters of the body.
         text: String,
     },
-    /// The API server does not pass the query on: no right to, no such Service, nobody behind it.
-    #[error("{query}: the API server answers {status}: {message}")]
+    /// The API server does not forward the request: no permission, no such Service, or no ready endpoint.
+    #[error("{query}: the API server returned {status}: {message}")]
     ApiServer {
-        /// The query.
         query: String,
-        /// The HTTP status.
         status: http::StatusCode,
-        /// What it says.
         message: String,
     },
-    /// The answer is not one of Prometheus' HTTP API.
-    #[error("{query}: not an answer of Prometheus' HTTP API")]
+    /// The body is not a response of Prometheus' HTTP API.
+    #[error("{query}: not a response of Prometheus' HTTP API")]
     Answer {
-        /// The query.
         query: String,
-        /// What the parser found.
         #[source]
         source: serde_json::Error,
     },
-    /// Prometheus says why there is no result.
-    #[error("{query}: the server refuses: {reason}")]
-    Refused {
-        /// The query.
-        query: String,
-        /// Its reason.
-        reason: String,
-    },
-    /// The answer has one value for each series.
-    #[error("{query}: the answer to an instant query; a range query is needed")]
-    NotARange {
-        /// The query.
-        query: String,
-    },
-    /// A file cannot be read, or a directory cannot be listed.
+    #[error("{query}: Prometheus returned an error: {reason}")]
+    Refused { query: String, reason: String },
+    /// The response has one value per series.
+    #[error("{query}: this is the response to an instant query; save that of a range query")]
+    NotARange { query: String },
     #[error("cannot read {}", path.display())]
     Read {
-        /// The file or directory.
         path: PathBuf,
-        /// The reason the system gives.
         #[source]
         source: io::Error,
     },
-    /// An answer cannot be saved.
     #[error("cannot write {}", path.display())]
     Write {
-        /// The file.
         path: PathBuf,
-        /// The reason the system gives.
         #[source]
         source: io::Error,
     },
-    /// No file holds the answer to a query.
-    #[error("{}: no file {query}.json or {query}-*.json", path.display())]
-    NotSaved {
-        /// The directory.
-        path: PathBuf,
-        /// The query.
-        query: &'static str,
-    },
-    /// A query that advice cannot do without has no series.
+    #[error("{} contains no file {query}.json or {query}-*.json", path.display())]
+    NotSaved { path: PathBuf, query: &'static str },
+    /// A required query has no series.
     #[error(
-        "{query} has no series with the label \"node\"; what came back empty is {asked}; --query {query}=PROMQL replaces it"
+        "{query} has no series with the label \"node\"; without result: {asked}; replace it with --query {query}=PROMQL"
     )]
-    Empty {
-        /// The query.
-        query: &'static str,
-        /// What was asked: expressions, or files.
-        asked: String,
-    },
-    /// Nodes were measured, but of none is it known what it has.
+    Empty { query: &'static str, asked: String },
+    /// Nodes have measured use, but none of them has capacity and allocatable.
     #[error(
-        "no node has measured use, capacity and allocatable under one name: of {measured} with use, {example:?} has not"
+        "no node has use, capacity and allocatable under the same name: of {measured} nodes with use, {example:?} lacks the others"
     )]
     NoNode {
-        /// Nodes with measured use.
+        /// Number of nodes with measured use.
         measured: usize,
-        /// One of them.
         example: String,
     },
 }

@@ -1,52 +1,50 @@
-//! The Prometheus range queries of `advise`: one for each kind of number, by the usual names, each replaceable.
+//! Range queries of `advise`, one for each kind of number, with the usual metric names; each can be replaced.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use headroom_domain::resource::Resource;
 
-/// Subject of a query's numbers.
+/// Kind of number that a query returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Of {
+pub enum QueryKind {
     /// Measured use of a node.
     NodeUse,
-    /// Capacity of a node.
     NodeCapacity,
-    /// What the node advertises.
     NodeAllocatable,
-    /// Measured use of a pod, page cache that is in use included.
+    /// Measured use of a pod, including active page cache.
     PodUse,
-    /// Memory of a pod that goes away with it.
+    /// Memory of a pod that is freed with it.
     PodAnonymous,
-    /// Request of a pod that has not ended.
+    /// Requests of a pod that is pending or running.
     PodRequest,
-    /// Labels of a node, of which one names its pool.
+    /// Labels of a node, one of which names its pool.
     NodePool,
 }
 
-/// One range query.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Its name in `--query` and of the files of saved answers.
+    /// Name in `--query`, and of the files of saved responses.
     pub name: &'static str,
-    /// What its numbers are of.
-    pub of: Of,
-    /// The resource: CPU in cores, memory in bytes.
+    pub kind: QueryKind,
+    /// CPU in cores, or memory in bytes.
     pub resource: Resource,
-    /// The expression, unless it is replaced. Its series carry the label `node`, those of pods `namespace` and `pod`.
+    /// Default expression. Its series have the label `node`, those of pods also `namespace` and `pod`.
     pub promql: &'static str,
-    /// What is asked where that has no series and is not replaced.
+    /// Expression that is used if the default one has no series.
     pub otherwise: Option<&'static str>,
 }
 
-/// Every query. Usage is cAdvisor's, as the kubelet serves it; the rest is of kube-state-metrics. Where the series of whole nodes are
-/// dropped, as kube-prometheus-stack drops those without a pod, the use of a node is that of its node-exporter.
+/// All queries. Use is from cAdvisor in the kubelet, the rest from kube-state-metrics. If the series of whole nodes
+/// are dropped, as
+/// kube-prometheus-stack drops series without a pod, the use of a node is from node-exporter.
 ///
-/// A window of two minutes for nodes holds two scrapes at the usual interval of 30 s or 60 s; pods are asked for by
-/// frames of five minutes. Pods that have ended are left out: kube-state-metrics goes on listing their requests.
+/// A window of two minutes contains at least two scrapes at the usual interval of 30 s or 60 s; pods are queried by
+/// frames of five minutes.
+/// Terminated pods are excluded, because kube-state-metrics still lists their requests.
 pub static QUERIES: [Query; 11] = [
     Query {
         name: "node-cpu",
-        of: Of::NodeUse,
+        kind: QueryKind::NodeUse,
         resource: Resource::Cpu,
         promql: r#"sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[2m]))"#,
         otherwise: Some(
@@ -55,7 +53,7 @@ pub static QUERIES: [Query; 11] = [
     },
     Query {
         name: "node-memory",
-        of: Of::NodeUse,
+        kind: QueryKind::NodeUse,
         resource: Resource::Memory,
         promql: r#"sum by (node) (container_memory_working_set_bytes{id="/"})"#,
         otherwise: Some(
@@ -64,73 +62,73 @@ pub static QUERIES: [Query; 11] = [
     },
     Query {
         name: "node-cpu-capacity",
-        of: Of::NodeCapacity,
+        kind: QueryKind::NodeCapacity,
         resource: Resource::Cpu,
         promql: r#"max by (node) (kube_node_status_capacity{resource="cpu"})"#,
         otherwise: None,
     },
     Query {
         name: "node-memory-capacity",
-        of: Of::NodeCapacity,
+        kind: QueryKind::NodeCapacity,
         resource: Resource::Memory,
         promql: r#"max by (node) (kube_node_status_capacity{resource="memory"})"#,
         otherwise: None,
     },
     Query {
         name: "node-cpu-allocatable",
-        of: Of::NodeAllocatable,
+        kind: QueryKind::NodeAllocatable,
         resource: Resource::Cpu,
         promql: r#"max by (node) (kube_node_status_allocatable{resource="cpu"})"#,
         otherwise: None,
     },
     Query {
         name: "node-memory-allocatable",
-        of: Of::NodeAllocatable,
+        kind: QueryKind::NodeAllocatable,
         resource: Resource::Memory,
         promql: r#"max by (node) (kube_node_status_allocatable{resource="memory"})"#,
         otherwise: None,
     },
     Query {
         name: "pod-cpu",
-        of: Of::PodUse,
+        kind: QueryKind::PodUse,
         resource: Resource::Cpu,
         promql: r#"sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total{container!="",pod!=""}[5m]))"#,
         otherwise: None,
     },
     Query {
         name: "pod-memory",
-        of: Of::PodUse,
+        kind: QueryKind::PodUse,
         resource: Resource::Memory,
         promql: r#"sum by (node, namespace, pod) (container_memory_working_set_bytes{container!="",pod!=""})"#,
         otherwise: None,
     },
     Query {
         name: "pod-memory-anonymous",
-        of: Of::PodAnonymous,
+        kind: QueryKind::PodAnonymous,
         resource: Resource::Memory,
         promql: r#"sum by (node, namespace, pod) (container_memory_rss{container!="",pod!=""})"#,
         otherwise: None,
     },
     Query {
         name: "pod-cpu-request",
-        of: Of::PodRequest,
+        kind: QueryKind::PodRequest,
         resource: Resource::Cpu,
         promql: r#"sum by (node, namespace, pod) (kube_pod_container_resource_requests{resource="cpu",node!=""}) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
         otherwise: None,
     },
     Query {
         name: "pod-memory-request",
-        of: Of::PodRequest,
+        kind: QueryKind::PodRequest,
         resource: Resource::Memory,
         promql: r#"sum by (node, namespace, pod) (kube_pod_container_resource_requests{resource="memory",node!=""}) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
         otherwise: None,
     },
 ];
 
-/// What tells a node's pool: asked only where a label is named.
+/// Query for a node's pool; only used with `--pool-label`.
 pub static POOLS: Query = Query {
     name: "node-labels",
-    of: Of::NodePool,
+    kind: QueryKind::NodePool,
     resource: Resource::Cpu,
     promql: "kube_node_labels",
     otherwise: None,
@@ -139,12 +137,15 @@ pub static POOLS: Query = Query {
 impl Query {
     /// True if there is no advice without its series.
     pub fn is_required(&self) -> bool {
-        matches!(self.of, Of::NodeUse | Of::NodeCapacity | Of::NodeAllocatable)
+        matches!(
+            self.kind,
+            QueryKind::NodeUse | QueryKind::NodeCapacity | QueryKind::NodeAllocatable
+        )
     }
 
-    /// True if a node's numbers are wanted at the finest step; all others once a frame.
+    /// True for numbers of a node that are needed at every step; all others are needed once a frame.
     pub fn is_fine(&self) -> bool {
-        self.of == Of::NodeUse
+        self.kind == QueryKind::NodeUse
     }
 }
 
@@ -154,7 +155,7 @@ impl fmt::Display for Query {
     }
 }
 
-/// An expression in place of the usual one: `NAME=PROMQL`.
+/// Replacement of an expression: `NAME=PROMQL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
     name: &'static str,
@@ -164,15 +165,11 @@ pub struct Replacement {
 /// The text is not `NAME=PROMQL` with the name of a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplacementError {
-    /// No name, or no expression.
+    /// The name or the expression is missing.
     #[error("not NAME=PROMQL")]
     Shape,
-    /// No query has that name.
-    #[error("no query has the name {name:?}; there are {}", names())]
-    Unknown {
-        /// The name as given.
-        name: String,
-    },
+    #[error("no query is named {name:?}; names are {}", names())]
+    Unknown { name: String },
 }
 
 fn all() -> impl Iterator<Item = &'static Query> {
@@ -204,12 +201,12 @@ impl FromStr for Replacement {
     }
 }
 
-/// The expression of each query, with replacements.
+/// Expression of each query, after replacements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expressions(BTreeMap<&'static str, String>);
 
 impl Expressions {
-    /// The usual ones, but for what is replaced; of two replacements of one query the later counts.
+    /// The default expressions with these replacements. The last replacement of a query wins.
     pub fn new(replacements: &[Replacement]) -> Self {
         let usual = all().map(|query| (query.name, query.promql.to_owned()));
         let replaced = replacements
@@ -218,12 +215,11 @@ impl Expressions {
         Self(usual.chain(replaced).collect())
     }
 
-    /// The expression of a query.
     pub fn expression(&self, query: &Query) -> &str {
         self.0.get(query.name).map_or(query.promql, String::as_str)
     }
 
-    /// The expressions of a query, each asked where those before it have no series.
+    /// Expressions of a query, in order; the next one is used if the previous ones have no series.
     pub fn expressions<'e>(&'e self, query: &'e Query) -> impl Iterator<Item = &'e str> {
         let first = self.expression(query);
         let otherwise = query.otherwise.filter(|_| first == query.promql);
@@ -252,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_has_nothing_in_its_place() {
+    fn a_replaced_expression_has_no_fallback() {
         let usual = Expressions::new(&[]);
         let of_node: Vec<&str> = usual.expressions(&QUERIES[0]).collect();
         assert!(
@@ -265,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_replacement_says_what_is_wrong_with_it() {
+    fn an_invalid_replacement_is_explained() {
         for shapeless in ["", "node-cpu", "node-cpu=", "node-cpu= "] {
             assert_eq!(
                 shapeless.parse::<Replacement>(),
@@ -275,7 +271,7 @@ mod tests {
         }
         let unknown = "node-gpu=up".parse::<Replacement>().unwrap_err().to_string();
         assert!(
-            unknown.starts_with("no query has the name \"node-gpu\"; there are node-cpu, "),
+            unknown.starts_with("no query is named \"node-gpu\"; names are node-cpu, "),
             "{unknown}"
         );
     }

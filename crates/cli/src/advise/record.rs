@@ -1,4 +1,4 @@
-//! `Record`: sums of each hour of a replayed node, and its last day frame by frame.
+//! [`Record`]: hourly sums of a replayed node, and its last day frame by frame.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,30 +6,28 @@ use headroom_domain::estimate::{Estimate, FRAMES_A_DAY, FRAMES_AN_HOUR};
 
 use super::span::FRAME_S;
 
-/// Frames of an hour and of a day.
 pub(super) const HOUR_FRAMES: u64 = FRAMES_AN_HOUR as u64;
 const DAY_FRAMES: usize = FRAMES_A_DAY as usize;
 
 /// One frame of one resource of a node; CPU in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedFrame {
-    /// Its start, in seconds since 1970.
+    /// Start, in seconds since 1970.
     pub at_s: u64,
-    /// The highest use in it.
+    /// Highest use in the frame.
     pub demand: u64,
-    /// P: the highest use that was predicted at its end.
+    /// P: predicted peak at the end of the frame.
     pub predicted: u64,
-    /// C.
     pub capacity: u64,
-    /// A: what was advertised.
+    /// A: raw allocatable of the node.
     pub raw: u64,
-    /// What would have been.
+    /// Allocatable that Headroom would have set.
     pub advised: u64,
-    /// R: requests of the pods that were there.
+    /// R: requests of the pods present.
     pub bound: u64,
 }
 
-/// The record of a node while it is replayed.
+/// Record of a node during the replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     pub(super) hours: BTreeMap<u64, Sum>,
@@ -44,7 +42,7 @@ pub(super) struct Sum {
 }
 
 impl Record {
-    /// Takes a frame in: what it used, and what was made of it.
+    /// Adds a frame: its use and its estimate.
     pub fn record(&mut self, frame: u64, demand: u64, given: &Estimate) {
         let share = u128::from(given.raw) * u128::from(given.published.0) / 100;
         let advised = u64::try_from(share).unwrap_or(u64::MAX);
@@ -66,7 +64,7 @@ impl Record {
         }
     }
 
-    /// The highest use of the last day as a share of capacity, in ppm.
+    /// Highest use of the last day as a share of capacity, in ppm.
     pub(super) fn fullest_ppm(&self) -> u128 {
         let shares = self
             .last

@@ -1,4 +1,4 @@
-//! Replays one node's past through the agent's own estimator: computes its ratios, and checks if they were too high.
+//! Replays one node's history through the agent's estimator, and checks if the ratios were too high.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,48 +17,44 @@ use super::{
     slots::{NodeFrame, PodMoment},
 };
 
-/// A ratio is judged once an hour, by the day that follows: as often as the estimator judges itself, docs/margin.md.
+/// Frames between two evaluated ratios: one hour, as in the estimator's own evaluation, docs/margin.md. The day after
+/// each one decides.
 const DECISION_FRAMES: u64 = FRAMES_AN_HOUR as u64;
-/// Frames of that day.
 const DAY_FRAMES: u64 = FRAMES_A_DAY as u64;
-/// Lowest ratio that is looked at to find nodes that need less than they advertise.
+/// Lowest ratio that is tried, to find nodes that advertise more than is safe.
 const LOWEST: Cents = Cents(50);
 
-/// Bounds and targets in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Bounds of the ratio.
     pub bounds: PerResource<Bounds>,
-    /// theta, in ppm.
     pub target_ppm: PerResource<u32>,
 }
 
-/// One node.
 #[derive(Debug)]
 pub struct ReplayedNode {
     name: String,
     pool: Option<String>,
     policy: Policy,
-    /// What would have been given.
+    /// Estimator with the bounds of the policy.
     given: Estimator,
-    /// The same with nothing to keep it from going below 1.00: what the node needs.
+    /// Estimator without the limit at 1.00; its ratio is the one that is safe.
     needed: Estimator,
-    /// Capacity and allocatable as last known.
+    /// Last known capacity and allocatable.
     size: PerResource<Option<Size>>,
-    /// Anonymous memory of each pod a frame ago.
+    /// Anonymous memory of each pod one frame ago.
     anonymous: BTreeMap<String, u64>,
-    /// Frame in which each pod was first there.
+    /// First frame of each pod.
     births: BTreeMap<String, u64>,
     first: Option<u64>,
     tally: PerResource<Tally>,
-    /// Pods that ran here, from the second day on.
+    /// Number of pods that ran here, from the second day on.
     pods: u64,
     pods_at_risk: u64,
-    /// Those that are here now and are counted among `pods`; true if also among `pods_at_risk`.
+    /// Present pods that are counted in `pods`; true if also in `pods_at_risk`.
     counted: BTreeMap<String, bool>,
 }
 
-/// What a node has of one resource.
+/// Capacity and allocatable of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     capacity: u64,
@@ -68,28 +64,28 @@ struct Size {
 /// Totals of one resource, from the second day on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Ratio in cents, frame by frame.
+    /// Ratio in cents of each frame.
     pub given: Vec<u32>,
-    /// Ratio in cents that nothing keeps from going below 1.00, frame by frame.
+    /// Ratio in cents of each frame, without the limit at 1.00.
     pub needed: Vec<u32>,
-    /// Sum over the frames of raw allocatable.
+    /// Sum of raw allocatable over the frames.
     pub raw: u128,
-    /// Sum over the frames of what the ratio adds to it.
+    /// Sum of the amounts that the ratio adds.
     pub gained: u128,
-    /// Frames whose peak was above capacity as it is.
+    /// Frames with a measured peak above capacity.
     pub saturated: u64,
-    /// Frames whose peak would have been, had the room been filled with pods that use as much of their requests.
+    /// Frames whose peak would have exceeded capacity if the gained amount had been filled with pods of the same use
+    /// per request.
     pub would_saturate: u64,
-    /// Decisions followed by a whole day.
+    /// Decisions with a whole day of measurements after them.
     pub judged: u64,
-    /// Those of them after which the pods that were there used more than was predicted.
+    /// Decisions after which the present pods used more than predicted.
     pub missed: u64,
-    /// Frame by frame, for plots.
     pub record: Record,
     decisions: VecDeque<PendingDecision>,
 }
 
-/// A predicted peak, and what has been seen since of the pods that it was for.
+/// A predicted peak, and the highest use since then of the pods it was for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PendingDecision {
     frame: u64,
@@ -98,7 +94,7 @@ struct PendingDecision {
 }
 
 impl ReplayedNode {
-    /// A node of which nothing is known.
+    /// A node without any known value.
     pub fn new(name: String, policy: Policy) -> Self {
         Self {
             name,
@@ -117,48 +113,46 @@ impl ReplayedNode {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its pool, if it has one.
+    /// Pool of the node, if it has one.
     pub fn pool(&self) -> Option<&str> {
         self.pool.as_deref()
     }
 
-    /// What came of a resource.
     pub fn tally(&self, resource: Resource) -> &Tally {
         self.tally.get(resource)
     }
 
-    /// Pods that ran on it, from the second day on; one that comes back under its name counts again.
+    /// Number of pods, from the second day on; a pod that returns under its name counts again.
     pub const fn pods(&self) -> u64 {
         self.pods
     }
 
-    /// Those of them that were on it in a frame that the ratio alone would have let use more than there is.
+    /// Number of pods that were present in a frame in which only the gained amount let use exceed capacity.
     pub const fn pods_at_risk(&self) -> u64 {
         self.pods_at_risk
     }
 
-    /// True once it was known what the node has.
+    /// True once capacity and allocatable are known.
     pub fn has_view(&self) -> bool {
         self.given.view().is_some()
     }
 
-    /// Makes it a node of that pool.
+    /// Assigns the node to a pool.
     pub fn join(&mut self, pool: &str) {
         self.pool = Some(pool.to_owned());
     }
 
-    /// Takes a frame in. Nothing comes of frames before its capacity and allocatable are known.
+    /// Replays a frame. Frames before the first known capacity and allocatable have no effect.
     pub fn replay(&mut self, moment: &NodeFrame) {
         for resource in Resource::ALL {
             if let (Some(capacity), Some(allocatable)) =
                 (*moment.capacity.get(resource), *moment.allocatable.get(resource))
             {
-                // What another amplifier has added is not the node's own.
+                // Allocatable above capacity is from another amplifier.
                 let raw = allocatable.min(capacity);
                 *self.size.get_mut(resource) = Some(Size { capacity, raw });
             }
@@ -170,7 +164,7 @@ impl ReplayedNode {
         let frame = self.frame(moment, &size);
         for (estimator, min) in [(&mut self.given, None), (&mut self.needed, Some(LOWEST))] {
             let view = view(moment, &size, &self.policy, min);
-            // Servers tell an agent of changes alone, and each view interrupts a rise.
+            // A real server only sends changes to an agent, and each new view interrupts a rise.
             if estimator.view() != Some(&view) {
                 estimator.set_view(view);
             }
@@ -183,7 +177,7 @@ impl ReplayedNode {
         self.judge(moment, &frame, &size);
     }
 
-    /// The frame as the agent would have measured it, had it the samples that there are.
+    /// The frame as the agent would have measured it with these samples.
     fn frame(&mut self, moment: &NodeFrame, size: &PerResource<Size>) -> Frame {
         let mut pods = BTreeMap::new();
         let mut working_set = 0_u64;
@@ -265,7 +259,7 @@ impl ReplayedNode {
 }
 
 impl Tally {
-    /// Takes a frame in; true if the peak would have been above the limit had the room been filled, and was not as it is.
+    /// Adds a frame; returns true if only the filled gained amount would have pushed the peak above the limit.
     fn count(&mut self, given: &Estimate, needed: &Estimate, peak: u64, limit: u64) -> bool {
         self.given.push(given.published.0);
         self.needed.push(needed.target.0);
@@ -280,7 +274,7 @@ impl Tally {
         would_saturate && !is_saturated
     }
 
-    /// Holds what was used in a frame against the predictions of the day before it. `pods` are (birth, use).
+    /// Compares the use of a frame with the predictions of the day before. `pods` are (birth, use).
     fn compare_with_past(&mut self, frame: u64, peak: u64, pods: &[(u64, u64)]) {
         for decision in &mut self.decisions {
             let younger = pods
@@ -310,7 +304,7 @@ impl Tally {
     }
 }
 
-/// What the webhook would publish of what the agent says: pods that run are not left uncovered, within the maximum.
+/// Applies the webhook's floor: allocatable covers running pods, up to the maximum.
 fn floored(given: &Estimate, max: Cents) -> Estimate {
     let covering = floor_cents(given.slack.bound, given.raw);
     Estimate {

@@ -1,4 +1,4 @@
-//! Parses Prometheus' answers to range queries into series of integers.
+//! Parses Prometheus' responses to range queries into series of integers.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,17 @@ use serde_json::value::RawValue;
 
 use super::error::AdviceError;
 
-/// Labels by name.
 pub type Labels = BTreeMap<String, String>;
 
-/// One series: its labels and its samples, CPU in milli-cores and memory in bytes.
+/// A series; CPU in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// The labels.
     pub labels: Labels,
-    /// Seconds since 1970, and the value then. Values that are no number, and negative ones, are left out.
+    /// Seconds since 1970 and value. NaN, infinite and negative values are left out.
     pub samples: Vec<(u64, u64)>,
 }
 
-/// The envelope of Prometheus' HTTP API, version 1.
+/// Envelope of a response of Prometheus' HTTP API, version 1.
 #[derive(Debug, Deserialize)]
 struct Answer {
     status: Status,
@@ -42,7 +40,7 @@ enum Status {
 struct Data {
     #[serde(rename = "resultType")]
     kind: Kind,
-    /// Its form depends on the kind.
+    /// Its form depends on `kind`.
     result: Box<RawValue>,
 }
 
@@ -61,11 +59,11 @@ struct Row {
     values: Vec<(f64, String)>,
 }
 
-/// Reads the answer to the query `name`.
+/// Parses the response to the query `name`.
 ///
 /// # Errors
-/// [`AdviceError::Answer`] if it is not an answer of Prometheus' API; [`AdviceError::Refused`] if the answer is an error;
-/// [`AdviceError::NotARange`] if it answers an instant query.
+/// [`AdviceError::Answer`] if it is not a response of Prometheus' API; [`AdviceError::Refused`] if it is an error;
+/// [`AdviceError::NotARange`] if it is the response to an instant query.
 pub fn read(name: &str, resource: Resource, answer: &[u8]) -> Result<Vec<Series>, AdviceError> {
     let unreadable = |source| AdviceError::Answer {
         query: name.to_owned(),
@@ -109,13 +107,13 @@ fn series(row: Row, resource: Resource) -> Series {
     }
 }
 
-/// The whole part; `None` for what is negative, no number, or more than 64 bits hold.
+/// The integer part; `None` for negative and infinite values, NaN, and values above 64 bits.
 fn whole(value: f64) -> Option<u64> {
     const LARGEST: f64 = 18_446_744_073_709_550_000.0;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "bounds are checked, and the fraction is meant to go"
+        reason = "bounds are checked, and the fraction is dropped on purpose"
     )]
     (0.0..LARGEST).contains(&value).then_some(value as u64)
 }
@@ -136,17 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_error_is_passed_on() {
+    fn prometheus_errors_are_passed_on() {
         let answer = br#"{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\""}"#;
         let error = read("pod-cpu", Resource::Cpu, answer).unwrap_err().to_string();
         assert_eq!(
             error,
-            "pod-cpu: the server refuses: bad_data: invalid parameter \"query\""
+            "pod-cpu: Prometheus returned an error: bad_data: invalid parameter \"query\""
         );
     }
 
     #[test]
-    fn what_is_no_answer_to_a_range_query_names_the_query() {
+    fn an_invalid_response_names_the_query() {
         let instant = br#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
         assert!(matches!(
             read("q", Resource::Cpu, instant),

@@ -1,22 +1,23 @@
-//! `Past`: the samples of all series for a part of the past, in slots of equal length, and each node's values by frame.
+//! [`Past`]: samples of all series for a part of the history, in slots of equal length, and each node's values by
+//! frame.
 
 use std::collections::BTreeMap;
 
 use headroom_domain::resource::{PerResource, Resource};
 
 use super::{
-    query::{Of, Query},
+    query::{Query, QueryKind},
     series::{Labels, Series},
     span::{FRAME_S, Span},
 };
 
-/// The label that names the node.
+/// Label with the name of the node.
 pub(super) const NODE_LABEL: &str = "node";
 
-/// Values by slot; what is beyond its end is not known.
+/// Values by slot; slots beyond the end are unknown.
 type SlotValues = Vec<Option<u64>>;
 
-/// A part of the past of all nodes.
+/// A part of the history of all nodes.
 #[derive(Debug)]
 pub struct Past {
     span: Span,
@@ -24,7 +25,6 @@ pub struct Past {
     nodes: BTreeMap<String, NodePast>,
 }
 
-/// The past of one node.
 #[derive(Debug, Default)]
 pub struct NodePast {
     pool: Option<String>,
@@ -44,17 +44,16 @@ struct PodPast {
 /// Measurements of a node in one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFrame {
-    /// Number of the frame: seconds since 1970 by the frame's length.
+    /// Number of the frame: seconds since 1970 divided by its length.
     pub index: u64,
-    /// Samples of its use in the frame.
+    /// Samples of use in the frame.
     pub used: PerResource<Vec<u64>>,
-    /// How many samples a frame without a gap has.
+    /// Samples in a frame without a gap.
     pub slots: usize,
-    /// Its capacity at the end of the frame.
+    /// Capacity at the end of the frame.
     pub capacity: PerResource<Option<u64>>,
-    /// Its allocatable at the end of the frame.
+    /// Allocatable at the end of the frame.
     pub allocatable: PerResource<Option<u64>>,
-    /// Its pods, by `namespace/pod`.
     pub pods: BTreeMap<String, PodMoment>,
 }
 
@@ -63,21 +62,21 @@ pub struct NodeFrame {
 pub struct PodMoment {
     /// Mean CPU over the frame, and memory at its end.
     pub used: PerResource<Option<u64>>,
-    /// Memory that goes away with it, at the end of the frame.
+    /// Anonymous memory at the end of the frame, which is freed with the pod.
     pub anonymous: Option<u64>,
-    /// What it requests; nothing of a pod without requests, or that has ended.
+    /// Requests; `None` for a pod without requests or a terminated pod.
     pub requests: PerResource<Option<u64>>,
 }
 
 impl PodMoment {
-    /// True if it used something.
+    /// True if the pod used a resource.
     pub fn has_use(&self) -> bool {
         Resource::ALL
             .into_iter()
             .any(|resource| self.used.get(resource).is_some())
     }
 
-    /// True if it requests something.
+    /// True if the pod requests a resource.
     pub fn has_request(&self) -> bool {
         Resource::ALL
             .into_iter()
@@ -86,14 +85,14 @@ impl PodMoment {
 }
 
 impl NodePast {
-    /// Its pool, where a label names one.
+    /// Pool of the node, if a label names one.
     pub fn pool(&self) -> Option<&str> {
         self.pool.as_deref()
     }
 }
 
 impl Past {
-    /// Nothing is known yet of `span`; a node has a sample every `step_s` seconds.
+    /// An empty history of `span`, with a sample of a node every `step_s` seconds.
     pub fn new(span: Span, step_s: u64) -> Self {
         Self {
             span,
@@ -102,20 +101,20 @@ impl Past {
         }
     }
 
-    /// The nodes, by name.
     pub fn nodes(&self) -> &BTreeMap<String, NodePast> {
         &self.nodes
     }
 
-    /// Takes the answer to a query in. Series without the labels that the query's numbers need are left out; where two
-    /// series tell of the same slot, the larger value counts.
+    /// Adds the response to a query. Series without the required labels are left out. If two series have a value for
+    /// the same slot,
+    /// the larger value is kept.
     pub fn add(&mut self, query: &Query, pool_label: Option<&str>, answer: Vec<Series>) {
         let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
         for Series { labels, samples } in answer {
             let Some(name) = labels.get(NODE_LABEL) else {
                 continue;
             };
-            if query.of == Of::NodePool {
+            if query.kind == QueryKind::NodePool {
                 let node = self.nodes.entry(name.clone()).or_default();
                 node.pool = pool_label.and_then(|label| labels.get(label)).cloned();
                 continue;
@@ -139,7 +138,10 @@ impl Past {
     }
 
     fn column(&mut self, query: &Query, name: &str, labels: &Labels) -> Option<&mut SlotValues> {
-        let is_of_pod = matches!(query.of, Of::PodUse | Of::PodAnonymous | Of::PodRequest);
+        let is_of_pod = matches!(
+            query.kind,
+            QueryKind::PodUse | QueryKind::PodAnonymous | QueryKind::PodRequest
+        );
         let pod = if is_of_pod {
             Some(format!("{}/{}", labels.get("namespace")?, labels.get("pod")?))
         } else {
@@ -147,18 +149,21 @@ impl Past {
         };
         let node = self.nodes.entry(name.to_owned()).or_default();
         let resource = query.resource;
-        Some(match (query.of, pod) {
-            (Of::NodeUse, _) => node.used.get_mut(resource),
-            (Of::NodeCapacity, _) => node.capacity.get_mut(resource),
-            (Of::NodeAllocatable, _) => node.allocatable.get_mut(resource),
-            (Of::PodUse, Some(pod)) => node.pods.entry(pod).or_default().used.get_mut(resource),
-            (Of::PodAnonymous, Some(pod)) => &mut node.pods.entry(pod).or_default().anonymous,
-            (Of::PodRequest, Some(pod)) => node.pods.entry(pod).or_default().requests.get_mut(resource),
-            (Of::NodePool, _) | (Of::PodUse | Of::PodAnonymous | Of::PodRequest, None) => return None,
+        Some(match (query.kind, pod) {
+            (QueryKind::NodeUse, _) => node.used.get_mut(resource),
+            (QueryKind::NodeCapacity, _) => node.capacity.get_mut(resource),
+            (QueryKind::NodeAllocatable, _) => node.allocatable.get_mut(resource),
+            (QueryKind::PodUse, Some(pod)) => node.pods.entry(pod).or_default().used.get_mut(resource),
+            (QueryKind::PodAnonymous, Some(pod)) => &mut node.pods.entry(pod).or_default().anonymous,
+            (QueryKind::PodRequest, Some(pod)) => {
+                node.pods.entry(pod).or_default().requests.get_mut(resource)
+            }
+            (QueryKind::NodePool, _)
+            | (QueryKind::PodUse | QueryKind::PodAnonymous | QueryKind::PodRequest, None) => return None,
         })
     }
 
-    /// What is known of a node, frame by frame, oldest first.
+    /// Frames of a node, oldest first.
     pub fn moments<'p>(&self, node: &'p NodePast) -> impl Iterator<Item = NodeFrame> + use<'p> {
         let slots = usize::try_from(FRAME_S / self.step_s.max(1)).unwrap_or(1);
         let at = |columns: &PerResource<SlotValues>, slot: usize| columns.map(|_, column| cell(column, slot));
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_in_the_frame_in_which_they_end() {
+    fn a_sample_belongs_to_the_frame_in_which_it_ends() {
         let mut past = Past::new(Span::new(600, 1200), 60);
         let node = [("node", "a")];
         past.add(
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn series_without_their_labels_are_left_out_and_doubles_do_not_add_up() {
+    fn series_without_labels_are_left_out_and_duplicates_are_not_summed() {
         let mut past = Past::new(Span::new(0, 300), 60);
         past.add(query("node-cpu"), None, series(&[("instance", "a")], &[(60, 1)]));
         past.add(

@@ -1,4 +1,4 @@
-//! Fetches the answers to queries from a Prometheus server, directly or through the API server, or from files.
+//! Fetches responses to queries from a Prometheus server, directly or through the API server, or from files.
 
 use std::{
     fs,
@@ -18,32 +18,26 @@ use super::{
 };
 use crate::cause::innermost;
 
-/// Most that is shown of an answer that cannot be used.
+/// Characters of an unusable response that an error contains.
 const SHOWN: usize = 200;
 
-/// Source of answers.
 pub enum Source {
-    /// A server that is asked.
     Server(Server),
-    /// Answers as they were saved.
     Saved(PathBuf),
 }
 
-/// A Prometheus server.
 pub struct Server {
-    /// Sends requests to it, credentials included.
+    /// HTTP client with the credentials.
     pub client: Client,
-    /// What comes before `/api/v1` in its paths.
     pub prefix: String,
-    /// Its expressions.
     pub expressions: Expressions,
     /// Seconds between two samples of a node.
     pub step_s: u64,
-    /// Where its answers are saved too.
+    /// Directory to save responses in.
     pub save: Option<PathBuf>,
 }
 
-/// What the API server says where it does not pass a request on.
+/// Error of the API server if it does not forward a request.
 #[derive(Debug, Deserialize)]
 struct Refusal {
     kind: String,
@@ -51,7 +45,7 @@ struct Refusal {
 }
 
 impl Source {
-    /// What is asked for a query: its expressions, or its files.
+    /// Expressions or files of a query, for messages.
     pub fn asked(&self, query: &Query) -> String {
         match self {
             Self::Server(server) => {
@@ -64,10 +58,10 @@ impl Source {
 }
 
 impl Server {
-    /// The answer to one query over one stretch: to the first of its expressions that has series.
+    /// Response to a query for one time range, from the first expression that has series.
     ///
     /// # Errors
-    /// The server cannot be asked, or refuses; the answer cannot be read or saved.
+    /// The request fails or is refused, or the response cannot be parsed or saved.
     pub async fn answer(&self, query: &'static Query, span: &Span) -> Result<Vec<Series>, AdviceError> {
         let (mut bytes, mut series) = (Vec::new(), Vec::new());
         for expression in self.expressions.expressions(query) {
@@ -110,7 +104,7 @@ impl Server {
         let bytes = body
             .map_err(|error| cannot(innermost(&error).to_string()))?
             .to_bytes();
-        // Prometheus itself says with 400, 422 and 503 what is wrong, in the form of its API.
+        // Prometheus returns its own errors as 400, 422 and 503, in the form of its API.
         let is_prometheus = status.is_success()
             || matches!(
                 status,
@@ -119,13 +113,13 @@ impl Server {
         if is_prometheus {
             Ok(bytes.to_vec())
         } else {
-            Err(useless(query, status, &bytes))
+            Err(response_error(query, status, &bytes))
         }
     }
 }
 
-/// The error that an answer without a result is: the API server's own where it refuses or cannot pass the request on.
-fn useless(query: &Query, status: StatusCode, bytes: &[u8]) -> AdviceError {
+/// Error for an unusable response: of the API server if it refuses or cannot forward the request, else of the server.
+fn response_error(query: &Query, status: StatusCode, bytes: &[u8]) -> AdviceError {
     let query = query.name.to_owned();
     match serde_json::from_slice(bytes) {
         Ok(Refusal { kind, message }) if kind == "Status" => AdviceError::ApiServer {
@@ -145,10 +139,10 @@ fn useless(query: &Query, status: StatusCode, bytes: &[u8]) -> AdviceError {
     }
 }
 
-/// All answers to a query in a directory: the files `NAME.json` and `NAME-*.json`, by name.
+/// Saved responses to a query in a directory: the files `NAME.json` and `NAME-*.json`, by name.
 ///
 /// # Errors
-/// None is there, or one cannot be read.
+/// No file exists, or one is unreadable.
 pub fn saved(directory: &Path, query: &'static Query) -> Result<Vec<Series>, AdviceError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
@@ -162,7 +156,7 @@ pub fn saved(directory: &Path, query: &'static Query) -> Result<Vec<Series>, Adv
             .and_then(|stem| stem.to_str())
             .unwrap_or_default();
         let is_json = path.extension().is_some_and(|extension| extension == "json");
-        if is_json && is_of(name, query) {
+        if is_json && belongs_to(name, query) {
             paths.push(path);
         }
     }
@@ -181,9 +175,10 @@ pub fn saved(directory: &Path, query: &'static Query) -> Result<Vec<Series>, Adv
     Ok(all)
 }
 
-/// True if a file of that stem holds an answer to `query`: its name, or its name, a hyphen and digits. Names of queries
-/// begin with one another.
-fn is_of(stem: &str, query: &Query) -> bool {
+/// True if a file stem belongs to `query`: its name, or its name, a hyphen and digits. Some names of queries are
+/// prefixes of
+/// others.
+fn belongs_to(stem: &str, query: &Query) -> bool {
     stem.strip_prefix(query.name).is_some_and(|rest| {
         rest.is_empty()
             || rest
@@ -205,19 +200,20 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_result_says_who_refuses() {
-        let error = |bytes: &[u8]| useless(query("node-cpu"), StatusCode::FORBIDDEN, bytes).to_string();
+    fn an_error_response_names_the_server_that_refused() {
+        let error =
+            |bytes: &[u8]| response_error(query("node-cpu"), StatusCode::FORBIDDEN, bytes).to_string();
         assert_eq!(
             error(br#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"services \"p\" is forbidden","code":403}"#),
-            "node-cpu: the API server answers 403 Forbidden: services \"p\" is forbidden"
+            "node-cpu: the API server returned 403 Forbidden: services \"p\" is forbidden"
         );
         assert_eq!(
             error(b" who are you? \n"),
-            "node-cpu: the server answers 403 Forbidden: who are you?"
+            "node-cpu: the server returned 403 Forbidden: who are you?"
         );
         assert_eq!(
             error(br#"{"kind":"Other","message":"no"}"#),
-            "node-cpu: the server answers 403 Forbidden: {\"kind\":\"Other\",\"message\":\"no\"}"
+            "node-cpu: the server returned 403 Forbidden: {\"kind\":\"Other\",\"message\":\"no\"}"
         );
     }
 
@@ -251,6 +247,6 @@ mod tests {
         let error = saved(directory.path(), query("node-cpu"))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("node-cpu.json: not an answer"), "{error}");
+        assert!(error.contains("node-cpu.json: not a response"), "{error}");
     }
 }

@@ -1,26 +1,26 @@
-//! `Span`: the stretch of the past that `advise` replays, counted in frames and steps.
+//! [`Span`]: time range that `advise` replays, in frames and steps.
 
 use std::time::Duration;
 
 use headroom_domain::estimate::FRAME_SECONDS;
 
-/// Seconds in a frame of the estimator in production.
+/// Seconds per frame of the estimator in production.
 pub const FRAME_S: u64 = FRAME_SECONDS as u64;
-/// Seconds in the parts in which a server is asked: a day at the finest step stays below Prometheus' limit of 11,000
-/// points for a series.
+/// Seconds per request to a server. A day at the finest step stays below Prometheus' limit of 11,000 points per
+/// series.
 const PART_S: u64 = 86_400;
 
-/// A stretch of time in whole frames, in seconds since 1970; a sample at its very start belongs to the frame before.
+/// A time range of whole frames, in seconds since 1970. A sample at its very start belongs to the frame before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its start, a multiple of [`FRAME_S`].
+    /// In seconds since 1970; a multiple of [`FRAME_S`].
     from: u64,
-    /// Its end, a multiple of [`FRAME_S`].
+    /// In seconds since 1970; a multiple of [`FRAME_S`].
     until: u64,
 }
 
 impl Span {
-    /// The whole frames from `from` on that have ended by `until`.
+    /// The whole frames that start at or after `from` and end by `until`.
     pub fn new(from: u64, until: u64) -> Self {
         let until = until / FRAME_S * FRAME_S;
         Self {
@@ -29,28 +29,26 @@ impl Span {
         }
     }
 
-    /// The stretch of this length that ends with the last frame over by `until`.
+    /// The time range of this length that ends with the last whole frame before `until`.
     pub fn until(until: u64, length: Duration) -> Self {
         let until = until / FRAME_S * FRAME_S;
         Self::new(until.saturating_sub(length.as_secs()), until)
     }
 
-    /// Its start, in seconds since 1970.
     pub fn start_s(&self) -> u64 {
         self.from
     }
 
-    /// Its end, in seconds since 1970.
     pub fn end_s(&self) -> u64 {
         self.until
     }
 
-    /// Numbers of its frames, oldest first.
+    /// Numbers of the frames, oldest first.
     pub fn frames(&self) -> std::ops::Range<u64> {
         self.from / FRAME_S..self.until / FRAME_S
     }
 
-    /// The stretch in parts of at most a day, oldest first.
+    /// Parts of at most a day, oldest first.
     pub fn parts(&self) -> impl Iterator<Item = Self> + use<> {
         let Self { from, until } = *self;
         (from..until)
@@ -61,7 +59,7 @@ impl Span {
             })
     }
 
-    /// The slot of a sample taken at `at_s` among slots of `step_s`; `None` outside of the stretch.
+    /// Slot of a sample taken at `at_s`, for slots of `step_s` seconds; `None` outside the time range.
     pub fn slot(&self, at_s: u64, step_s: u64) -> Option<usize> {
         if at_s <= self.from || at_s > self.until {
             return None;
@@ -69,7 +67,7 @@ impl Span {
         usize::try_from((at_s - self.from).div_ceil(step_s) - 1).ok()
     }
 
-    /// Number of slots of `step_s`.
+    /// Number of slots of `step_s` seconds.
     pub fn slots(&self, step_s: u64) -> usize {
         usize::try_from((self.until - self.from) / step_s).unwrap_or(usize::MAX)
     }
@@ -80,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_holds_whole_frames_only() {
+    fn a_span_consists_of_whole_frames() {
         let span = Span::new(301, 1499);
         assert_eq!((span.start_s(), span.end_s()), (600, 1200));
         assert_eq!(span.frames(), 2..4);

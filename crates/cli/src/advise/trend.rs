@@ -1,4 +1,4 @@
-//! `Trend`: figures over time for plots, hour by hour, and one node's last day frame by frame.
+//! [`Trend`]: figures over time for plots, hour by hour, and one node's last day frame by frame.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -11,36 +11,33 @@ use super::{
 /// An hour of one or more nodes: means over its frames, sums over nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hour {
-    /// Its start, in seconds since 1970.
+    /// Start, in seconds since 1970.
     pub at_s: u64,
-    /// Raw allocatable.
     pub raw: u64,
-    /// What the ratio adds to it.
+    /// Amount that the ratio adds.
     pub gained: u64,
 }
 
-/// A day of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Day {
-    /// The node.
     pub node: String,
-    /// Its frames, oldest first; those without a valid measurement are missing.
+    /// Oldest first; frames without a valid measurement are missing.
     pub frames: Vec<RecordedFrame>,
 }
 
 /// Figures of one or more nodes over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trend {
-    /// The ratio in cents in each frame of each node, ascending.
+    /// Ratio in cents of each frame of each node, ascending.
     pub ratios: Vec<u32>,
-    /// The hours, oldest first; those without a frame are missing.
+    /// Oldest first; hours without a frame are missing.
     pub hours: Vec<Hour>,
-    /// The last day of the node that came closest to its capacity, or furthest beyond it, in its last day.
+    /// The last day of the node with the highest use relative to its capacity in that day.
     pub day: Option<Day>,
 }
 
 impl Trend {
-    /// The course of nodes together, each by its name.
+    /// Combines the tallies of nodes.
     pub fn join(nodes: &[(&str, &Tally)]) -> Self {
         let given = nodes.iter().flat_map(|(_, tally)| &tally.given);
         let mut ratios: Vec<u32> = given.copied().collect();
@@ -81,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// 32 cores of which 30 are allocatable.
+    /// 32 cores, 30 of them allocatable.
     fn estimate(cents: u32) -> Estimate {
         let mut estimate = Estimator::new(Profile::Production.timing()).estimates().cpu;
         (estimate.capacity, estimate.raw, estimate.published) = (32_000, 30_000, Cents(cents));

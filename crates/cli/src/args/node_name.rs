@@ -1,32 +1,28 @@
-//! `NodeName`: the name of a node on the command line, as `NAME` or as kubectl prints it: `node/NAME`.
+//! [`NodeName`]: a node's name on the command line, as `NAME` or as kubectl prints it, `node/NAME`.
 
 use std::{fmt, str::FromStr};
 
-/// What kubectl calls nodes before a slash.
+/// Names that kubectl accepts for the kind Node.
 const KINDS: [&str; 3] = ["node", "nodes", "no"];
 
-/// The name of a node.
+/// Name of a node, without its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeName(String);
 
-/// The text names no node.
+/// The text does not name a node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NodeNameError {
-    /// It is of another kind.
-    #[error("{0:?} is no node; give NAME or node/NAME")]
+    #[error("{0:?} is not a node; use NAME or node/NAME")]
     OtherKind(String),
-    /// There is no name.
-    #[error("the name is empty; give NAME or node/NAME")]
+    #[error("the name is empty; use NAME or node/NAME")]
     Empty,
 }
 
 impl NodeName {
-    /// The name alone.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name alone.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -60,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_stand_behind_its_kind() {
+    fn a_name_may_follow_its_kind() {
         for text in ["worker-1", "node/worker-1", "nodes/worker-1", "no/worker-1"] {
             assert_eq!(text.parse::<NodeName>().unwrap().as_str(), "worker-1");
         }

@@ -1,22 +1,22 @@
-//! `NodeLabelSelector`: reads a label selector as kubectl's `-l` takes it: `a=b,c!=d,e in (x, y),f notin (z),g,!h`.
+//! [`NodeLabelSelector`]: parses a label selector as kubectl's `-l`: `a=b,c!=d,e in (x, y),f notin (z),g,!h`.
 
 use std::str::FromStr;
 
 use headroom_domain::selector::{LabelSelector, LabelSelectorRequirement, Selector, SelectorError};
 
-/// Labels that nodes are asked for.
+/// Selector of nodes by label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeLabelSelector(pub Selector);
 
-/// The text is no selector.
+/// The text is not a label selector.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SelectorTextError {
-    /// A requirement has no form that is known.
+    /// A requirement has an unknown form.
     #[error(
-        "{0:?} is none of KEY=VALUE, KEY!=VALUE, KEY in (VALUE,...), KEY notin (VALUE,...), KEY and !KEY"
+        "{0:?} is not one of KEY=VALUE, KEY!=VALUE, KEY in (VALUE,...), KEY notin (VALUE,...), KEY and !KEY"
     )]
     Form(String),
-    /// A key or a value is not that of a label.
+    /// A key or value is not valid for a label.
     #[error(transparent)]
     Label(#[from] SelectorError),
 }
@@ -34,7 +34,7 @@ impl FromStr for NodeLabelSelector {
     }
 }
 
-/// The text at its commas, except for those between brackets.
+/// Splits the text at commas outside brackets.
 fn requirements(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     let parts = text.split(|character| {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_is_read_as_kubectl_reads_it() {
+    fn a_selector_matches_as_in_kubectl() {
         let labels = |pairs: &[(&str, &str)]| -> Labels {
             let pairs = pairs.iter();
             pairs
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_named() {
+    fn invalid_selectors_are_refused() {
         for text in [
             "",
             "pool=a,",

@@ -1,4 +1,4 @@
-//! Flags of every command for its connection to a webhook or an API server, and for its output format.
+//! Global flags: connection to the webhook or the API server, and output format.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -9,34 +9,35 @@ use headroom_domain::{
 };
 use http::uri::Authority;
 
-/// How to reach the webhook, whom to trust and who asks.
+/// Connection to the webhook or the API server, with TLS trust and identity.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectArgs {
-    /// Host and port of the webhook's hint service [default: a port of the webhook's pod, forwarded by the API server].
+    /// Host and port of the webhook's hint service [default: a port-forward to a webhook pod through the API server].
     #[arg(long, global = true, env = "HEADROOM_ADDR", value_name = "HOST:PORT")]
     pub addr: Option<Address>,
-    /// PEM file with the CA of the webhook's certificate [default: the caBundle in the cluster's webhook configuration].
+    /// PEM file with the CA of the webhook's certificate [default: caBundle of the cluster's webhook configuration].
     #[arg(long, global = true, env = "HEADROOM_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Name that the webhook's certificate must be for [default: that of the hint service in the two flags' installation].
+    /// Server name in the webhook's certificate [default: name of the hint service, by --namespace and
+    /// --name-suffix].
     #[arg(long, global = true, env = "HEADROOM_TLS_SERVER_NAME", value_name = "NAME")]
     pub tls_server_name: Option<String>,
-    /// File with a token whose audience is headroom-webhook [default: one that the API server makes for service account
-    /// headroom-viewer, good for 10 minutes and renewed].
+    /// File with a token for audience headroom-webhook [default: a token of service account headroom-viewer,
+    /// requested from the
+    /// API server; it is valid for 10 minutes and renewed].
     #[arg(long, global = true, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Kubeconfig file, for what the flags above do not name; any credential of its user will do [default: KUBECONFIG, then
-    /// ~/.kube/config].
+    /// Kubeconfig for connections to the API server [default: KUBECONFIG, then ~/.kube/config].
     #[arg(long, global = true, env = "HEADROOM_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig [default: its current context].
+    /// Context of the kubeconfig [default: the current context].
     #[arg(long, global = true, env = "HEADROOM_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
-    /// User to act as at the API server.
+    /// User to impersonate at the API server.
     #[arg(long = "as", global = true, env = "HEADROOM_AS", value_name = "USER")]
     pub as_user: Option<String>,
-    /// Group to act as at the API server; may be given several times.
+    /// Group to impersonate at the API server; may be repeated.
     #[arg(
         long,
         global = true,
@@ -49,7 +50,7 @@ pub struct ConnectArgs {
     /// Namespace of the webhook.
     #[arg(long, global = true, env = "HEADROOM_NAMESPACE", value_name = "NAME", default_value_t = Installation::default().namespace)]
     pub namespace: Namespace,
-    /// What the names of the installation's objects end in, as in -b for headroom-webhook-b.
+    /// Suffix of the names of the installation's objects, such as -b for headroom-webhook-b.
     #[arg(
         long,
         global = true,
@@ -63,7 +64,7 @@ pub struct ConnectArgs {
 }
 
 impl ConnectArgs {
-    /// The installation that is asked.
+    /// Installation that the flags select.
     pub fn installation(&self) -> Installation {
         Installation {
             namespace: self.namespace.clone(),
@@ -72,7 +73,7 @@ impl ConnectArgs {
         }
     }
 
-    /// `kubectl` with the flags that lead it to the same cluster, for a shell.
+    /// `kubectl` for a shell, with the flags that select the same cluster.
     pub fn kubectl(&self) -> String {
         let kubeconfig = self.kubeconfig.as_ref().map(|path| path.display().to_string());
         let flags = [("--kubeconfig", kubeconfig), ("--context", self.context.clone())];
@@ -86,7 +87,7 @@ impl ConnectArgs {
     }
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: String) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -95,33 +96,32 @@ fn quoted(word: String) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What `--output` may be.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum OutputFormat {
-    /// For people; columns that do not fit the terminal are left out.
+    /// Text; columns that do not fit the terminal are left out.
     #[default]
     Table,
-    /// For people; all columns, and more of them.
+    /// Text with all columns.
     Wide,
-    /// For machines; integers, with the unit in the key.
+    /// JSON; numbers are integers, with the unit in the key.
     Json,
-    /// The same as YAML; each answer of a stream is a document.
+    /// YAML with the same fields as JSON; with --watch, each update is one document.
     Yaml,
-    /// The names of nodes alone, as in node/worker-1.
+    /// Names of nodes only, such as node/worker-1.
     Name,
 }
 
-/// For whom an answer is printed.
+/// Reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
     Table,
-    /// For machines; integers, with the unit in the key.
+    /// A program: integers, with the unit in the key.
     Json,
 }
 
 impl OutputFormat {
-    /// For whom that is. YAML is made of the answer in JSON.
+    /// YAML is converted from JSON.
     pub const fn format(self) -> Format {
         match self {
             Self::Table | Self::Wide | Self::Name => Format::Table,
@@ -130,7 +130,6 @@ impl OutputFormat {
     }
 }
 
-/// A host and its port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -139,7 +138,7 @@ pub struct Address {
 
 /// The text is not `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not HOST:PORT, as in 127.0.0.1:{}", names::HINTS_PORT)]
+#[error("not HOST:PORT, such as 127.0.0.1:{}", names::HINTS_PORT)]
 pub struct AddressError;
 
 impl FromStr for Address {
@@ -172,7 +171,7 @@ mod tests {
     use crate::Args;
 
     #[test]
-    fn commands_that_people_are_told_lead_to_the_same_cluster() {
+    fn printed_kubectl_commands_select_the_same_cluster() {
         let kubectl = |flags: &[&str]| {
             let line = ["kubectl-headroom"].iter().chain(flags).chain(&["off"]);
             Args::try_parse_from(line).unwrap().connect.kubectl()

@@ -1,25 +1,25 @@
-//! The rows of a cluster that has no Headroom yet: version, policies, rights, machines, neighbours.
+//! Rows for a cluster without Headroom: version, policies, permissions, nodes, Koordinator.
 
 use std::collections::BTreeMap;
 
 use super::{
-    CheckRow, Sentences, Severity, Witness,
+    CheckRow, CheckSource, Messages, Severity,
     evidence::{Evidence, Machine},
     kubernetes_version::{KubernetesVersion, two_numbers},
 };
 
-/// The first version whose tokens name the node that they are bound to.
+/// First version whose bound tokens contain the node's name.
 const NODE_BOUND_TOKENS: KubernetesVersion = KubernetesVersion { major: 1, minor: 30 };
-/// The first kernel on which the kernel programs load.
+/// First kernel on which the kernel programs load.
 const FIRST_KERNEL: [u32; 2] = [5, 8];
-/// Architectures that agents are built for.
+/// Architectures for which agents are built.
 const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
-/// The system that agents run on.
+/// Operating system on which agents run.
 const SYSTEM: &str = "linux";
-/// Nodes that a sentence names.
+/// Limit of nodes that a message names.
 const NAMED: usize = 3;
 
-/// Every row, in the order of their findings.
+/// All rows, in the order of their findings.
 pub static BEFORE: &[&CheckRow] = &[
     &RIGHTS_MISSING,
     &KUBERNETES_TOO_OLD,
@@ -33,12 +33,12 @@ pub static BEFORE: &[&CheckRow] = &[
 static RIGHTS_MISSING: CheckRow = CheckRow {
     code: "rights-missing",
     severity: Severity::Error,
-    witness: Witness::ApiServer,
-    about: "The user may not create a kind of object that the manifests have.",
-    mend: "Install as a cluster administrator.",
+    source: CheckSource::ApiServer,
+    about: "The user lacks permission to create a kind of object in the manifests.",
+    fix: "Install as a cluster administrator.",
     find: |evidence| {
         let missing = evidence.missing_rights.as_ref().map_err(Clone::clone)?;
-        let sentence = format!("the user may not create {}", missing.join(", "));
+        let sentence = format!("the user lacks permission to create {}", missing.join(", "));
         Ok(if missing.is_empty() {
             Vec::new()
         } else {
@@ -50,13 +50,13 @@ static RIGHTS_MISSING: CheckRow = CheckRow {
 static KUBERNETES_TOO_OLD: CheckRow = CheckRow {
     code: "kubernetes-too-old",
     severity: Severity::Warning,
-    witness: Witness::ApiServer,
-    about: "Tokens of API servers before 1.30 do not name the node that they are bound to.",
-    mend: "Add the component before-1.30, and give agents client certificates.",
+    source: CheckSource::ApiServer,
+    about: "Tokens of API servers before 1.30 do not contain the name of the node.",
+    fix: "Add the component before-1.30, and give agents client certificates.",
     find: |evidence| {
         let version = evidence.kubernetes.as_ref().map_err(Clone::clone)?;
         let sentence = format!(
-            "Kubernetes {version} is older than {NODE_BOUND_TOKENS}: its tokens do not name the agent's node"
+            "Kubernetes {version} is older than {NODE_BOUND_TOKENS}: its tokens do not contain the agent's node name"
         );
         Ok(if *version < NODE_BOUND_TOKENS {
             vec![sentence]
@@ -69,12 +69,12 @@ static KUBERNETES_TOO_OLD: CheckRow = CheckRow {
 static NO_POLICIES: CheckRow = CheckRow {
     code: "no-mutating-policies",
     severity: Severity::Warning,
-    witness: Witness::ApiServer,
-    about: "The API server does not serve MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (1.36), so there is no floor.",
-    mend: "Add the component before-1.36, and read docs/floor.md before --accept-no-floor.",
+    source: CheckSource::ApiServer,
+    about: "The API server does not serve MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (1.36), so it cannot keep the floor.",
+    fix: "Add the component before-1.36, and read docs/floor.md before --accept-no-floor.",
     find: |evidence| {
         let has_policies = *evidence.has_policies.as_ref().map_err(Clone::clone)?;
-        let sentence = "the API server has no MutatingAdmissionPolicy v1: guard and auto raise nothing without --accept-no-floor";
+        let sentence = "the API server does not serve MutatingAdmissionPolicy v1: modes guard and auto raise no node without --accept-no-floor";
         Ok(if has_policies {
             Vec::new()
         } else {
@@ -86,14 +86,14 @@ static NO_POLICIES: CheckRow = CheckRow {
 static ARCHITECTURE_UNKNOWN: CheckRow = CheckRow {
     code: "architecture-unknown",
     severity: Severity::Warning,
-    witness: Witness::ApiServer,
-    about: "Agents are built for amd64 and arm64, and a node has another architecture. It gets no agent.",
-    mend: "Keep the agents' DaemonSet off these nodes with a node selector.",
+    source: CheckSource::ApiServer,
+    about: "A node has another architecture than amd64 and arm64, for which agents are built. It gets no agent.",
+    fix: "Keep the agents' DaemonSet off these nodes with a node selector.",
     find: |evidence| {
         let is_other = |machine: &Machine| !ARCHITECTURES.contains(&machine.architecture.as_str());
         machines(evidence, is_other, |machine| {
             format!(
-                "have the architecture {}, which agents are not built for",
+                "have architecture {}, for which no agent is built",
                 machine.architecture
             )
         })
@@ -103,9 +103,9 @@ static ARCHITECTURE_UNKNOWN: CheckRow = CheckRow {
 static KERNEL_TOO_OLD: CheckRow = CheckRow {
     code: "kernel-too-old",
     severity: Severity::Warning,
-    witness: Witness::ApiServer,
-    about: "The kernel programs need Linux 5.8. On an older kernel the agent reads procfs alone: the ratio is at most 1.50, with twice the margin.",
-    mend: "Nothing, or a newer kernel; docs/compatibility.md says what loads where.",
+    source: CheckSource::ApiServer,
+    about: "The kernel programs need Linux 5.8. On an older kernel the agent only reads procfs: the ratio is at most 1.50, with twice the margin.",
+    fix: "None needed; a newer kernel loads them. docs/compatibility.md lists kernels.",
     find: |evidence| {
         let is_old = |machine: &Machine| {
             machine.system == SYSTEM
@@ -113,7 +113,7 @@ static KERNEL_TOO_OLD: CheckRow = CheckRow {
         };
         machines(evidence, is_old, |machine| {
             format!(
-                "run Linux {}, which is older than 5.8: agents read procfs alone",
+                "run Linux {}, which is older than 5.8: their agents only read procfs",
                 machine.kernel
             )
         })
@@ -123,9 +123,9 @@ static KERNEL_TOO_OLD: CheckRow = CheckRow {
 static NOT_LINUX: CheckRow = CheckRow {
     code: "not-linux",
     severity: Severity::Notice,
-    witness: Witness::ApiServer,
-    about: "Agents run on Linux alone.",
-    mend: "Nothing: such a node keeps its raw allocatable.",
+    source: CheckSource::ApiServer,
+    about: "Agents only run on Linux.",
+    fix: "None needed: such a node keeps its raw allocatable.",
     find: |evidence| {
         let is_other = |machine: &Machine| machine.system != SYSTEM;
         machines(evidence, is_other, |machine| {
@@ -137,22 +137,22 @@ static NOT_LINUX: CheckRow = CheckRow {
 static KOORDINATOR_BESIDE: CheckRow = CheckRow {
     code: "koordinator-beside",
     severity: Severity::Notice,
-    witness: Witness::ApiServer,
-    about: "Koordinator's webhook is registered. Headroom's node endpoints can stand beside it; pods, quotas and Reservations must be served by one of the two.",
-    mend: "Keep `--serve nodes`, or take Koordinator's entries out for what Headroom is to serve; docs/compatibility.md has each difference.",
+    source: CheckSource::ApiServer,
+    about: "Koordinator's webhook is registered. Headroom's node endpoints work next to it; pods, quotas and Reservations must be served by only one of the two.",
+    fix: "Keep `--serve nodes`, or remove Koordinator's webhook entries for the endpoints that Headroom serves; docs/compatibility.md lists the differences.",
     find: |evidence| {
         let is_there = *evidence.has_koordinator.as_ref().map_err(Clone::clone)?;
-        let sentence = "Koordinator's webhook is registered in this cluster as well".to_owned();
+        let sentence = "Koordinator's webhook is also registered in this cluster".to_owned();
         Ok(if is_there { vec![sentence] } else { Vec::new() })
     },
 };
 
-/// One sentence for all machines of which the same is to be said.
+/// One message for all machines with the same text.
 fn machines(
     evidence: &Evidence,
     is_it: impl Fn(&Machine) -> bool,
     said: impl Fn(&Machine) -> String,
-) -> Sentences {
+) -> Messages {
     let all = evidence.machines.as_ref().map_err(Clone::clone)?;
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for machine in all.iter().filter(|machine| is_it(machine)) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_is_fit_has_no_finding() {
+    fn a_suitable_cluster_has_no_finding() {
         let report = CheckReport::new(BEFORE, &fit());
         assert_eq!(report.findings, []);
         assert_eq!(report.open, []);
@@ -224,27 +224,27 @@ mod tests {
     #[case::rights(
         Evidence { missing_rights: Ok(vec!["namespaces".to_owned(), "daemonsets".to_owned()]), ..fit() },
         "rights-missing",
-        "the user may not create namespaces, daemonsets"
+        "the user lacks permission to create namespaces, daemonsets"
     )]
     #[case::old(
         Evidence { kubernetes: Ok(KubernetesVersion { major: 1, minor: 29 }), ..fit() },
         "kubernetes-too-old",
-        "Kubernetes 1.29 is older than 1.30: its tokens do not name the agent's node"
+        "Kubernetes 1.29 is older than 1.30: its tokens do not contain the agent's node name"
     )]
     #[case::policies(
         Evidence { has_policies: Ok(false), ..fit() },
         "no-mutating-policies",
-        "the API server has no MutatingAdmissionPolicy v1: guard and auto raise nothing without --accept-no-floor"
+        "the API server does not serve MutatingAdmissionPolicy v1: modes guard and auto raise no node without --accept-no-floor"
     )]
     #[case::architecture(
         Evidence { machines: Ok(with(|machine| machine.architecture = "riscv64".to_owned())), ..fit() },
         "architecture-unknown",
-        "4 of 5 nodes have the architecture riscv64, which agents are not built for: b, c, d and 1 more"
+        "4 of 5 nodes have architecture riscv64, for which no agent is built: b, c, d and 1 more"
     )]
     #[case::kernel(
         Evidence { machines: Ok(with(|machine| machine.kernel = "5.4.0-1".to_owned())), ..fit() },
         "kernel-too-old",
-        "4 of 5 nodes run Linux 5.4.0-1, which is older than 5.8: agents read procfs alone: b, c, d and 1 more"
+        "4 of 5 nodes run Linux 5.4.0-1, which is older than 5.8: their agents only read procfs: b, c, d and 1 more"
     )]
     #[case::windows(
         Evidence {
@@ -259,9 +259,9 @@ mod tests {
     #[case::koordinator(
         Evidence { has_koordinator: Ok(true), ..fit() },
         "koordinator-beside",
-        "Koordinator's webhook is registered in this cluster as well"
+        "Koordinator's webhook is also registered in this cluster"
     )]
-    fn each_row_finds_what_it_is_for_and_no_other_does(
+    fn each_condition_is_found_by_its_row_only(
         #[case] evidence: Evidence,
         #[case] code: &str,
         #[case] sentence: &str,
@@ -276,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_answers_stays_open() {
+    fn unanswered_rows_are_undecided() {
         let evidence = Evidence::default();
         let report = CheckReport::new(BEFORE, &evidence);
         assert_eq!((report.findings.len(), report.open.len()), (0, BEFORE.len()));
     }
 
     #[test]
-    fn a_kernel_that_meets_the_least_is_no_finding() {
+    fn the_minimum_kernel_is_no_finding() {
         let evidence = Evidence {
             machines: Ok(with(|machine| machine.kernel = "5.8.0".to_owned())),
             ..fit()

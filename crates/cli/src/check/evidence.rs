@@ -1,55 +1,49 @@
-//! [`Evidence`]: what the API server and the replicas of the webhook said. The rows are decided by it alone.
+//! [`Evidence`]: answers of the API server and of the webhook's replicas. The rows read only this.
 
 use headroom_domain::installation::Installation;
 use headroom_proto::v1alpha1::GetInstallationResponse;
 
 use super::kubernetes_version::KubernetesVersion;
 
-/// What somebody said, or why nobody did.
-pub type Testimony<T> = Result<T, String>;
+/// An answer, or the reason why there is none.
+pub type Answer<T> = Result<T, String>;
 
-/// What is known of an installation, or of a cluster before one.
+/// Known state of an installation, or of a cluster before the installation.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// The installation that is asked for.
     pub installation: Installation,
-    /// The version of this program.
     pub client_version: String,
-    /// What each replica says that answers.
-    pub replicas: Testimony<Vec<GetInstallationResponse>>,
-    /// Replicas that answer other questions and do not know this one: they are older.
+    /// Answers of the replicas that are reachable and not too old.
+    pub replicas: Answer<Vec<GetInstallationResponse>>,
+    /// Replicas that answer other requests but are older than this one.
     pub older_replicas: Vec<String>,
-    /// Why replicas that should answer do not.
+    /// Error messages of unreachable replicas.
     pub unreached: Vec<String>,
-    /// Whether the MutatingWebhookConfiguration of nodes is there.
-    pub is_configured: Testimony<bool>,
-    /// The API server's version.
-    pub kubernetes: Testimony<KubernetesVersion>,
-    /// Whether the API server has MutatingAdmissionPolicy v1.
-    pub has_policies: Testimony<bool>,
-    /// What the user may not create of what is to be installed.
-    pub missing_rights: Testimony<Vec<String>>,
-    /// The machines behind the Nodes.
-    pub machines: Testimony<Vec<Machine>>,
-    /// Whether Koordinator's MutatingWebhookConfiguration is there.
-    pub has_koordinator: Testimony<bool>,
+    /// True if the MutatingWebhookConfiguration for nodes exists.
+    pub is_configured: Answer<bool>,
+    pub kubernetes: Answer<KubernetesVersion>,
+    /// True if the API server serves MutatingAdmissionPolicy v1.
+    pub has_policies: Answer<bool>,
+    /// Resources of the manifests that the user may not create.
+    pub missing_rights: Answer<Vec<String>>,
+    pub machines: Answer<Vec<Machine>>,
+    /// True if Koordinator's MutatingWebhookConfiguration exists.
+    pub has_koordinator: Answer<bool>,
 }
 
-/// What a Node says of its machine.
+/// Machine of a Node, from `status.nodeInfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The Node.
     pub node: String,
-    /// `linux` or `windows`.
+    /// Operating system: `linux` or `windows`.
     pub system: String,
-    /// As in `amd64`.
+    /// Architecture of the CPU, such as `amd64`.
     pub architecture: String,
-    /// As in `6.1.0-13-amd64`.
+    /// Kernel release, such as `6.1.0-13-amd64`.
     pub kernel: String,
 }
 
 impl Default for Evidence {
-    /// Nobody was asked.
     fn default() -> Self {
         Self {
             installation: Installation::default(),
@@ -67,13 +61,12 @@ impl Default for Evidence {
     }
 }
 
-/// What was not asked.
-fn not_asked<T>() -> Testimony<T> {
-    Err("it was not asked".to_owned())
+fn not_asked<T>() -> Answer<T> {
+    Err("not requested".to_owned())
 }
 
 impl Evidence {
-    /// What a single replica says, which does not know the question if it is older.
+    /// Evidence from a single replica; `None` if the replica is older than this request.
     pub fn of_replica(installation: Installation, answer: Option<GetInstallationResponse>) -> Self {
         let older = if answer.is_none() {
             vec!["the webhook".to_owned()]
@@ -88,12 +81,12 @@ impl Evidence {
         }
     }
 
-    /// What replicas say; an error where none says anything.
-    pub(super) fn answers(&self) -> Testimony<&[GetInstallationResponse]> {
+    /// Answers of the replicas; an error if there is none.
+    pub(super) fn answers(&self) -> Answer<&[GetInstallationResponse]> {
         let answers = self.replicas.as_ref().map_err(Clone::clone)?;
         if answers.is_empty() {
             return Err(match self.older_replicas.first() {
-                Some(_) => "the webhook is older than this question".to_owned(),
+                Some(_) => "the webhook is too old for this request".to_owned(),
                 None => "no replica of the webhook answers".to_owned(),
             });
         }

@@ -1,25 +1,24 @@
-//! The rows of an installation: registration, floor, agents, certificate, versions.
+//! Rows for an installation: registration, floor, agents, certificate, versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use headroom_domain::names;
 use headroom_proto::v1alpha1::GetInstallationResponse;
 
-use super::{CheckRow, Sentences, Severity, Witness, evidence::Evidence};
+use super::{CheckRow, CheckSource, Messages, Severity, evidence::Evidence};
 
-/// A certificate that ends within this is about to expire, in seconds: two weeks. The webhook's own is due for renewal 30 days before
-/// its end, and cert-manager's usually a third of its life.
+/// Certificates that expire within this time are reported, in seconds: two weeks. The webhook's own certificate is
+/// renewed 30 days before its
+/// expiry, and cert-manager usually renews when a third of the lifetime is left.
 const EXPIRES_SOON_S: i64 = 14 * 86_400;
-/// Seconds of a day and of an hour.
 const DAY_S: i64 = 86_400;
 const HOUR_S: i64 = 3_600;
 
-/// The code of [`NOT_REGISTERED`], by which others tell that no write is decided.
+/// Code of [`NOT_REGISTERED`]; with this finding, the webhook decides no status write.
 pub const NOT_REGISTERED_CODE: &str = "not-registered";
-/// The code of [`REGISTRATION_DIFFERS`].
 pub const REGISTRATION_DIFFERS_CODE: &str = "registration-differs";
 
-/// Every row, in the order of their findings.
+/// All rows, in the order of their findings.
 pub static INSTALLED: &[&CheckRow] = &[
     &WEBHOOK_UNREACHABLE,
     &NOT_REGISTERED,
@@ -36,94 +35,94 @@ pub static INSTALLED: &[&CheckRow] = &[
 static WEBHOOK_UNREACHABLE: CheckRow = CheckRow {
     code: "webhook-unreachable",
     severity: Severity::Error,
-    witness: Witness::Both,
-    about: "A replica of the webhook does not answer, or none is ready. Without any, the floor keeps what nodes have, and no ratio changes.",
-    mend: "See the replicas with `kubectl -n headroom-system get pods` and their logs.",
+    source: CheckSource::Both,
+    about: "A replica of the webhook does not answer, or none is ready. Without any replica, the floor keeps the allocatable of nodes, and no ratio changes.",
+    fix: "Check the replicas with `kubectl -n headroom-system get pods`, and their logs.",
     find: |evidence| Ok(evidence.unreached.clone()),
 };
 
 static NOT_REGISTERED: CheckRow = CheckRow {
     code: NOT_REGISTERED_CODE,
     severity: Severity::Error,
-    witness: Witness::Both,
-    about: "The API server has no entry for an endpoint that is switched on. Writes pass without the webhook: for `mutate-node-status` no node gets or loses anything, whatever its mode.",
-    mend: "Apply the manifests of the webhook's version again: they bring MutatingWebhookConfiguration and ValidatingWebhookConfiguration.",
+    source: CheckSource::Both,
+    about: "The API server has no webhook entry for an enabled endpoint, so writes bypass the webhook. Without `mutate-node-status`, no allocatable changes, in any mode.",
+    fix: "Apply the manifests of the webhook's version again: they contain the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration.",
     find: not_registered,
 };
 
 static REGISTRATION_DIFFERS: CheckRow = CheckRow {
     code: REGISTRATION_DIFFERS_CODE,
     severity: Severity::Warning,
-    witness: Witness::Replicas,
-    about: "An entry in the webhook configurations is not as this version generates it, or has the CA of another certificate. Writes may pass without the webhook, or wait for it too long.",
-    mend: "Delete the configuration and apply the manifests again: applying alone leaves fields that others added.",
-    find: |evidence| faults(evidence, false, "the registration of"),
+    source: CheckSource::Replicas,
+    about: "An entry in the webhook configurations differs from the manifests of this version, or has the CA of another certificate. Writes may bypass the webhook, or wait for it too long.",
+    fix: "Delete the configuration and apply the manifests again: applying alone keeps fields that other controllers added.",
+    find: |evidence| faults(evidence, false, "wrong registration of"),
 };
 
 static NO_FLOOR: CheckRow = CheckRow {
     code: "no-floor",
     severity: Severity::Error,
-    witness: Witness::Replicas,
-    about: "The API server does not keep the floor. `guard` and `auto` raise nothing, and while no webhook answers nodes fall to raw.",
-    mend: "Apply the policies of the webhook's version on an API server of 1.36 or later; else read docs/floor.md before --accept-no-floor.",
+    source: CheckSource::Replicas,
+    about: "The API server does not keep the floor. Modes `guard` and `auto` raise no node, and nodes fall to raw while no webhook answers.",
+    fix: "Apply the policies of the webhook's version on an API server of 1.36 or later; on an older one, read docs/floor.md before you set --accept-no-floor.",
     find: |evidence| floor(evidence, false),
 };
 
 static FLOOR_ACCEPTED: CheckRow = CheckRow {
     code: "floor-accepted",
     severity: Severity::Notice,
-    witness: Witness::Replicas,
-    about: "The API server does not keep the floor, and the webhook was told with --accept-no-floor to raise nodes all the same.",
-    mend: "Nothing, where that is meant; docs/floor.md says what an outage does.",
+    source: CheckSource::Replicas,
+    about: "The API server does not keep the floor, and --accept-no-floor lets the webhook raise nodes anyway.",
+    fix: "None needed if this is intended; docs/floor.md describes the effect of an outage.",
     find: |evidence| floor(evidence, true),
 };
 
 static ANNOTATIONS_UNPROTECTED: CheckRow = CheckRow {
     code: "annotations-unprotected",
     severity: Severity::Warning,
-    witness: Witness::Replicas,
-    about: "The floor is in force, and the policy that reverts kubelets' writes to protected annotations is not. While no webhook answers, a node can write its own ratio.",
-    mend: "Apply the policies of the webhook's version again.",
+    source: CheckSource::Replicas,
+    about: "The floor is in force, but the policy that reverts kubelets' writes to protected annotations is not. While no webhook answers, a node can set its own ratio.",
+    fix: "Apply the policies of the webhook's version again.",
     find: annotations,
 };
 
 static AGENTS_SILENT: CheckRow = CheckRow {
     code: "agents-silent",
     severity: Severity::Warning,
-    witness: Witness::Replicas,
-    about: "Nodes in `guard` or `auto` have no report that counts any more. They get no more than raw, or what their pods hold.",
-    mend: "See the agents with `kubectl -n headroom-agent get pods -o wide`, and \"The agent cannot report\" in docs/patterns.md.",
+    source: CheckSource::Replicas,
+    about: "Nodes in `guard` or `auto` have no recent agent report. Their allocatable is at most raw, or the requests of their pods if those are higher.",
+    fix: "Check the agents with `kubectl -n headroom-agent get pods -o wide`, and \"The agent cannot report\" in docs/patterns.md.",
     find: silent,
 };
 
 static CERTIFICATE_EXPIRING: CheckRow = CheckRow {
     code: "certificate-expiring",
     severity: Severity::Error,
-    witness: Witness::Replicas,
-    about: "The webhook's serving certificate ends within two weeks. After its end neither the API server nor agents talk to it.",
-    mend: "Renew the Secret headroom-webhook-certs (cert-manager: see its Certificate); with --tls-self-signed-dir restart the replicas.",
+    source: CheckSource::Replicas,
+    about: "The webhook's serving certificate expires within two weeks. The API server and the agents then refuse to connect.",
+    fix: "Renew the Secret headroom-webhook-certs (with cert-manager, check its Certificate); with --tls-self-signed-dir restart the replicas.",
     find: certificate,
 };
 
 static NOT_SYNCED: CheckRow = CheckRow {
     code: "not-synced",
     severity: Severity::Warning,
-    witness: Witness::Replicas,
-    about: "A replica does not know Nodes, pods or Koordinator's ConfigMap. It lowers nothing and leaves ratios as they were.",
-    mend: "Its log and `caches` on its /readyz say what is missing; most often it is a right.",
+    source: CheckSource::Replicas,
+    about: "A replica has not synced Nodes, pods or Koordinator's ConfigMap. It lowers nothing and keeps ratios as they are.",
+    fix: "Check the replica's log and `caches` on its /readyz; the usual cause is a missing permission.",
     find: not_synced,
 };
 
 static VERSIONS_DIFFER: CheckRow = CheckRow {
     code: "versions-differ",
     severity: Severity::Warning,
-    witness: Witness::Replicas,
-    about: "This program, the replicas and the agents are of different versions. That is so during an update; what is new in one may be missing in another.",
-    mend: "Finish the update; `kubectl headroom` is to be of the webhook's version.",
+    source: CheckSource::Replicas,
+    about: "This program, the replicas and the agents have different versions. This is normal during an update; new features of one may be missing in another.",
+    fix: "Finish the update, and use the `kubectl headroom` of the webhook's version.",
     find: versions,
 };
 
-fn not_registered(evidence: &Evidence) -> Sentences {
+fn not_registered(evidence: &Evidence) -> Messages {
     let missing = faults(evidence, true, "the API server does not call the webhook for");
     if evidence.is_configured != Ok(false) {
         return missing;
@@ -134,12 +133,12 @@ fn not_registered(evidence: &Evidence) -> Sentences {
     }
     let name = evidence.installation.named(names::WEBHOOK_CONFIGURATION);
     Ok(vec![format!(
-        "the API server does not call the webhook: there is no MutatingWebhookConfiguration {name}"
+        "the API server does not call the webhook: MutatingWebhookConfiguration {name} does not exist"
     )])
 }
 
-/// One sentence for each endpoint with a fault of that kind, whichever replica knows it.
-fn faults(evidence: &Evidence, is_missing: bool, lead: &str) -> Sentences {
+/// One message for each endpoint with a fault of that kind, from any replica.
+fn faults(evidence: &Evidence, is_missing: bool, lead: &str) -> Messages {
     let mut faults: BTreeMap<&str, &str> = BTreeMap::new();
     for answer in evidence.answers()? {
         let endpoints = answer.endpoints.iter();
@@ -155,7 +154,7 @@ fn faults(evidence: &Evidence, is_missing: bool, lead: &str) -> Sentences {
     Ok(sentences.collect())
 }
 
-fn floor(evidence: &Evidence, is_accepted: bool) -> Sentences {
+fn floor(evidence: &Evidence, is_accepted: bool) -> Messages {
     let answers = evidence.answers()?.iter();
     let troubles = answers.filter_map(|answer| {
         let floor = answer.floor.as_ref()?;
@@ -164,7 +163,7 @@ fn floor(evidence: &Evidence, is_accepted: bool) -> Sentences {
     Ok(each_once(troubles))
 }
 
-fn annotations(evidence: &Evidence) -> Sentences {
+fn annotations(evidence: &Evidence) -> Messages {
     let answers = evidence.answers()?.iter();
     let has_floor = |answer: &&GetInstallationResponse| {
         answer
@@ -178,11 +177,11 @@ fn annotations(evidence: &Evidence) -> Sentences {
     Ok(each_once(troubles.filter(|trouble| !trouble.is_empty()).cloned()))
 }
 
-/// By the replica that hears most: agents report to three of them.
-fn silent(evidence: &Evidence) -> Sentences {
+/// Uses the replica with the most reports, because each agent reports to three replicas only.
+fn silent(evidence: &Evidence) -> Messages {
     let answers = evidence.answers()?.iter().filter(|answer| answer.has_synced);
     let Some(answer) = answers.min_by_key(|answer| answer.silent_nodes) else {
-        return Err("no replica knows the nodes".to_owned());
+        return Err("no replica has synced the nodes".to_owned());
     };
     let GetInstallationResponse {
         nodes,
@@ -198,36 +197,37 @@ fn silent(evidence: &Evidence) -> Sentences {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
+    let have = if *silent_nodes == 1 { "has" } else { "have" };
     Ok(vec![format!(
-        "no report counts any more of {silent_nodes} of {nodes} nodes that are to follow one: {}{more}",
+        "{silent_nodes} of {nodes} managed nodes {have} no recent agent report: {}{more}",
         silent_examples.join(", ")
     )])
 }
 
-fn certificate(evidence: &Evidence) -> Sentences {
+fn certificate(evidence: &Evidence) -> Messages {
     let answers = evidence.answers()?.iter();
     let ending = answers.filter(|answer| answer.certificate_left_s < EXPIRES_SOON_S);
     let sentences = ending.map(|answer| {
         let (replica, left_s) = (&answer.replica, answer.certificate_left_s);
         let when = match left_s {
-            ..=0 => "has ended".to_owned(),
-            1..DAY_S => format!("ends in {}h", left_s / HOUR_S),
-            _ => format!("ends in {} days", left_s / DAY_S),
+            ..=0 => "has expired".to_owned(),
+            1..DAY_S => format!("expires in {}h", left_s / HOUR_S),
+            _ => format!("expires in {} days", left_s / DAY_S),
         };
         format!("the certificate of replica {replica} {when}")
     });
     Ok(sentences.collect())
 }
 
-fn not_synced(evidence: &Evidence) -> Sentences {
+fn not_synced(evidence: &Evidence) -> Messages {
     let answers = evidence.answers()?.iter();
     let unknowing = answers.filter(|answer| !answer.has_synced);
     let sentences =
-        unknowing.map(|answer| format!("replica {} does not know the cluster's objects", answer.replica));
+        unknowing.map(|answer| format!("replica {} has not synced the cluster's objects", answer.replica));
     Ok(sentences.collect())
 }
 
-fn versions(evidence: &Evidence) -> Sentences {
+fn versions(evidence: &Evidence) -> Messages {
     let ours = evidence.client_version.as_str();
     let older = evidence
         .older_replicas
@@ -242,14 +242,14 @@ fn versions(evidence: &Evidence) -> Sentences {
     let replicas = answers.iter().filter(|answer| answer.version != ours);
     sentences.extend(replicas.map(|answer| {
         format!(
-            "replica {} is of version {}, this kubectl-headroom of {ours}",
+            "replica {} has version {}, this kubectl-headroom {ours}",
             answer.replica, answer.version
         )
     }));
     let of_webhook: BTreeSet<&str> = answers.iter().map(|answer| answer.version.as_str()).collect();
     let mut agents: BTreeMap<&str, u32> = BTreeMap::new();
     for (version, count) in answers.iter().flat_map(|answer| &answer.agents_by_version) {
-        // An agent has a stream to each of several replicas.
+        // An agent has a stream to several replicas, so counts are not added up.
         let most = agents.entry(version).or_default();
         *most = (*count).max(*most);
     }
@@ -263,7 +263,12 @@ fn versions(evidence: &Evidence) -> Sentences {
             version
         };
         let webhook = of_webhook.iter().copied().collect::<Vec<_>>().join(", ");
-        format!("{count} agents are of {version}, the webhook of {webhook}")
+        let (agents, have) = if count == 1 {
+            ("agent", "has")
+        } else {
+            ("agents", "have")
+        };
+        format!("{count} {agents} {have} {version}, the webhook {webhook}")
     }));
     Ok(sentences)
 }
@@ -282,7 +287,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::check::CheckReport;
 
-    /// A replica with which nothing is wrong.
+    /// Answer of a replica without problems.
     pub(crate) fn healthy() -> GetInstallationResponse {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         GetInstallationResponse {
@@ -327,7 +332,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_is_found_where_nothing_is_wrong() {
+    fn a_healthy_installation_has_no_finding() {
         assert_eq!(found(&with_answers(vec![healthy(), healthy()])), []);
     }
 
@@ -340,7 +345,7 @@ pub(crate) mod tests {
     #[case::registered_otherwise(
         |answer: &mut GetInstallationResponse| register(answer, "a.timeoutSeconds is 30, must be 1", false),
         "registration-differs",
-        "the registration of mutate-node-status: a.timeoutSeconds is 30, must be 1"
+        "wrong registration of mutate-node-status: a.timeoutSeconds is 30, must be 1"
     )]
     #[case::no_floor(
         |answer: &mut GetInstallationResponse| floor_of(answer, false),
@@ -363,7 +368,7 @@ pub(crate) mod tests {
             answer.silent_examples = vec!["a".to_owned(), "b".to_owned()];
         },
         "agents-silent",
-        "no report counts any more of 2 of 3 nodes that are to follow one: a, b"
+        "2 of 3 managed nodes have no recent agent report: a, b"
     )]
     #[case::many_are_silent(
         |answer: &mut GetInstallationResponse| {
@@ -371,29 +376,29 @@ pub(crate) mod tests {
             answer.silent_examples = vec!["a".to_owned()];
         },
         "agents-silent",
-        "no report counts any more of 80 of 90 nodes that are to follow one: a and 79 more"
+        "80 of 90 managed nodes have no recent agent report: a and 79 more"
     )]
     #[case::expiring(
         |answer: &mut GetInstallationResponse| answer.certificate_left_s = EXPIRES_SOON_S - 1,
         "certificate-expiring",
-        "the certificate of replica webhook-a ends in 13 days"
+        "the certificate of replica webhook-a expires in 13 days"
     )]
     #[case::expiring_today(
         |answer: &mut GetInstallationResponse| answer.certificate_left_s = 2 * HOUR_S + 1,
         "certificate-expiring",
-        "the certificate of replica webhook-a ends in 2h"
+        "the certificate of replica webhook-a expires in 2h"
     )]
     #[case::expired(
         |answer: &mut GetInstallationResponse| answer.certificate_left_s = -1,
         "certificate-expiring",
-        "the certificate of replica webhook-a has ended"
+        "the certificate of replica webhook-a has expired"
     )]
     #[case::old_agents(
         |answer: &mut GetInstallationResponse| answer.agents_by_version = [(String::new(), 2)].into(),
         "versions-differ",
-        &format!("2 agents are of an earlier version, the webhook of {}", env!("CARGO_PKG_VERSION"))
+        &format!("2 agents have an earlier version, the webhook {}", env!("CARGO_PKG_VERSION"))
     )]
-    fn each_row_finds_what_it_is_for_and_no_other_does(
+    fn each_condition_is_found_by_its_row_only(
         #[case] break_it: impl Fn(&mut GetInstallationResponse),
         #[case] code: &str,
         #[case] sentence: &str,
@@ -404,7 +409,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_replica_that_does_not_know_the_cluster_says_nothing_of_agents() {
+    fn an_unsynced_replica_does_not_report_silent_agents() {
         let mut answer = healthy();
         answer.has_synced = false;
         answer.silent_nodes = 3;
@@ -414,12 +419,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_replica_of_another_version_is_named_and_so_is_an_older_one() {
+    fn replicas_of_another_version_are_named() {
         let ours = env!("CARGO_PKG_VERSION");
         let mut answer = healthy();
         answer.version = "9.0.0".to_owned();
         answer.agents_by_version = [("9.0.0".to_owned(), 1)].into();
-        let told = format!("replica webhook-a is of version 9.0.0, this kubectl-headroom of {ours}");
+        let told = format!("replica webhook-a has version 9.0.0, this kubectl-headroom {ours}");
         assert_eq!(found(&with_answers(vec![answer])), [("versions-differ", told)]);
         let older = Evidence::of_replica(Installation::default(), None);
         let report = CheckReport::new(INSTALLED, &older);
@@ -434,14 +439,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_replica_that_hears_most_speaks_for_the_agents() {
+    fn silent_agents_are_counted_by_the_replica_with_most_reports() {
         let mut deaf = healthy();
         deaf.silent_nodes = 3;
         assert_eq!(found(&with_answers(vec![deaf, healthy()])), []);
     }
 
     #[test]
-    fn a_configuration_that_is_gone_is_found_without_any_replica() {
+    fn a_deleted_configuration_is_found_without_a_replica() {
         let evidence = Evidence {
             is_configured: Ok(false),
             ..Evidence::default()
@@ -451,7 +456,7 @@ pub(crate) mod tests {
             (report.findings[0].code, report.findings[0].sentence.as_str()),
             (
                 "not-registered",
-                "the API server does not call the webhook: there is no MutatingWebhookConfiguration headroom-webhook"
+                "the API server does not call the webhook: MutatingWebhookConfiguration headroom-webhook does not exist"
             )
         );
         let mut answer = healthy();
@@ -460,11 +465,15 @@ pub(crate) mod tests {
             is_configured: Ok(false),
             ..with_answers(vec![answer])
         };
-        assert_eq!(found(&evidence).len(), 1, "the replica tells more");
+        assert_eq!(
+            found(&evidence).len(),
+            1,
+            "the replica's finding is more specific"
+        );
     }
 
     #[test]
-    fn replicas_that_do_not_answer_are_told_with_the_reason() {
+    fn unreachable_replicas_are_reported_with_the_reason() {
         let evidence = Evidence {
             unreached: vec!["cannot connect to pod a".to_owned()],
             ..with_answers(vec![healthy()])

@@ -1,18 +1,15 @@
-//! [`KubernetesVersion`]: major and minor version of an API server, and the same two numbers of a kernel's release.
+//! [`KubernetesVersion`]: major and minor version of an API server; the same two numbers of a kernel release.
 
 use std::fmt;
 
-/// Major and minor version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KubernetesVersion {
-    /// The first number.
     pub major: u32,
-    /// The second number.
     pub minor: u32,
 }
 
 impl KubernetesVersion {
-    /// As in `v1.36.3` or `1.36+`; `None` for what has no two numbers.
+    /// Parses a version such as `v1.36.3` or `1.36+`; `None` without two numbers.
     pub fn parse(text: &str) -> Option<Self> {
         let [major, minor] = two_numbers(text.trim_start_matches('v'))?;
         Some(Self { major, minor })
@@ -26,7 +23,7 @@ impl fmt::Display for KubernetesVersion {
     }
 }
 
-/// The first two numbers of a version or of a kernel's release, as in `6.1.0-13-amd64`.
+/// First two numbers of a version or of a kernel release, such as `6.1.0-13-amd64`.
 pub fn two_numbers(text: &str) -> Option<[u32; 2]> {
     let mut parts = text.splitn(3, '.');
     let (first, second) = (parts.next()?, parts.next()?);

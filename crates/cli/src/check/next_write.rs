@@ -1,20 +1,19 @@
-//! [`NextWrite`]: whether the webhook decides the next write of a node's status, by what is wrong for everybody.
+//! [`NextWrite`]: tells from the findings if the webhook decides the next status write of a node.
 
 use super::{Finding, NOT_REGISTERED_CODE, REGISTRATION_DIFFERS_CODE};
 
-/// What the next write of a node's status does with its allocatable.
+/// Path of a node's next status write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextWrite {
-    /// The webhook decides it.
     IsDecided,
-    /// It may pass without the webhook: the registration differs.
+    /// The registration differs, so the write may bypass the webhook.
     MayPass,
-    /// It passes without the webhook.
+    /// The webhook is not registered, so the write bypasses it.
     Passes,
 }
 
 impl NextWrite {
-    /// By what is wrong for everybody.
+    /// Derives the path from the findings of the installation.
     pub(crate) fn new(findings: &[Finding]) -> Self {
         let has = |code| findings.iter().any(|finding| finding.code == code);
         if has(NOT_REGISTERED_CODE) {
@@ -28,9 +27,9 @@ impl NextWrite {
 
     pub(crate) const fn about(self) -> &'static str {
         match self {
-            Self::IsDecided => "the next write sets it",
-            Self::MayPass => "the next write may pass without the webhook, as its registration differs",
-            Self::Passes => "nothing sets it while the API server does not call the webhook",
+            Self::IsDecided => "the next status write updates it",
+            Self::MayPass => "the next status write may bypass the webhook, because its registration differs",
+            Self::Passes => "no write updates it until the API server calls the webhook",
         }
     }
 }

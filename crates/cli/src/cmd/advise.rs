@@ -1,4 +1,4 @@
-//! `advise`: prints the ratios that Headroom would have given in the past, before anything is installed.
+//! `advise`: prints the ratios that Headroom would have set in the past, before the installation.
 
 mod args;
 
@@ -93,7 +93,7 @@ async fn source(connect: &ConnectArgs, args: &AdviseArgs) -> Result<Source, Erro
     let (client, prefix) = match (&args.prometheus, &args.prometheus_service) {
         (Some(url), _) => {
             if args.prometheus_token_file.is_some() {
-                keeps_token(url)?;
+                check_token_transport(url)?;
             }
             let mut config = Config::new(url.clone());
             if let Some(path) = &args.prometheus_ca_file {
@@ -104,7 +104,7 @@ async fn source(connect: &ConnectArgs, args: &AdviseArgs) -> Result<Source, Erro
                 .as_ref()
                 .map(|path| path.display().to_string());
             let client = connect::client(config).map_err(|source| Error::Cluster {
-                attempt: "make a client of the Prometheus server",
+                attempt: "create a client of the Prometheus server",
                 reason: Box::new(source),
             })?;
             (client, String::new())
@@ -123,8 +123,8 @@ async fn source(connect: &ConnectArgs, args: &AdviseArgs) -> Result<Source, Erro
     }))
 }
 
-/// Refuses a URL at which a token could be read on its way: plain HTTP to another machine.
-fn keeps_token(url: &Uri) -> Result<(), advise::AdviceError> {
+/// Refuses a URL over which the token would be sent unencrypted to another machine.
+fn check_token_transport(url: &Uri) -> Result<(), advise::AdviceError> {
     let host = url.host().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
     let is_loopback = host == "localhost" || address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
@@ -148,7 +148,7 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Error> {
         .collect::<Result<_, _>>()
         .map_err(|error| bad(error.to_string()))?;
     if all.is_empty() {
-        return Err(bad("no certificate in it".to_owned()));
+        return Err(bad("it contains no certificate".to_owned()));
     }
     Ok(all)
 }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_not_sent_in_the_clear_but_to_loopback() {
+    fn a_token_is_sent_unencrypted_to_loopback_only() {
         for (url, is_kept) in [
             ("https://prometheus.example/x", true),
             ("http://127.0.0.1:9090", true),
@@ -171,7 +171,7 @@ mod tests {
             ("http://127.0.0.1.example", false),
             ("http://127.0.0.1@example:9090", false),
         ] {
-            let kept = keeps_token(&url.parse().unwrap());
+            let kept = check_token_transport(&url.parse().unwrap());
             assert_eq!(kept.is_ok(), is_kept, "{url}");
         }
     }

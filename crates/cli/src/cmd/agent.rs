@@ -1,4 +1,4 @@
-//! `agent`: prints status, signals, pods or distributions of the agent on this node, read from its socket.
+//! `agent`: prints status, signals, pods or histograms of the agent on this node, read from its socket.
 
 use std::{io::Write, path::PathBuf};
 
@@ -18,24 +18,24 @@ use crate::{
     styled_text::StyledText,
 };
 
-/// What the agent of this very node sees, decides and does; asked through its socket, without a cluster.
+/// Status, signals, pods and histograms of the agent on this node; read from its socket, without a cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On the node itself, as root, of an agent that runs with --debug-socket. Takes no kubeconfig and no webhook.
+Run it on the node as root; the agent must run with --debug-socket. Needs no kubeconfig and no webhook.
 
 Examples:
   # Mode, derivation of the ratios, kernel programs, streams
   kubectl headroom agent status
 
-  # Every signal: its value, its source, what is lost without it
+  # Every signal: value, source, and the effect of its absence
   kubectl headroom agent signals
 
-  # How long do tasks wait for a CPU, and how full are 134 ms?
+  # Scheduling latency, and CPU use of 134 ms blocks
   kubectl headroom agent histogram
 
   kubectl headroom agent watch -o json | jq '.resources[0].published_cents'")]
 pub(crate) struct AgentArgs {
-    /// The agent's socket: its --debug-socket.
+    /// Socket of the agent: its --debug-socket.
     #[arg(
         long,
         global = true,
@@ -44,23 +44,23 @@ pub(crate) struct AgentArgs {
         default_value = names::AGENT_SOCKET
     )]
     socket: PathBuf,
-    /// What to ask.
+    /// Question to the agent.
     #[command(subcommand)]
     question: AgentQuestion,
 }
 
-/// What to ask an agent.
+/// Question to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 enum AgentQuestion {
-    /// Mode and what it means, the derivation of each ratio, kernel programs, streams to hint servers.
+    /// Mode, derivation of each ratio, kernel programs, streams to hint servers.
     Status,
-    /// Every signal: value, health, source, and what is lost where one is missing.
+    /// Every signal: value, health, source, and the effect of its absence.
     Signals,
-    /// The pods it knows of: use in the last frame, request, trust.
+    /// Pods that the agent knows: use in the last frame, request, trust.
     Pods,
-    /// Distributions since the agent was started: waits for a CPU, use of 8.39 ms windows and of 134 ms blocks.
+    /// Histograms since the agent's start: waits for a CPU, use of 8.39 ms windows and of 134 ms blocks.
     Histogram,
-    /// The status kept current, at most once a second; off a terminal, each change is one line.
+    /// Status, updated at most once a second. Output that is no terminal gets one line for each change.
     Watch,
 }
 
@@ -94,7 +94,7 @@ impl AgentArgs {
     }
 }
 
-/// Follows the agent until Ctrl-C, or until it ends.
+/// Follows the agent until Ctrl-C, or until it stops.
 async fn watch<W: Write>(mut agent: Agent, format: Format, screen: &mut Screen<W>) -> Result<(), Error> {
     let mut watch = agent.watch().await?;
     loop {

@@ -1,4 +1,4 @@
-//! `check`: lists everything that is wrong for everybody, each with its mend; the exit code is for scripts.
+//! `check`: lists the problems of the installation, each with its fix. The exit code is for scripts.
 
 use std::io::Write;
 
@@ -10,12 +10,12 @@ use crate::{
     error::Error,
 };
 
-/// What is wrong for everybody, with its mend: registration, floor, certificate, agents, versions.
+/// Problems of the whole installation, each with its fix: registration, floor, certificate, agents, versions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each finding is a row of docs/reference/checks.md; top, node and explain begin with the first two.
+docs/reference/checks.md describes each finding. top and explain print the two most important ones above their output.
 
-Exit codes: 0 nothing wrong, 1 an error or a warning, 2 something could not be found out, or wrong usage.
+Exit codes: 0 no problem, 1 an error or a warning, 2 a check could not be decided, or wrong usage.
 
 Examples:
   # Before anything is installed
@@ -24,8 +24,8 @@ Examples:
   kubectl headroom check
   kubectl headroom check -o json | jq -r .findings[].code")]
 pub(crate) struct InstallationCheckArgs {
-    /// Checks what can be checked before anything is installed: Kubernetes' version, policies, the user's rights, the nodes'
-    /// kernels, Koordinator beside.
+    /// Check the cluster before Headroom is installed: Kubernetes version, policies, your permissions, kernels of the
+    /// nodes, Koordinator.
     #[arg(long, env = "HEADROOM_PRE")]
     pre: bool,
 }
@@ -50,7 +50,7 @@ impl InstallationCheckArgs {
             Format::Table => report.text(),
             Format::Json => format!("{:#}\n", report.json()),
         });
-        // Whoever reads no further still learns by the exit code that something is wrong.
+        // An error while printing must not hide that problems were found.
         let (count, rows) = (report.troubles(), report.rows);
         if count > 0 {
             return Err(Error::TroubleFound { count, rows });

@@ -1,18 +1,18 @@
-//! [`Args`]: the whole command line, with the flags that all commands share and the command.
+//! [`Args`]: the whole command line, which consists of the global flags and a command.
 
 use clap::Parser;
 
 use super::Command;
 use crate::args::{ConnectArgs, OutputFormat};
 
-/// See and explain what Headroom does with the nodes of a cluster.
+/// Show and explain what Headroom does with the nodes of a cluster.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-headroom", bin_name = "kubectl headroom", version, after_help = EXAMPLES)]
 pub struct Args {
-    /// How to reach the webhook.
+    /// Connection to the webhook or the API server.
     #[command(flatten)]
     pub connect: ConnectArgs,
-    /// How to print the answer.
+    /// Output format.
     #[arg(
         short,
         long,
@@ -22,34 +22,34 @@ pub struct Args {
         default_value_t
     )]
     pub output: OutputFormat,
-    /// The same as `--output json`.
+    /// Same as `--output json`.
     #[arg(long, global = true, env = "HEADROOM_JSON")]
     pub json: bool,
-    /// What to ask.
+    /// Command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  # All nodes, again with each change, with whatever kubeconfig kubectl uses
+  # All nodes, updated with each change; the kubeconfig is kubectl's
   kubectl headroom top --watch
 
-  # Why does this node have the allocatable it has?
+  # Why does this node have its allocatable?
   kubectl headroom explain worker-1
 
-  # What is wrong for everybody, and what to do about it
+  # Problems of the installation, and their fixes
   kubectl headroom check
 
-  # Raw values everywhere, at once
+  # Restore raw allocatable on all nodes
   kubectl headroom off --now
 
-  # From inside the cluster, for a script, as a service account with ClusterRole headroom-debug
+  # In a script in the cluster; the service account needs ClusterRole headroom-debug
   kubectl-headroom --addr headroom-hints.headroom-system.svc:9444 --ca-file /etc/headroom/ca.crt \\
     --token-file /var/run/secrets/headroom/token top -o json
 
-Exit codes: 0 an answer, 1 an error, 2 wrong usage; of config check: 0 accepted, 1 refused, 2 not decided; of check: 0 nothing
-wrong, 1 something wrong, 2 not found out.";
+Exit codes: 0 success, 1 error, 2 wrong usage. config check: 0 accepted, 1 refused, 2 undecided. check: 0 no problem,
+1 problem found, 2 undecided.";
 
 #[cfg(test)]
 mod tests {
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_flag_has_its_variable() {
+    fn every_flag_has_an_environment_variable() {
         Args::command().debug_assert();
         assert_eq!(flags_without_variable(&Args::command()), Vec::<String>::new());
     }
 
     #[test]
-    fn flags_are_taken_before_and_after_the_command() {
+    fn global_flags_may_precede_or_follow_the_command() {
         for line in [["-o", "json", "top"], ["top", "-o", "json"]] {
             let args = Args::try_parse_from(["kubectl-headroom"].into_iter().chain(line)).unwrap();
             assert_eq!(args.output, OutputFormat::Json);

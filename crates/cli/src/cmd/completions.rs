@@ -1,4 +1,4 @@
-//! `completions`: prints a shell's completion script for all commands.
+//! `completions`: prints a completion script for a shell.
 
 use std::io::Write;
 
@@ -7,17 +7,17 @@ use clap_complete::Shell;
 use super::Session;
 use crate::error::Error;
 
-/// Print a shell's completion script for kubectl-headroom; kubectl itself completes by a link.
+/// Print a completion script for kubectl-headroom. kubectl itself completes through a link, see below.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For `kubectl headroom` kubectl calls a program named kubectl_complete-headroom. A link to kubectl-headroom is one: it also completes
-the names of nodes.
+To complete `kubectl headroom`, kubectl runs a program named kubectl_complete-headroom. A link to kubectl-headroom is enough; it
+also completes names of nodes.
 
 Examples:
   ln -s kubectl-headroom \"$(dirname \"$(command -v kubectl-headroom)\")/kubectl_complete-headroom\"
   kubectl headroom completions bash > /etc/bash_completion.d/kubectl-headroom")]
 pub(crate) struct CompletionsArgs {
-    /// The shell.
+    /// Shell to print the script for.
     shell: Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `config`: checks a version of Koordinator's ConfigMap, explains what a node gets of it, and compares two.
+//! `config`: checks a version of Koordinator's ConfigMap, explains its values for a node, and compares two versions.
 
 mod check;
 mod diff;
@@ -13,32 +13,32 @@ use headroom_domain::installation::{ConfigMapName, Namespace, ObjectName};
 use super::Session;
 use crate::error::Error;
 
-/// What a version of Koordinator's ConfigMap means, before it is stored.
+/// Check and explain a version of Koordinator's ConfigMap before it is stored.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Files are YAML or JSON as kubectl prints and takes them, `-` is standard input; of several objects the ConfigMap of that name
-is read. The rules are those of the webhook's /validate-configmap.
+Files are YAML or JSON as kubectl prints them; `-` is standard input. If a file has several objects, the ConfigMap with the given
+name is used. The rules are those of the webhook's endpoint /validate-configmap.
 
 Examples:
-  # Before it is written: offline, and against the cluster
+  # Before it is applied: offline, and against the cluster
   kubectl headroom config check slo-controller-config.yaml
   kubectl headroom config check slo-controller-config.yaml --online
 
-  # What does this node get, and from where?
+  # Values of this node, each with its source
   kubectl headroom config explain worker-1 --key colocation-config
 
-  # Which nodes would get what else?
+  # Nodes whose values would change
   kubectl headroom config diff slo-controller-config.yaml")]
 pub(crate) struct ConfigArgs {
-    /// The ConfigMap.
+    /// Name of the ConfigMap.
     #[command(flatten)]
     config_map: ConfigMapArgs,
-    /// What to ask.
+    /// Question about the ConfigMap.
     #[command(subcommand)]
     question: ConfigQuestion,
 }
 
-/// What to ask of the ConfigMap.
+/// Question about the ConfigMap.
 #[derive(Debug, Clone, Subcommand)]
 enum ConfigQuestion {
     Check(check::CheckArgs),
@@ -46,7 +46,7 @@ enum ConfigQuestion {
     Diff(diff::DiffArgs),
 }
 
-/// Which ConfigMap is Koordinator's.
+/// Namespace and name of Koordinator's ConfigMap.
 #[derive(Debug, Clone, clap::Args)]
 struct ConfigMapArgs {
     /// Namespace of Koordinator's ConfigMap.

@@ -1,5 +1,6 @@
-//! `explain NODE`: prints why a node offers what it offers: two sentences for each resource, the inputs, what agent and webhook
-//! decided and why. With `--why` each number is derived.
+//! `explain NODE`: prints why a node has its allocatable: two sentences for each resource, the inputs, and the
+//! reasons of agent
+//! and webhook. `--why` derives each number.
 
 use std::{fmt, io::Write};
 
@@ -24,11 +25,10 @@ use crate::{
     view::{NodeView, Rule},
 };
 
-/// Why a node offers what it offers: first what to know, then what decides it. With --why each number is derived.
+/// Why a node has its allocatable: a summary, then the deciding reasons. --why derives each number.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The rules are those of a write of the node's status, were it made now. -o json and -o yaml have everything, with or without
---why.
+The rules are those that apply to a status write now. -o json and -o yaml print all fields, with or without --why.
 
 Examples:
   kubectl headroom explain worker-1
@@ -36,10 +36,10 @@ Examples:
   kubectl headroom explain worker-1 -o json | jq .derivation_cpu.slack_milli
   kubectl headroom explain worker-1 -o json | jq '.rules_cpu[] | select(.rule == \"admitted\")'")]
 pub(crate) struct ExplainArgs {
-    /// The node, as NAME or node/NAME.
+    /// Node, as NAME or node/NAME.
     #[arg(value_name = "NODE")]
     name: NodeName,
-    /// Derive each number: how the agent came to its ratio, each rule of the webhook, and the signals measured last.
+    /// Derive each number: the agent's ratio, each rule of the webhook, and the signals measured last.
     #[arg(long, env = "HEADROOM_WHY")]
     why: bool,
 }
@@ -68,11 +68,9 @@ impl ExplainArgs {
     }
 }
 
-/// The explanation of one node.
 #[derive(Debug)]
 struct Explanation<'a> {
     node: &'a NodeView,
-    /// Each number is derived.
     has_derivation: bool,
     next_write: NextWrite,
 }
@@ -127,25 +125,25 @@ impl Explanation<'_> {
         if has_derivation {
             writeln!(f)?;
             rules(f, resource, node.rules.get(resource))?;
-            writeln!(f, "  {:<10}{}", "", standing(node, resource, next_write))?;
-            return would_be(f, node, resource);
+            writeln!(f, "  {:<10}{}", "", stored_state(node, resource, next_write))?;
+            return projection(f, node, resource);
         }
         let webhook = node.why(resource).into_iter().map(|code| {
             let about = Why::from_code(code).map(Why::about);
             in_words(code, about)
         });
         labelled(f, "webhook", webhook)?;
-        writeln!(f, "  {:<SYMBOL$}{}", "", standing(node, resource, next_write))?;
-        would_be(f, node, resource)
+        writeln!(f, "  {:<SYMBOL$}{}", "", stored_state(node, resource, next_write))?;
+        projection(f, node, resource)
     }
 }
 
-/// A reason in words, its code in brackets. A newer version can have others.
+/// Reason as text, with its code in brackets. A newer webhook may send codes that are unknown here.
 fn in_words(code: &str, about: Option<&str>) -> String {
     about.map_or_else(|| code.to_owned(), |about| format!("{about} ({code})"))
 }
 
-/// Lines of which the first has a label.
+/// Writes lines, of which the first has a label.
 fn labelled(f: &mut fmt::Formatter<'_>, label: &str, lines: impl Iterator<Item = String>) -> fmt::Result {
     for (index, line) in lines.enumerate() {
         let label = if index == 0 { label } else { "" };
@@ -154,7 +152,7 @@ fn labelled(f: &mut fmt::Formatter<'_>, label: &str, lines: impl Iterator<Item =
     Ok(())
 }
 
-/// One line for each rule, and one for each of its reasons.
+/// Writes one line for each rule and one for each of its reasons.
 fn rules(f: &mut fmt::Formatter<'_>, resource: Resource, rules: &[Rule]) -> fmt::Result {
     let terms: Vec<String> = rules.iter().map(|rule| term(resource, rule)).collect();
     let width = terms
@@ -181,32 +179,34 @@ fn term(resource: Resource, rule: &Rule) -> String {
     }
 }
 
-/// How what is stored compares with what the rules say.
-fn standing(node: &NodeView, resource: Resource, next_write: NextWrite) -> String {
+/// Compares stored allocatable with the result of the rules.
+fn stored_state(node: &NodeView, resource: Resource, next_write: NextWrite) -> String {
     let stored = node.allocatable.map(|stored| *stored.get(resource));
     let amount = |amount: u64| exact(resource, i128::from(amount));
     match (stored, node.result(resource)) {
-        (None, _) => "nothing is stored".to_owned(),
-        (Some(stored), None) => format!("stored: {}; left alone", amount(stored)),
-        (Some(stored), Some(result)) if stored == result => "stored as it is to be".to_owned(),
-        (Some(stored), Some(_)) => format!("stored: {}; {}", amount(stored), next_write.about()),
+        (None, _) => "allocatable is not stored".to_owned(),
+        (Some(stored), None) => format!("allocatable {} is not changed", amount(stored)),
+        (Some(stored), Some(result)) if stored == result => "allocatable is up to date".to_owned(),
+        (Some(stored), Some(_)) => {
+            format!("allocatable {} is stored; {}", amount(stored), next_write.about())
+        }
     }
 }
 
-/// What mode `auto` would make of a node that another mode keeps as it is.
-fn would_be(f: &mut fmt::Formatter<'_>, node: &NodeView, resource: Resource) -> fmt::Result {
-    let (Some(would_be), Some(ratio)) = (node.would_be, node.would_be_ratio(resource)) else {
+/// Writes the allocatable that mode `auto` would set on a node in another mode.
+fn projection(f: &mut fmt::Formatter<'_>, node: &NodeView, resource: Resource) -> fmt::Result {
+    let (Some(projection), Some(ratio)) = (node.projected, node.projected_ratio(resource)) else {
         return Ok(());
     };
-    let amount = exact(resource, i128::from(*would_be.get(resource)));
+    let amount = exact(resource, i128::from(*projection.get(resource)));
     writeln!(
         f,
-        "  {:<SYMBOL$}mode auto would give {amount} ({ratio}), by steps",
+        "  {:<SYMBOL$}with mode auto it would become {amount} ({ratio}), in steps",
         ""
     )
 }
 
-/// The same for machines: the row of the node, its policy, its rules, derivations and report.
+/// JSON of the node's row, policy, rules, derivations and report.
 fn explanation_json(node: &NodeView, next_write: NextWrite) -> Value {
     let mut all = row_members(node);
     for resource in Resource::ALL {

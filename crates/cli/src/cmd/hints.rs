@@ -1,4 +1,4 @@
-//! `hints`: prints what agents reported last, for people in short, for machines as it came.
+//! `hints`: prints the last report of each agent, as a table or, for machines, complete.
 
 use std::io::Write;
 
@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{args::ListArgs, error::Error, output};
 
-/// What each agent reported last: its ratio, where that is going, and why. With -o json or yaml the report as it came.
+/// Last report of each agent: published ratio, target and reason. -o json and -o yaml print the whole report.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-RATIO is what the agent publishes, TARGET where that is going. HISTORY is the share of the last day that counts. WHY is the
-first reason of the report. Nodes without an agent are not shown; kubectl headroom top has them.
+RATIO is the ratio that the agent publishes, TARGET the ratio that it moves to. HISTORY is the valid share of the last day. WHY is
+the first reason in the report. Nodes without an agent are only in kubectl headroom top.
 
 Examples:
   kubectl headroom hints

@@ -1,4 +1,4 @@
-//! `NodeListing`: fetches the nodes that a command lists, selects and sorts them, and prints them once or with each change.
+//! [`NodeRendering`] and [`run`]: fetch nodes, select and sort them, and print them once or with each change.
 
 use std::{
     cmp::Reverse,
@@ -8,6 +8,7 @@ use std::{
 };
 
 use headroom_domain::{hint::Brake, resource::Resource};
+use headroom_kit::log::chain;
 use serde_json::Value;
 use tokio::{
     signal,
@@ -26,25 +27,25 @@ use crate::{
     view::NodeView,
 };
 
-/// Ages are redrawn, and a lost webhook is asked again, this often.
+/// Interval at which ages are redrawn and a lost webhook is retried.
 const BEAT: Duration = Duration::from_secs(1);
-/// What is wrong for everybody is asked again this often: as often as the webhook looks.
+/// Interval at which findings are fetched: the same as that of the webhook's own checks.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// Labels of nodes are asked for again this often, and when there is a new node.
+/// Interval at which labels of nodes are fetched; they are also fetched for a new node.
 const LABELS_EVERY: Duration = Duration::from_secs(30);
 
-/// How a command shows nodes.
+/// Functions that render the nodes for one command.
 #[derive(Clone, Copy)]
 pub(super) struct NodeRendering {
     pub(super) table: fn(&[NodeView], Layout) -> StyledText,
     pub(super) line: fn(&NodeView) -> String,
-    /// `None` for a node that is not shown.
+    /// `None` for a node that is left out.
     pub(super) json: fn(&NodeView) -> Option<Value>,
-    /// What is wrong for everybody stands first, and is a member of each node's JSON.
+    /// Findings are printed above the table and are a member of each node's JSON.
     pub(super) has_findings: bool,
 }
 
-/// Lists nodes as the flags say.
+/// Lists nodes according to the flags.
 pub(super) async fn run<W: Write>(
     flags: ListArgs,
     rendering: NodeRendering,
@@ -52,7 +53,7 @@ pub(super) async fn run<W: Write>(
 ) -> Result<(), Error> {
     let mut webhook = connect::open(&session.connect).await?;
     let Session { output, screen, .. } = session;
-    // The first answer must come: an address or token that is wrong is no passing trouble.
+    // The first request is not retried, so that a wrong address or token fails at once.
     let nodes = webhook.list(flags.node.as_ref().map(NodeName::as_str)).await?;
     let findings = if rendering.has_findings {
         webhook.findings().await?
@@ -60,7 +61,7 @@ pub(super) async fn run<W: Write>(
         Vec::new()
     };
     let selected = SelectedNodes::fetch(flags.selector.as_ref(), &mut webhook).await?;
-    let mut picture = Picture {
+    let mut listing = Listing {
         selected,
         order: flags.sort_by,
         has_headers: !flags.no_headers,
@@ -72,43 +73,44 @@ pub(super) async fn run<W: Write>(
         trouble: None,
     };
     if flags.watch {
-        return live(&mut webhook, &flags, nodes, picture, screen).await;
+        return live(&mut webhook, &flags, nodes, listing, screen).await;
     }
-    picture.set_nodes(nodes);
-    picture.print_once(screen)
+    listing.set_nodes(nodes);
+    listing.print_once(screen)
 }
 
-/// Follows the webhook until Ctrl-C; asks again when it goes away, but not when it refuses.
+/// Follows the webhook until Ctrl-C. Retries if the webhook goes away, but not if it refuses.
 async fn live<W: Write>(
     webhook: &mut Connection,
     flags: &ListArgs,
     nodes: Vec<NodeView>,
-    mut picture: Picture,
+    mut listing: Listing,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
     let node = flags.node.as_ref().map(NodeName::as_str);
-    picture.print_findings(screen)?;
-    picture.replace(nodes, screen)?;
+    listing.print_findings(screen)?;
+    listing.replace(nodes, screen)?;
     loop {
         let ended = tokio::select! {
             biased;
             interrupted = signal::ctrl_c() => return interrupted.map_err(Error::Write),
-            ended = follow(webhook, node, &mut picture, screen) => ended,
+            ended = follow(webhook, node, &mut listing, screen) => ended,
         };
         match ended {
-            Ok(Ended::LabelsAreOld) => match SelectedNodes::fetch(flags.selector.as_ref(), webhook).await {
+            Ok(StreamEnd::LabelsAreOld) => match SelectedNodes::fetch(flags.selector.as_ref(), webhook).await
+            {
                 Ok(selected) => {
-                    picture.selected = selected;
+                    listing.selected = selected;
                     continue;
                 }
-                Err(error) if error.is_passing() => picture.trouble = Some(error.to_string()),
+                Err(error) if error.is_passing() => listing.trouble = Some(chain(&error).to_string()),
                 Err(error) => return Err(error),
             },
-            Ok(Ended::ByWebhook) => picture.trouble = Some("the webhook ended the stream".to_owned()),
-            Err(error) if error.is_passing() => picture.trouble = Some(error.to_string()),
+            Ok(StreamEnd::ByWebhook) => listing.trouble = Some("the webhook ended the stream".to_owned()),
+            Err(error) if error.is_passing() => listing.trouble = Some(chain(&error).to_string()),
             Err(error) => return Err(error),
         }
-        picture.draw(screen)?;
+        listing.draw(screen)?;
         tokio::select! {
             interrupted = signal::ctrl_c() => return interrupted.map_err(Error::Write),
             () = sleep(BEAT) => {}
@@ -116,19 +118,19 @@ async fn live<W: Write>(
     }
 }
 
-/// Why a stream is not followed any more.
-enum Ended {
+/// Reason for the end of a stream.
+enum StreamEnd {
     ByWebhook,
     LabelsAreOld,
 }
 
-/// Follows one stream to its end.
+/// Follows one stream until it ends.
 async fn follow<W: Write>(
     webhook: &mut Connection,
     node: Option<&str>,
-    picture: &mut Picture,
+    listing: &mut Listing,
     screen: &mut Screen<W>,
-) -> Result<Ended, Error> {
+) -> Result<StreamEnd, Error> {
     let mut watch: NodeWatch<'_> = webhook.watch(node).await?;
     let mut beat = interval(BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -137,25 +139,25 @@ async fn follow<W: Write>(
     loop {
         tokio::select! {
             nodes = watch.next() => match nodes? {
-                Some(nodes) if picture.selected.is_old(&nodes) => return Ok(Ended::LabelsAreOld),
-                Some(nodes) => picture.replace(nodes, screen)?,
-                None => return Ok(Ended::ByWebhook),
+                Some(nodes) if listing.selected.is_old(&nodes) => return Ok(StreamEnd::LabelsAreOld),
+                Some(nodes) => listing.replace(nodes, screen)?,
+                None => return Ok(StreamEnd::ByWebhook),
             },
-            _ = check.tick(), if picture.rendering.has_findings => {
+            _ = check.tick(), if listing.rendering.has_findings => {
                 let findings = watch.findings().await?;
-                picture.replace_findings(findings, screen)?;
+                listing.replace_findings(findings, screen)?;
             }
             _ = beat.tick() => {
                 screen.check()?;
-                picture.draw(screen)?;
+                listing.draw(screen)?;
             }
         }
     }
 }
 
-/// The nodes that a selector selects, as far as their labels were known.
+/// Nodes that a selector selects, by the labels known at fetch time.
 struct SelectedNodes {
-    /// Names of those that are selected, and of all; `None` without a selector.
+    /// Names of the selected nodes, and of all nodes; `None` without a selector.
     names: Option<(HashSet<String>, HashSet<String>)>,
     fetched: Instant,
 }
@@ -181,35 +183,32 @@ impl SelectedNodes {
         names.is_none_or(|(selected, _)| selected.contains(&node.name))
     }
 
-    /// True if labels must be asked for before these nodes are shown.
+    /// True if labels must be fetched before these nodes are shown.
     fn is_old(&self, nodes: &[NodeView]) -> bool {
         let Some((_, known)) = &self.names else {
             return false;
         };
         let age = self.fetched.elapsed();
-        // A node may be gone again before its labels come: no more than once a beat.
+        // A node may be deleted before its labels arrive, so they are fetched at most once a beat.
         age >= LABELS_EVERY || (age >= BEAT && nodes.iter().any(|node| !known.contains(&node.name)))
     }
 }
 
-/// What is on the screen.
-struct Picture {
+struct Listing {
     selected: SelectedNodes,
     order: NodeOrder,
     has_headers: bool,
     rendering: NodeRendering,
     output: OutputFormat,
-    /// What is wrong for everybody.
     findings: Vec<Finding>,
     nodes: Vec<NodeView>,
-    /// When `nodes` came.
     since: Instant,
-    /// Why nothing newer comes.
+    /// Reason why updates have stopped.
     trouble: Option<String>,
 }
 
-impl Picture {
-    /// The nodes that are selected, in order; those from before.
+impl Listing {
+    /// Replaces the nodes by the selected ones, sorted, and returns the previous ones.
     fn set_nodes(&mut self, mut nodes: Vec<NodeView>) -> Vec<NodeView> {
         nodes.retain(|node| self.selected.has(node));
         sort(&mut nodes, self.order);
@@ -259,7 +258,7 @@ impl Picture {
         Ok(())
     }
 
-    /// Says what is wrong now, where that is something else than before.
+    /// Prints the findings if they changed.
     fn replace_findings<W: Write>(
         &mut self,
         findings: Vec<Finding>,
@@ -273,7 +272,7 @@ impl Picture {
         self.draw(screen)
     }
 
-    /// Says what is wrong above lines that are not drawn again.
+    /// Prints the findings above lines that are not redrawn.
     fn print_findings<W: Write>(&self, screen: &mut Screen<W>) -> Result<(), Error> {
         let is_table = matches!(self.output, OutputFormat::Table | OutputFormat::Wide);
         if !is_table || self.is_drawn(screen) || self.findings.is_empty() {
@@ -282,7 +281,7 @@ impl Picture {
         screen.print(&output::leading_lines(&self.findings))
     }
 
-    /// The table below what is wrong.
+    /// Table with the findings above it.
     fn table<W: Write>(&self, nodes: &[NodeView], screen: &Screen<W>) -> StyledText {
         let mut text = StyledText::default();
         if !self.findings.is_empty() {
@@ -305,7 +304,7 @@ impl Picture {
         (self.rendering.json)(node).map(|_shown| format!("node/{}\n", node.name))
     }
 
-    /// Draws the table with the ages of this moment, where a table is drawn at all.
+    /// Redraws the table with current ages, if the output is a terminal.
     fn draw<W: Write>(&self, screen: &mut Screen<W>) -> Result<(), Error> {
         if !self.is_drawn(screen) {
             return Ok(());
@@ -314,7 +313,7 @@ impl Picture {
         let nodes: Vec<NodeView> = self.nodes.iter().map(|node| node.later(elapsed)).collect();
         let mut text = self.table(&nodes, screen);
         if let Some(trouble) = &self.trouble {
-            text.push(Tone::Alarm, format!("{trouble}; trying again\n"));
+            text.push(Tone::Alarm, format!("{trouble}; retrying\n"));
         }
         screen.redraw(&text)
     }
@@ -332,7 +331,7 @@ impl Picture {
     }
 }
 
-/// Sorts nodes, which come by name. Nodes of one rank stay by name.
+/// Sorts nodes, which arrive by name; the sort is stable.
 fn sort(nodes: &mut [NodeView], order: NodeOrder) {
     let used = |node: &NodeView, resource| Reverse(node.used(resource));
     match order {
@@ -380,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_come_in_the_order_that_is_asked_for_and_silent_ones_last_but_first_by_age() {
+    fn nodes_are_sorted_and_nodes_without_a_report_are_last_but_first_by_age() {
         type Change = fn(&mut NodeStatus);
         let cases: [(NodeOrder, Change, [&str; 3]); 7] = [
             (NodeOrder::Name, |_| {}, ["a", "b", "c"]),

@@ -1,7 +1,8 @@
-//! `off`: restores nodes to raw, by the mode annotation and a write of their status, and waits until they are raw.
+//! `off`: restores nodes to raw allocatable through the mode annotation, and waits until they are raw.
 //!
-//! It needs no webhook port, only the API server: it writes an annotation, and admission does the rest. A dry run shows
-//! the result of a write in advance.
+//! It needs the API server and no port of the webhook: it patches an annotation through `nodes/status`, and admission
+//! does the rest. A
+//! dry run shows the result in advance.
 
 mod node_result;
 mod off_end;
@@ -31,28 +32,28 @@ use crate::{
     screen::Screen,
 };
 
-/// How often nodes are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval between two looks at the nodes.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Have raw allocatable restored and our annotations removed, on all nodes or on one.
+/// Restore raw allocatable and remove Headroom's annotations, on all nodes or on one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Writes the annotation headroom.sh/mode=off through the status of each node, and waits. Allocatable stays above raw for as
-long as what is bound to a node needs it. Takes the rights to list nodes and to patch nodes/status, and no way to the
-webhook. To uninstall: this first, then delete the installation, then the annotation.
+Patches the annotation headroom.sh/mode=off through nodes/status of each node, and waits. Allocatable stays above raw while the
+pods bound to a node need it. Requires permission to list nodes and to patch nodes/status, and no connection to the webhook. To
+uninstall, run this first, then delete the installation, then remove the annotation.
 
-With --now it ends with one of three lines. `restored`: all nodes are raw, exit code 0. `waiting`: which nodes are not raw
-yet, and why, exit code 1; the webhook goes on. `nobody answers`: no webhook looked at the writes, with the commands that
+With --now the last line is one of three. `restored`: all nodes are raw, exit code 0. `waiting`: some nodes are not raw yet,
+with the reasons, exit code 1; the webhook restores them later. `unanswered`: no webhook processed the writes, with the commands that
 restore raw values by hand, exit code 1. With -o json it is the last object, with the key `end`.
 
 Examples:
-  # What would become of each node
+  # Predict the result for each node
   kubectl headroom off
 
   kubectl headroom off --now --node worker-1
   kubectl headroom off --now --wait-seconds 600 && kubectl delete -k . && kubectl annotate nodes --all headroom.sh/mode-")]
 pub(crate) struct OffArgs {
-    /// Do it; without this flag the result is only predicted.
+    /// Restore the nodes; without this flag the result is only predicted.
     #[arg(long, env = "HEADROOM_NOW")]
     now: bool,
     /// Only this node.
@@ -68,15 +69,15 @@ pub(crate) struct OffArgs {
     wait_seconds: u64,
 }
 
-/// The way to the Nodes that are asked for.
+/// Client for the selected Nodes.
 struct NodeClient {
     nodes: Api<Node>,
     args: OffArgs,
     by_hand: ByHand,
 }
 
-/// What has been said of each node.
-struct Telling<'s, W> {
+/// Results that were already printed, by node.
+struct ResultPrinter<'s, W> {
     screen: &'s mut Screen<W>,
     format: Format,
     reported: BTreeMap<String, OffResult>,
@@ -100,59 +101,61 @@ impl OffArgs {
             },
             args: self,
         };
-        let mut telling = Telling {
+        let mut printer = ResultPrinter {
             screen,
             format,
             reported: BTreeMap::new(),
         };
         if client.args.now {
-            return until_restored(&client, &mut telling).await;
+            return until_restored(&client, &mut printer).await;
         }
         let found = client.found().await?;
         if format == Format::Table {
-            telling
+            printer
                 .screen
-                .print("nothing is written without --now; it would leave\n")?;
+                .print("dry run: --now applies it; the result would be\n")?;
         }
         for node in found {
-            let would_be = client.probed(&node).await?;
-            telling.report(would_be)?;
+            let projection = client.probed(&node).await?;
+            printer.report(projection)?;
         }
-        match telling.end(&client.by_hand) {
+        match printer.end(&client.by_hand) {
             OffEnd::Restored { .. } | OffEnd::Waiting { .. } => Ok(()),
-            end @ OffEnd::Unanswered { .. } => telling.print_end(&end),
+            end @ OffEnd::Unanswered { .. } => printer.print_end(&end),
         }
     }
 }
 
-/// Switches nodes off, also those that come meanwhile, until all are restored or the time is over.
-async fn until_restored<W: Write>(client: &NodeClient, telling: &mut Telling<'_, W>) -> Result<(), Error> {
+/// Switches nodes off, including those that join meanwhile, until all are restored or the deadline passes.
+async fn until_restored<W: Write>(
+    client: &NodeClient,
+    printer: &mut ResultPrinter<'_, W>,
+) -> Result<(), Error> {
     let deadline = Instant::now() + Duration::from_secs(client.args.wait_seconds);
     loop {
         let found = client.found().await?;
-        telling
+        printer
             .reported
             .retain(|name, _| found.iter().any(|node| node.name_any() == *name));
         for node in found {
             let restored = client.switched_off(node).await?;
-            telling.report(restored)?;
+            printer.report(restored)?;
         }
-        let end = telling.end(&client.by_hand);
+        let end = printer.end(&client.by_hand);
         if let OffEnd::Restored { .. } = end {
-            return telling.print_end(&end);
+            return printer.print_end(&end);
         }
         if Instant::now() >= deadline {
-            if telling.format == Format::Json {
-                telling.print_end(&end)?;
+            if printer.format == Format::Json {
+                printer.print_end(&end)?;
             }
             return Err(Error::NotRestored { end: end.to_string() });
         }
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_EVERY).await;
     }
 }
 
 impl NodeClient {
-    /// The nodes that are asked for.
     async fn found(&self) -> Result<Vec<Node>, Error> {
         let attempt = |source| Error::api(&rights::READ_NODES, source);
         match &self.args.node {
@@ -171,9 +174,9 @@ impl NodeClient {
         }
     }
 
-    /// That there is no such node, with the one that was probably meant.
+    /// Error for an unknown node, with the nearest known name.
     async fn unknown(&self, name: &str) -> Error {
-        // Whatever happens now, the answer is that there is none.
+        // If this list fails, the error has no nearest name.
         let all = self.nodes.list_metadata(&ListParams::default()).await;
         let names: Vec<String> = all.iter().flatten().map(kube::ResourceExt::name_any).collect();
         Error::NoSuchNode {
@@ -182,8 +185,9 @@ impl NodeClient {
         }
     }
 
-    /// Writes the mode of a node that is not off or not raw yet, and tells what is left. Where nothing can be done yet
-    /// the API server sees no change and writes nothing.
+    /// Patches the mode of a node that is not off or not raw yet, and returns the remains. If nothing can be done
+    /// yet, the patch
+    /// is a no-op for the API server.
     async fn switched_off(&self, node: Node) -> Result<OffResult, Error> {
         let is_off = node.annotations().get(names::MODE).map(String::as_str) == Some("off");
         let node = if is_off && traces(&node).next().is_none() {
@@ -192,12 +196,13 @@ impl NodeClient {
             let params = PatchParams::default();
             self.written(&node, &params, &json!({names::MODE: "off"})).await?
         };
-        // Where something is left, a dry run tells whether a webhook wants it so.
+        // If annotations remain, a dry run shows if the webhook keeps them.
         self.probed(&node).await
     }
 
-    /// What a node would be with its mode off. The probe is a note that the webhook removes from whatever it decides, so
-    /// one that comes back was seen by no webhook.
+    /// Predicts the node with mode `off`. The webhook removes the probe annotation from each write it processes, so
+    /// an
+    /// annotation that remains means that no webhook processed the write.
     async fn probed(&self, node: &Node) -> Result<OffResult, Error> {
         if traces(node).next().is_none() {
             return Ok(OffResult::new(node, Remains::Nothing));
@@ -221,7 +226,7 @@ impl NodeClient {
         Ok(OffResult::new(&answer, remains))
     }
 
-    /// Writes annotations through `nodes/status`, where the webhook decides anew.
+    /// Patches annotations through `nodes/status`, which triggers admission.
     async fn written(&self, node: &Node, params: &PatchParams, annotations: &Value) -> Result<Node, Error> {
         let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
         let written = self.nodes.patch_status(&node.name_any(), params, &patch).await;
@@ -229,8 +234,8 @@ impl NodeClient {
     }
 }
 
-impl<W: Write> Telling<'_, W> {
-    /// What it would come to if it ended now.
+impl<W: Write> ResultPrinter<'_, W> {
+    /// Result if the command ended now.
     fn end(&self, by_hand: &ByHand) -> OffEnd {
         OffEnd::new(self.reported.values(), by_hand.clone())
     }
@@ -242,7 +247,7 @@ impl<W: Write> Telling<'_, W> {
         })
     }
 
-    /// Says what became of a node, unless that was said before.
+    /// Prints the result of a node unless it was printed before.
     fn report(&mut self, restored: OffResult) -> Result<(), Error> {
         if self.reported.get(&restored.node) == Some(&restored) {
             return Ok(());

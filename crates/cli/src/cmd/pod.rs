@@ -1,4 +1,4 @@
-//! `pod`: explains why a pod got what it got.
+//! `pod`: explains how the webhook changed a pod.
 
 mod explain;
 
@@ -9,15 +9,15 @@ use clap::Subcommand;
 use super::Session;
 use crate::error::Error;
 
-/// What the webhook makes of pods, and why.
+/// Changes that the webhook made to pods, and their causes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PodArgs {
-    /// What to ask.
+    /// Question about a pod.
     #[command(subcommand)]
     question: PodQuestion,
 }
 
-/// What to ask about a pod.
+/// Question about a pod.
 #[derive(Debug, Clone, Subcommand)]
 enum PodQuestion {
     Explain(explain::ExplainPodArgs),

@@ -1,4 +1,4 @@
-//! `quota`: shows ElasticQuotas as the webhook knows them, and why a pod has room or has none.
+//! `quota`: shows ElasticQuotas as the webhook knows them, and explains if a pod fits into its quota.
 
 mod explain;
 mod tree;
@@ -10,15 +10,15 @@ use clap::Subcommand;
 use super::Session;
 use crate::error::Error;
 
-/// The ElasticQuotas as the webhook knows them.
+/// ElasticQuotas as the webhook knows them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct QuotaArgs {
-    /// What to ask.
+    /// Question about quotas.
     #[command(subcommand)]
     question: QuotaQuestion,
 }
 
-/// What to ask about quotas.
+/// Question about quotas.
 #[derive(Debug, Clone, Subcommand)]
 enum QuotaQuestion {
     Tree(tree::TreeArgs),

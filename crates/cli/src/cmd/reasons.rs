@@ -12,23 +12,23 @@ use crate::{
     output::{Cell, Column, Layout, Table},
 };
 
-/// What the reason codes mean that stand in logs, annotations, metrics and tables.
+/// Meaning of the reason codes in logs, annotations, metrics and tables.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Takes no cluster: it knows the codes of its own version. A code may be one of a rule of the webhook and one of an agent's
-report; both are printed.
+Needs no cluster and prints the codes of this version. A code may belong to a rule of the webhook and to an agent's report; then
+both meanings are printed.
 
 Examples:
   kubectl headroom reasons
   kubectl headroom reasons hint-held
   kubectl headroom reasons -o json | jq -r '.[] | select(.of == \"brake\").code'")]
 pub(crate) struct ReasonsArgs {
-    /// Only this code.
+    /// Print only this code.
     #[arg(value_parser = known)]
     code: Option<String>,
 }
 
-/// A code, the rule or stage that gives it, and its meaning.
+/// Code, the rule or stage that produces it, and its meaning.
 type ReasonRow = [&'static str; 3];
 
 impl ReasonsArgs {
@@ -59,7 +59,7 @@ impl ReasonsArgs {
     }
 }
 
-/// Every code: those of the webhook's rules, then those of agents' reports.
+/// All codes: those of the webhook's rules, then those of agents' reports.
 fn rows() -> impl Iterator<Item = ReasonRow> {
     let rules = Why::ALL.map(|why| [why.code(), why.rule().name(), why.about()]);
     let reports = Reason::ALL.map(|reason| [reason.code(), reason.stage().name(), reason.about()]);
@@ -70,7 +70,7 @@ fn known(code: &str) -> Result<String, &'static str> {
     if rows().any(|[known, ..]| known == code) {
         Ok(code.to_owned())
     } else {
-        Err("no reason of this version; `kubectl headroom reasons` lists them")
+        Err("unknown reason code; `kubectl headroom reasons` lists all")
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_code_of_rule_and_report_is_explained_as_both() {
+    async fn a_code_of_a_rule_and_a_report_has_two_rows() {
         let text = printed("reasons clamped-max").await;
         let of: Vec<_> = text
             .lines()
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_codes_are_there_for_machines() {
+    async fn json_has_all_codes() {
         let all: serde_json::Value = serde_json::from_str(&printed("reasons -o json").await).unwrap();
         let all = all.as_array().unwrap();
         assert_eq!(all.len(), super::rows().count());
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_that_is_none_is_refused_with_its_name() {
+    fn an_unknown_code_is_named_in_the_error() {
         let refused = Args::try_parse_from(["kubectl-headroom", "reasons", "so-it-is"]).unwrap_err();
         assert!(refused.to_string().contains("so-it-is"), "{refused}");
     }

@@ -39,12 +39,12 @@ use crate::{Args, check::tests::healthy, error::Error, output::tests::status, ru
 const NAME: &str = "headroom-hints.headroom-system.svc";
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A webhook that knows some nodes and one token.
+/// A webhook with some nodes and one valid token.
 struct Webhook {
     nodes: watch::Receiver<ListNodesResponse>,
-    slo: config::Shown,
+    slo: config::SloState,
     decisions: Arc<Mutex<ListPodDecisionsResponse>>,
-    /// `None` for a webhook that does not know the question.
+    /// `None` for a webhook that is older than the request.
     installation: Arc<Mutex<Option<GetInstallationResponse>>>,
 }
 
@@ -57,10 +57,9 @@ impl Webhook {
     }
 }
 
-/// Nodes in a page.
 const PAGE: usize = 800;
 
-/// One page of the nodes that are asked for.
+/// One page of the requested nodes.
 fn page(asked: &ListNodesRequest, nodes: &ListNodesResponse) -> ListNodesResponse {
     let ListNodesRequest { node: wanted, after } = asked;
     let nodes = nodes.nodes.iter();
@@ -73,7 +72,7 @@ fn page(asked: &ListNodesRequest, nodes: &ListNodesResponse) -> ListNodesRespons
     }
 }
 
-/// All pages of the nodes that are asked for.
+/// All pages of the requested nodes.
 fn pages(mut asked: ListNodesRequest, nodes: &ListNodesResponse) -> Vec<Result<ListNodesResponse, Status>> {
     let mut pages = Vec::new();
     loop {
@@ -108,7 +107,7 @@ impl Debug for Webhook {
         nodes.mark_changed();
         let (pages_tx, answers) = mpsc::channel(1);
         tokio::spawn(async move {
-            // A stream of three answers: then the webhook ends it, as when it is replaced.
+            // The webhook ends the stream after three responses, as during a restart.
             for _ in 0..3 {
                 if nodes.changed().await.is_err() {
                     return;
@@ -160,12 +159,12 @@ impl Debug for Webhook {
     }
 }
 
-/// A webhook that serves, and what a client needs to reach it.
+/// A running webhook, with the files that a client needs to reach it.
 struct Running {
     place: TempDir,
     addr: SocketAddr,
     nodes: watch::Sender<ListNodesResponse>,
-    slo: config::Shown,
+    slo: config::SloState,
     decisions: Arc<Mutex<ListPodDecisionsResponse>>,
     installation: Arc<Mutex<Option<GetInstallationResponse>>>,
 }
@@ -184,7 +183,7 @@ impl Running {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let slo = config::Shown::default();
+        let slo = config::SloState::default();
         let decisions = Arc::<Mutex<ListPodDecisionsResponse>>::default();
         let installation = Arc::new(Mutex::new(Some(healthy())));
         let webhook = Webhook {
@@ -240,7 +239,7 @@ impl Running {
     }
 }
 
-/// Output that a test reads while it grows.
+/// Output that a test reads while it is written.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -259,19 +258,19 @@ impl Shared {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// Waits until the output so far fulfils a condition.
+    /// Waits until the output meets a condition.
     async fn until(&self, condition: impl Fn(&str) -> bool + Send + Sync) {
         let grown = async {
             while !condition(&self.text()) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        assert!(timeout(DEADLINE, grown).await.is_ok(), "in vain: {}", self.text());
+        assert!(timeout(DEADLINE, grown).await.is_ok(), "timeout: {}", self.text());
     }
 }
 
 #[tokio::test]
-async fn all_nodes_or_one_are_shown_once() {
+async fn all_nodes_or_one_are_printed_once() {
     let webhook = Running::start().await;
     let all = webhook.ask(&["top"]).await.unwrap();
     assert_eq!(all.lines().count(), 1 + 2, "{all}");
@@ -284,7 +283,7 @@ async fn all_nodes_or_one_are_shown_once() {
 }
 
 #[tokio::test]
-async fn five_thousand_nodes_are_shown() {
+async fn five_thousand_nodes_are_printed() {
     let webhook = Running::start().await;
     let names: Vec<String> = (0..5000).map(|i| format!("node-{i:04}")).collect();
     webhook.nodes.send_modify(|known| {
@@ -295,7 +294,7 @@ async fn five_thousand_nodes_are_shown() {
         });
         known.nodes = nodes.collect();
         let bytes: usize = known.nodes.iter().map(NodeStatus::bytes).sum();
-        assert!(bytes > 4 << 20, "they fit into one message: {bytes}");
+        assert!(bytes > 4 << 20, "the test needs several messages: {bytes}");
     });
     let all = webhook.ask(&["top", "--once"]).await.unwrap();
     assert_eq!(all.lines().count(), 1 + 5000);
@@ -318,21 +317,25 @@ async fn five_thousand_nodes_are_shown() {
             });
             out.until(|text| text.contains("node=node-4999 mode=auto sees=full cpu-used=4711m"))
                 .await;
-            assert_eq!(out.text().lines().count(), 5_001, "only what changed");
+            assert_eq!(
+                out.text().lines().count(),
+                5_001,
+                "unchanged nodes are not printed"
+            );
         },
     )
     .await;
 }
 
 #[tokio::test]
-async fn one_node_is_explained_and_its_report_shown() {
+async fn one_node_is_explained_and_its_report_printed() {
     let webhook = Running::start().await;
     let page = webhook.ask(&["explain", "node/b"]).await.unwrap();
     assert!(
         page.starts_with("b offers 40,320m of 31,500m cpu (1.28). ") && !page.contains("predicted peak"),
         "{page}"
     );
-    // The name that it had before.
+    // The former name of the command.
     let page = webhook.ask(&["node", "b", "--why"]).await.unwrap();
     assert!(
         page.contains("\nnode b, uid u1") && page.contains("predicted peak"),
@@ -397,25 +400,23 @@ async fn versions_are_compared() {
         version: "99.0.0".to_owned(),
         ..healthy()
     };
-    let older = format!("at {}, too old to tell its version", webhook.addr);
+    let older = format!("at {}, too old ", webhook.addr);
     for (answer, server) in [
-        (
-            Some(newer),
-            "99.0.0, replica webhook-a: another major version: use the kubectl-headroom of that version",
-        ),
+        (Some(newer), "99.0.0, replica webhook-a: another major version"),
         (None, older.as_str()),
     ] {
         *webhook.installation.lock().unwrap() = answer;
-        let told = webhook.ask(&["version"]).await.unwrap();
-        assert_eq!(told, format!("client: {client}\nserver: {server}\n"));
+        let text = webhook.ask(&["version"]).await.unwrap();
+        let start = format!("client: {client}\nserver: {server}");
+        assert!(text.starts_with(&start) && text.lines().count() == 2, "{text}");
     }
-    let told = webhook.ask(&["version", "--client", "-o", "json"]).await.unwrap();
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told, serde_json::json!({"client": client, "servers": null}));
+    let text = webhook.ask(&["version", "--client", "-o", "json"]).await.unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json, serde_json::json!({"client": client, "servers": null}));
 }
 
 #[tokio::test]
-async fn answers_are_yaml_where_that_is_asked_for() {
+async fn yaml_output_has_the_fields_of_json() {
     let webhook = Running::start().await;
     let rows = webhook.ask(&["top", "-o", "yaml"]).await.unwrap();
     assert!(
@@ -427,7 +428,7 @@ async fn answers_are_yaml_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_name_or_ca_is_not_talked_to() {
+async fn a_server_with_another_name_or_ca_is_refused() {
     let webhook = Running::start().await;
     let foreign = tempfile::tempdir().unwrap();
     ensure(foreign.path(), &[NAME.to_owned()], SystemTime::now()).unwrap();
@@ -438,7 +439,7 @@ async fn a_server_of_another_name_or_ca_is_not_talked_to() {
     }
 }
 
-/// Runs a command that does not end by itself for as long as the story takes.
+/// Runs a command that does not end by itself until the story ends.
 async fn during(args: Args, mut screen: Screen<Shared>, story: impl Future<Output = ()>) {
     tokio::select! {
         ended = run(args, &mut screen) => panic!("it ended: {ended:?}"),
@@ -447,12 +448,12 @@ async fn during(args: Args, mut screen: Screen<Shared>, story: impl Future<Outpu
 }
 
 #[tokio::test]
-async fn changes_are_printed_as_they_come_even_after_the_webhook_was_replaced() {
+async fn changes_are_printed_also_after_a_restart_of_the_webhook() {
     let webhook = Running::start().await;
     let out = Shared::default();
     during(webhook.args(&["top", "-w"]), Screen::plain(out.clone()), async {
         out.until(|text| text.lines().count() == 2).await;
-        // More changes than one stream of this webhook carries.
+        // One stream of this webhook ends after fewer changes.
         for seq in 8..14 {
             webhook.nodes.send_modify(|answer| {
                 let hint = answer.nodes[1].hint.as_mut().unwrap();
@@ -473,7 +474,7 @@ async fn changes_are_printed_as_they_come_even_after_the_webhook_was_replaced() 
 }
 
 #[tokio::test]
-async fn a_terminal_sees_the_table_redrawn_and_why_it_stands_still() {
+async fn a_terminal_shows_the_table_redrawn_and_the_reason_of_a_pause() {
     let webhook = Running::start().await;
     let out = Shared::default();
     let screen = Screen::terminal(out.clone(), 24, 80);
@@ -485,7 +486,7 @@ async fn a_terminal_sees_the_table_redrawn_and_why_it_stands_still() {
             });
             out.until(|text| text.contains(&format!(" {usage}m "))).await;
         }
-        out.until(|text| text.contains("the webhook ended the stream; trying again"))
+        out.until(|text| text.contains("the webhook ended the stream; retrying"))
             .await;
     })
     .await;

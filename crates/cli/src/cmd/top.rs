@@ -1,4 +1,4 @@
-//! `top`: prints a table of all nodes, once or kept current.
+//! `top`: prints a table of all nodes, once or updated with each change.
 
 use std::io::Write;
 
@@ -11,8 +11,8 @@ use crate::{args::ListArgs, error::Error, output};
 /// Measured use, ratio, allocatable and brakes of all nodes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-CPU is in milli-cores, memory in MiB. USED is what the whole machine uses, PEAK the highest use of it that is expected. Columns that do
-not fit the terminal are left out; -o wide has them all.
+CPU is in milli-cores, memory in MiB. USED is the use of the whole machine, PEAK its highest expected use. Columns that do not
+fit the terminal are left out; -o wide prints all.
 
 Examples:
   kubectl headroom top
@@ -23,7 +23,7 @@ Examples:
 pub(crate) struct TopArgs {
     #[command(flatten)]
     list: ListArgs,
-    /// Print the table once and end, even with --watch.
+    /// Print the table once and exit, even with --watch.
     #[arg(long, env = "HEADROOM_ONCE", hide = true)]
     once: bool,
 }

@@ -1,4 +1,4 @@
-//! `version`: prints the versions of this program and of each replica of the webhook, and whether they go together.
+//! `version`: prints the versions of this program and of each webhook replica, and if they are compatible.
 
 use std::{fmt, io::Write};
 
@@ -13,17 +13,17 @@ use crate::{
     escape::one_line,
 };
 
-/// The versions of this program and of the webhook, and whether they go together.
+/// Versions of this program and of the webhook, and if they are compatible.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Programs of one minor version go together, as 0.1.0 and 0.1.3. Where minor versions differ, use the kubectl-headroom of the
-webhook's version: what it does not know is missing or refused.
+Programs of one minor version are compatible, such as 0.1.0 and 0.1.3. If minor versions differ, use the kubectl-headroom of
+the webhook's version: fields that the older one does not know are missing or refused.
 
 Examples:
   kubectl headroom version
   kubectl headroom version --client -o json | jq -r .client")]
 pub(crate) struct VersionArgs {
-    /// This program alone; takes no cluster.
+    /// Print only this program's version; needs no cluster.
     #[arg(long, env = "HEADROOM_CLIENT")]
     client: bool,
 }
@@ -50,23 +50,20 @@ impl VersionArgs {
     }
 }
 
-/// Who has which version.
+/// Versions of the client and of all replicas.
 struct Versions {
     client: &'static str,
-    /// `None` where they were not asked for.
+    /// `None` with `--client`.
     servers: Option<Vec<AskedVersion>>,
 }
 
-/// How far two versions are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Skew {
-    /// They are the same.
     None,
-    /// They go together.
+    /// Only the patch version differs: compatible.
     Patch,
-    /// One may not know what the other says.
+    /// Fields of one may be unknown to the other.
     Minor,
-    /// They need not understand each other.
     Major,
 }
 
@@ -94,8 +91,8 @@ impl Skew {
 
     const fn sentence(self) -> &'static str {
         match self {
-            Self::None => "the same as this program",
-            Self::Patch => "goes together with this program",
+            Self::None => "same as this program",
+            Self::Patch => "compatible with this program",
             Self::Minor => "another minor version: use the kubectl-headroom of that version",
             Self::Major => "another major version: use the kubectl-headroom of that version",
         }
@@ -103,7 +100,7 @@ impl Skew {
 }
 
 impl Versions {
-    /// `None` if this program's own version cannot be compared.
+    /// `None` if this program's version cannot be compared.
     fn skew(&self, version: &ReleaseVersion) -> Option<Skew> {
         let own = self.client.parse().ok()?;
         Some(Skew::between(&own, version))
@@ -138,7 +135,7 @@ impl fmt::Display for Versions {
                     writeln!(f, "server: {version}, replica {replica}: {skew}")?;
                 }
                 AskedVersion::Older { addr } => {
-                    writeln!(f, "server: at {addr}, too old to tell its version")?;
+                    writeln!(f, "server: at {addr}, too old to report its version")?;
                 }
                 AskedVersion::Failed { addr, reason } => {
                     writeln!(f, "server: at {addr}, no answer: {}", one_line(reason))?;
@@ -184,11 +181,11 @@ mod tests {
     fn each_replica_is_compared_with_this_program() {
         assert_snapshot!(versions().to_string(), @r"
         client: 0.2.0
-        server: 0.2.0, replica webhook-0: the same as this program
-        server: 0.2.1-rc.1, replica webhook-1: goes together with this program
+        server: 0.2.0, replica webhook-0: same as this program
+        server: 0.2.1-rc.1, replica webhook-1: compatible with this program
         server: 0.3.0, replica webhook-2: another minor version: use the kubectl-headroom of that version
         server: 1.2.0, replica webhook-3: another major version: use the kubectl-headroom of that version
-        server: at 10.0.0.1:9444, too old to tell its version
+        server: at 10.0.0.1:9444, too old to report its version
         server: at 10.0.0.2:9444, no answer: gone
         ");
         let value = versions().json();

@@ -1,4 +1,4 @@
-//! [`ApiServer`]: names the server and the context in the errors of a connection that comes to nothing.
+//! [`ApiServer`]: adds the server's URL and the kubeconfig context to errors of a failed connection.
 
 use std::fmt;
 
@@ -7,16 +7,14 @@ use tower::{BoxError, service_fn};
 
 use crate::cause::innermost;
 
-/// The API server that the kubeconfig leads to.
+/// API server of the kubeconfig's context.
 #[derive(Debug, Clone)]
 pub(super) struct ApiServer {
-    /// Its URL.
     pub(super) url: String,
-    /// The context that names it.
     pub(super) context: String,
 }
 
-/// Nobody answers there, or not who should.
+/// The server is unreachable, or its certificate is not the expected one.
 #[derive(Debug, thiserror::Error)]
 #[error("{server} cannot be reached: {reason}; see --context and --kubeconfig")]
 struct UnreachableError {
@@ -24,9 +22,11 @@ struct UnreachableError {
     reason: String,
 }
 
-/// The user's credential cannot be had.
+/// A credential plugin or file of the kubeconfig failed.
 #[derive(Debug, thiserror::Error)]
-#[error("the credential of context {context} cannot be used: {reason}; log in again, or see --context")]
+#[error(
+    "cannot get the credential of context {context}: {reason}; log in again, or choose another --context"
+)]
 struct CredentialError {
     context: String,
     reason: String,
@@ -40,7 +40,7 @@ impl fmt::Display for ApiServer {
 }
 
 impl ApiServer {
-    /// A client that says in its errors where it was to lead.
+    /// Wraps a client so that its errors name the server.
     pub(super) fn named_in_errors(self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let send = service_fn(move |request| {

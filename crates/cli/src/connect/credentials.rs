@@ -1,5 +1,6 @@
-//! [`Credentials`]: whom to trust and who asks. The CA comes from a file or the cluster's webhook configuration, the token
-//! from a file or from the API server, which makes one that the webhook alone takes.
+//! [`Credentials`]: CA and bearer token for the webhook. The CA is from a file or the cluster's webhook
+//! configuration. The token is
+//! from a file, or the API server issues one with the webhook as its only audience.
 
 use std::{
     path::Path,
@@ -23,30 +24,29 @@ use tonic::{
 use super::kubeconfig;
 use crate::{args::ConnectArgs, error::Error, rights};
 
-/// How long a token lives, in seconds: the least that API servers take.
+/// Lifetime of a requested token, in seconds: the minimum that API servers accept.
 const TOKEN_SECONDS: i64 = 600;
-/// After this time a new one is asked for. Half its life is left then, for API servers that are away.
+/// Age at which a token is renewed. Half of its lifetime is then left, in case the API server is unreachable.
 const RENEW_AFTER: Duration = Duration::from_secs(300);
 
-/// Whom to trust and who asks, at whatever address.
+/// CA, server name and token; independent of the replica's address.
 pub(super) struct Credentials {
-    /// PEM.
     pub(super) ca: Vec<u8>,
     pub(super) server_name: String,
     pub(super) installation: Installation,
     token: Token,
-    /// `None` where files and an address are all that is needed.
+    /// `None` if files and --addr make the API server unnecessary.
     api: Option<Client>,
 }
 
-/// Who asks, and since when.
+/// Bearer token and its origin.
 #[derive(Debug, Clone)]
 enum Token {
     File(Bearer),
     Requested { bearer: Bearer, at: SystemTime },
 }
 
-/// Who asks: the value of the authorization header, marked sensitive.
+/// Value of the authorization header, marked as sensitive so that it is never logged.
 #[derive(Debug, Clone)]
 pub(super) struct Bearer(MetadataValue<Ascii>);
 
@@ -60,10 +60,10 @@ impl Interceptor for Bearer {
 }
 
 impl Credentials {
-    /// As the arguments say it.
+    /// Reads the files of the arguments, and requests the rest from the API server.
     ///
     /// # Errors
-    /// A file that cannot be read, or an API server that refuses what the arguments leave to it.
+    /// A file is unreadable, or the API server refuses.
     pub(super) async fn new(args: &ConnectArgs) -> Result<Self, Error> {
         let installation = args.installation();
         let ca = args.ca_file.as_deref().map(read).transpose()?;
@@ -93,22 +93,21 @@ impl Credentials {
         })
     }
 
-    /// The client of the API server.
+    /// Client of the API server.
     ///
     /// # Errors
-    /// There is none, as nothing needed it.
+    /// The client was not created, because nothing needed it.
     pub(super) fn api(&self) -> Result<Client, Error> {
         self.api.clone().ok_or(Error::NoToken)
     }
 
-    /// Who asks.
     pub(super) fn bearer(&self) -> Bearer {
         match &self.token {
             Token::File(bearer) | Token::Requested { bearer, .. } => bearer.clone(),
         }
     }
 
-    /// How long until [`Self::renew`] asks for another token; `None` if it never does.
+    /// Time until [`Self::renew`] requests another token; `None` for a token from a file.
     pub(super) fn renew_in(&self) -> Option<Duration> {
         match &self.token {
             Token::File(_) => None,
@@ -119,10 +118,10 @@ impl Credentials {
         }
     }
 
-    /// Asks for another token when that is due.
+    /// Requests another token if it is due.
     ///
     /// # Errors
-    /// The API server refuses it or is away.
+    /// The API server refuses or is unreachable.
     pub(super) async fn renew(&mut self) -> Result<(), Error> {
         if let (Some(Duration::ZERO), Some(api)) = (self.renew_in(), &self.api) {
             self.token = requested(api, &self.installation).await?;
@@ -167,14 +166,14 @@ fn token(path: &Path) -> Result<Bearer, Error> {
     })
 }
 
-/// `None` if it is empty or does not fit a header.
+/// `None` if the token is empty or does not fit into a header.
 fn bearer(token: &str) -> Option<Bearer> {
     let mut value = MetadataValue::try_from(format!("Bearer {token}")).ok()?;
     value.set_sensitive(true);
     (!token.is_empty()).then_some(Bearer(value))
 }
 
-/// The CA that the API server trusts for the webhook: one CA signs for all of the webhook's ports.
+/// CA that the API server trusts for the webhook. One CA signs the certificates of all the webhook's ports.
 async fn ca_bundle(client: Client, installation: &Installation) -> Result<Vec<u8>, Error> {
     let name = installation.named(names::WEBHOOK_CONFIGURATION);
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
@@ -187,7 +186,8 @@ async fn ca_bundle(client: Client, installation: &Installation) -> Result<Vec<u8
             .map(|bundle| bundle.0)
             .ok_or_else(|| no_ca_bundle(installation));
     }
-    // Somebody has deleted it: what is wrong can still be asked where the other one is left.
+    // If the mutating configuration is deleted, the validating one still has the CA, so that `check` can report the
+    // problem.
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
     let stored = validating.get_opt(&name).await;
     let stored = stored.map_err(|source| Error::api(&rights::READ_CHECKS_CA, source))?;
@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_ca_is_the_one_that_the_cluster_trusts() {
+    async fn the_ca_is_read_from_the_webhook_configuration() {
         assert_eq!(from_cluster(r#"{"caBundle":"cGVt"}"#).await.unwrap(), b"pem");
         assert!(matches!(from_cluster("{}").await, Err(Error::NoCaBundle { .. })));
     }
 
     #[tokio::test]
-    async fn the_ca_is_that_of_the_other_configuration_where_one_is_gone() {
+    async fn without_the_mutating_configuration_the_ca_is_read_from_the_validating_one() {
         for (is_left, expected) in [(true, Some(&b"pem"[..])), (false, None)] {
             let api = service_fn(move |request: http::Request<Body>| {
                 let is_validating = request.uri().path().contains("/validatingwebhookconfigurations/");
@@ -266,8 +266,8 @@ mod tests {
             if let Err(error) = found {
                 assert_eq!(
                     error.to_string(),
-                    "the API server does not call the webhook: there is no MutatingWebhookConfiguration headroom-webhook; apply its \
-                     manifests again, or give the CA of a webhook outside them with --ca-file"
+                    "the API server does not call the webhook: MutatingWebhookConfiguration headroom-webhook does not exist; apply the \
+                     manifests again, or pass --ca-file for a webhook that is configured otherwise"
                 );
             }
         }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requested_token_is_renewed_at_half_its_life_and_one_of_a_file_never() {
+    fn only_a_requested_token_is_renewed_at_half_its_lifetime() {
         let bearer = bearer("abc").unwrap();
         let mut credentials = Credentials {
             ca: Vec::new(),

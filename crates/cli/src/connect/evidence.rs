@@ -1,6 +1,7 @@
-//! Gathers what `check` is decided by: from each replica, and from the API server.
+//! Collects the evidence for `check`, from each replica and from the API server.
 
 use headroom_domain::{installation::Installation, names};
+use headroom_kit::log::chain;
 use headroom_proto::v1alpha1::{GetInstallationRequest, GetInstallationResponse, debug_client::DebugClient};
 use k8s_openapi::api::{
     admissionregistration::v1::MutatingWebhookConfiguration,
@@ -18,21 +19,20 @@ use crate::{
     args::ConnectArgs,
     check::{
         CheckReport, Finding, INSTALLED,
-        evidence::{Evidence, Machine, Testimony},
+        evidence::{Answer, Evidence, Machine},
         kubernetes_version::KubernetesVersion,
     },
     error::Error,
     rights,
 };
 
-/// Group and version of the policies that are the floor.
+/// API group and version of the policies that keep the floor.
 const POLICY_GROUP_VERSION: &str = "admissionregistration.k8s.io/v1";
-/// Their resource.
 const POLICIES: &str = "mutatingadmissionpolicies";
-/// Nodes in a page.
+/// Nodes per page of a list.
 const PAGE: u32 = 500;
 
-/// Kinds of objects in the manifests, by group and resource.
+/// Kinds of objects in the manifests, by API group and resource.
 const MANIFEST_KINDS: [(&str, &str); 20] = [
     ("", "configmaps"),
     ("", "namespaces"),
@@ -60,10 +60,10 @@ const MANIFEST_KINDS: [(&str, &str); 20] = [
 ];
 
 impl Connection {
-    /// What is wrong for everybody, as the replica knows it that is asked, the worst first.
+    /// Problems of the whole installation as the connected replica reports them, most severe first.
     ///
     /// # Errors
-    /// The webhook refuses or is gone.
+    /// The webhook refuses or is unreachable.
     pub async fn findings(&mut self) -> Result<Vec<Finding>, Error> {
         self.renew().await?;
         let answer = installation(&mut self.client).await?;
@@ -72,7 +72,7 @@ impl Connection {
     }
 }
 
-/// What a replica says of the installation; `None` if it is older than the question.
+/// Installation state of a replica; `None` if the replica is older than this request.
 async fn installation(client: &mut DebugServiceClient) -> Result<Option<GetInstallationResponse>, Error> {
     let mut request = Request::new(GetInstallationRequest {});
     request.set_timeout(LIMIT);
@@ -83,10 +83,10 @@ async fn installation(client: &mut DebugServiceClient) -> Result<Option<GetInsta
     }
 }
 
-/// What is known of an installation.
+/// Collects the evidence about an installation.
 ///
 /// # Errors
-/// A kubeconfig or file that cannot be used, or an API server or webhook that refuses.
+/// The kubeconfig or a file is unusable, or the API server or webhook refuses.
 pub async fn evidence(args: &ConnectArgs) -> Result<Evidence, Error> {
     let mut evidence = Evidence {
         installation: args.installation(),
@@ -97,12 +97,12 @@ pub async fn evidence(args: &ConnectArgs) -> Result<Evidence, Error> {
         Err(Error::NotRegistered { .. }) => {
             evidence.is_configured = Ok(false);
             evidence.replicas =
-                Err("no webhook configuration tells the webhook's CA; see --ca-file".to_owned());
+                Err("no webhook configuration has the webhook's CA; see --ca-file".to_owned());
             return Ok(evidence);
         }
         Err(error @ Error::NoCaBundle { .. }) => {
-            evidence.unreached.push(error.to_string());
-            evidence.replicas = Err(error.to_string());
+            evidence.unreached.push(chain(&error).to_string());
+            evidence.replicas = Err(chain(&error).to_string());
             return Ok(evidence);
         }
         Err(error) => return Err(error),
@@ -114,7 +114,7 @@ pub async fn evidence(args: &ConnectArgs) -> Result<Evidence, Error> {
     Ok(evidence)
 }
 
-async fn is_configured(api: Client, installation: &Installation) -> Testimony<bool> {
+async fn is_configured(api: Client, installation: &Installation) -> Answer<bool> {
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(api);
     let name = installation.named(names::WEBHOOK_CONFIGURATION);
     let found = configurations.get_opt(&name).await;
@@ -131,7 +131,7 @@ async fn ask_replicas(
     let routes = match Route::to_each(args, credentials).await {
         Ok(routes) => routes,
         Err(error) if error.is_passing() || error.is_absent() => {
-            evidence.unreached.push(error.to_string());
+            evidence.unreached.push(chain(&error).to_string());
             evidence.replicas = Ok(Vec::new());
             return Ok(());
         }
@@ -142,7 +142,7 @@ async fn ask_replicas(
         match ask(&route, credentials).await {
             Ok(Some(answer)) => answers.push(answer),
             Ok(None) => evidence.older_replicas.push(format!("replica {route}")),
-            Err(error) if error.is_passing() => evidence.unreached.push(error.to_string()),
+            Err(error) if error.is_passing() => evidence.unreached.push(chain(&error).to_string()),
             Err(error) => return Err(error),
         }
     }
@@ -150,7 +150,7 @@ async fn ask_replicas(
     Ok(())
 }
 
-/// What one replica says of the installation; `None` if it is older than the question.
+/// Installation state of one replica; `None` if the replica is older than this request.
 pub(super) async fn ask(
     route: &Route,
     credentials: &Credentials,
@@ -159,24 +159,24 @@ pub(super) async fn ask(
     installation(&mut DebugClient::with_interceptor(channel, credentials.bearer())).await
 }
 
-/// What is known of a cluster before anything is installed.
+/// Collects the evidence about a cluster before the installation.
 ///
 /// # Errors
-/// A kubeconfig that cannot be used, or an API server that does not answer.
+/// The kubeconfig is unusable, or the API server does not answer.
 pub async fn evidence_before(args: &ConnectArgs) -> Result<Evidence, Error> {
     let api = kubeconfig::api(args).await?;
     let version = api.apiserver_version().await.map_err(|source| Error::Cluster {
-        attempt: "ask the API server for its version",
+        attempt: "read the API server's version",
         reason: Box::new(source),
     })?;
     let kubernetes = KubernetesVersion::parse(&version.git_version);
     Ok(Evidence {
         installation: args.installation(),
-        kubernetes: kubernetes.ok_or_else(|| format!("{:?} is no version", version.git_version)),
-        has_policies: has_policies(&api).await.map_err(|error| error.to_string()),
-        missing_rights: missing_rights(&api).await.map_err(|error| error.to_string()),
-        machines: machines(&api).await.map_err(|error| error.to_string()),
-        has_koordinator: has_koordinator(&api).await.map_err(|error| error.to_string()),
+        kubernetes: kubernetes.ok_or_else(|| format!("{:?} is not a version", version.git_version)),
+        has_policies: has_policies(&api).await.map_err(|error| chain(&error).to_string()),
+        missing_rights: missing_rights(&api).await.map_err(|error| chain(&error).to_string()),
+        machines: machines(&api).await.map_err(|error| chain(&error).to_string()),
+        has_koordinator: has_koordinator(&api).await.map_err(|error| chain(&error).to_string()),
         ..Evidence::default()
     })
 }
@@ -184,7 +184,7 @@ pub async fn evidence_before(args: &ConnectArgs) -> Result<Evidence, Error> {
 async fn has_policies(api: &Client) -> Result<bool, Error> {
     let found = api.list_api_group_resources(POLICY_GROUP_VERSION).await;
     let found = found.map_err(|source| Error::Cluster {
-        attempt: "ask what the API server serves",
+        attempt: "list the resources of the API server",
         reason: Box::new(source),
     })?;
     Ok(found.resources.iter().any(|resource| resource.name == POLICIES))
@@ -209,7 +209,7 @@ async fn missing_rights(api: &Client) -> Result<Vec<String>, Error> {
         };
         let answer = reviews.create(&PostParams::default(), &review).await;
         let answer = answer.map_err(|source| Error::Cluster {
-            attempt: "ask what the user may do",
+            attempt: "review the user's permissions",
             reason: Box::new(source),
         })?;
         if !answer.status.is_some_and(|status| status.allowed) {
@@ -234,7 +234,7 @@ async fn machines(api: &Client) -> Result<Vec<Machine>, Error> {
     }
 }
 
-/// `None` for a Node whose kubelet has not told of its machine.
+/// `None` for a Node whose kubelet has not reported the machine.
 fn machine(node: &Node) -> Option<Machine> {
     let info = node.status.as_ref()?.node_info.as_ref()?;
     (!info.kernel_version.is_empty()).then(|| Machine {
@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    /// The resource of a kind.
+    /// Plural name of a kind.
     fn resource(kind: &str) -> String {
         let lower = kind.to_lowercase();
         match lower.strip_suffix('y') {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_asked_for_each_kind_in_the_manifests() {
+    fn permissions_are_reviewed_for_each_kind_in_the_manifests() {
         let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kustomize/base");
         let mut kinds = BTreeSet::new();
         for file in fs::read_dir(base).unwrap() {

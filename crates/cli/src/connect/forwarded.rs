@@ -1,5 +1,6 @@
-//! [`Forwarded`]: a connection to a port of a pod that the API server and the kubelet forward. What the kubelet says when
-//! it cannot forward is the connection's error.
+//! [`Forwarded`]: a connection to a port of a pod, forwarded by the API server and the kubelet. If the kubelet cannot
+//! forward it, its
+//! message becomes the connection's error.
 
 use std::{
     future::Future,
@@ -11,23 +12,22 @@ use std::{
 use kube::api::Portforwarder;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
-/// Resolves to what the kubelet says; to nothing when the connection just ends.
-type Complaint = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
+/// Resolves to the kubelet's error message; to `None` if the connection ends without one.
+type KubeletError = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
 
-/// A forwarded connection.
 pub(super) struct Forwarded {
     stream: DuplexStream,
-    /// `None` once it is known.
-    complaint: Option<Complaint>,
+    /// `None` once it has resolved.
+    kubelet_error: Option<KubeletError>,
 }
 
 impl Forwarded {
-    /// The connection to that port; `None` if it is not forwarded.
+    /// Connection to the port; `None` if the forwarder does not have the port.
     pub(super) fn new(forwarder: &mut Portforwarder, port: u16) -> Option<Self> {
-        let complaint = forwarder.take_error(port)?;
+        let kubelet_error = forwarder.take_error(port)?;
         Some(Self {
             stream: forwarder.take_stream(port)?,
-            complaint: Some(Box::pin(complaint)),
+            kubelet_error: Some(Box::pin(kubelet_error)),
         })
     }
 }
@@ -39,13 +39,16 @@ impl AsyncRead for Forwarded {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let Self { stream, complaint } = &mut *self;
+        let Self {
+            stream,
+            kubelet_error,
+        } = &mut *self;
         let is_pending = Pin::new(stream).poll_read(context, buffer)?.is_pending();
         if buffer.filled().len() > before {
             return Poll::Ready(Ok(()));
         }
-        // Nothing came: the other end has closed, or the kubelet has something to say.
-        let Some(awaited) = complaint else {
+        // No bytes arrived: either the other end has closed, or the kubelet has an error message.
+        let Some(awaited) = kubelet_error else {
             return if is_pending {
                 Poll::Pending
             } else {
@@ -57,7 +60,7 @@ impl AsyncRead for Forwarded {
             Poll::Pending => None,
             Poll::Ready(said) => said,
         };
-        *complaint = None;
+        *kubelet_error = None;
         match said {
             Some(said) => Poll::Ready(Err(io::Error::other(said.trim().to_owned()))),
             None if is_pending => Poll::Pending,

@@ -1,4 +1,4 @@
-//! Clients of the API server from a kubeconfig, whatever credential its user has.
+//! Clients of the API server from a kubeconfig, with any kind of user credential.
 
 use kube::{
     Client, Config,
@@ -10,10 +10,10 @@ use tower::{BoxError, Layer as _, retry::RetryLayer, service_fn};
 use super::api_server::ApiServer;
 use crate::{args::ConnectArgs, error::Error, mistyped::context_advice};
 
-/// A client of the API server, by the kubeconfig alone.
+/// Creates a client of the API server.
 ///
 /// # Errors
-/// A kubeconfig that cannot be used.
+/// The kubeconfig is unusable.
 pub async fn api(args: &ConnectArgs) -> Result<Client, Error> {
     let (config, context) = cluster(args).await?;
     let server = ApiServer {
@@ -23,16 +23,17 @@ pub async fn api(args: &ConnectArgs) -> Result<Client, Error> {
     match client(config) {
         Ok(client) => Ok(server.named_in_errors(client)),
         Err(source) => Err(Error::Cluster {
-            attempt: "make a client of the API server",
+            attempt: "create a client of the API server",
             reason: Box::new(kube::Error::Service(server.error(&source))),
         }),
     }
 }
 
-/// A client that asks a busy server again, for some seconds: by itself the library does so for minutes, and says nothing.
+/// Creates a client that retries a busy server for a few seconds. The library's default retries for minutes without a
+/// message.
 ///
 /// # Errors
-/// A configuration that cannot be used.
+/// The configuration is unusable.
 pub(crate) fn client(mut config: Config) -> kube::Result<Client> {
     config.default_retry = false;
     let namespace = config.default_namespace.clone();
@@ -45,7 +46,7 @@ pub(crate) fn client(mut config: Config) -> kube::Result<Client> {
     Ok(Client::new(again.layer(send), namespace))
 }
 
-/// The cluster and user of the kubeconfig, and whom the user is to act as; and the context that says so.
+/// Cluster, user and impersonation from the kubeconfig, with the name of the context.
 async fn cluster(args: &ConnectArgs) -> Result<(Config, String), Error> {
     let options = KubeConfigOptions {
         context: args.context.clone(),
@@ -79,7 +80,7 @@ fn unusable(error: &KubeconfigError) -> Error {
     let reason = if let KubeconfigError::ReadConfig(reason, path) = error {
         format!("cannot read {}: {reason}", path.display())
     } else {
-        // The library's texts contain their causes.
+        // The library's error texts already contain their causes.
         error.to_string()
     };
     Error::Kubeconfig { reason }
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_busy_server_is_asked_four_times() {
+    async fn a_busy_server_gets_four_requests() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let busy = tokio::spawn(async move {

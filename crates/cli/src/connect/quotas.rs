@@ -1,4 +1,4 @@
-//! Asks each replica of the webhook behind one name about ElasticQuotas.
+//! Asks each replica of the webhook about ElasticQuotas.
 
 use headroom_kit::log::chain;
 use headroom_proto::{
@@ -21,10 +21,9 @@ use crate::{
     },
 };
 
-/// An open way to the debug service of quotas.
 type QuotaClient = QuotaDebugClient<InterceptedService<Channel, Bearer>>;
 
-/// The quotas of each replica.
+/// Lists the quotas of each replica.
 ///
 /// # Errors
 /// No replica answers.
@@ -32,7 +31,7 @@ pub async fn quotas(args: &ConnectArgs) -> Result<QuotaAnswers<SeenQuotas>, Erro
     ask_each(args, list).await
 }
 
-/// What each replica says of a quota.
+/// State of one quota by each replica.
 ///
 /// # Errors
 /// No replica answers.
@@ -48,7 +47,7 @@ pub async fn explained_quota(
     .await
 }
 
-/// What each replica says of the quota of a pod.
+/// State of a pod's quota by each replica.
 ///
 /// # Errors
 /// No replica answers.
@@ -71,19 +70,19 @@ async fn ask_each<T>(
     let credentials = Credentials::new(args).await?;
     let (mut answers, mut failure) = (Vec::new(), None);
     for route in Route::to_each(args, &credentials).await? {
-        let said = match open(&route, &credentials).await {
+        let result = match open(&route, &credentials).await {
             Ok(mut client) => ask(&mut client).await,
             Err(error) => Err(error),
         };
-        let said = said.map_err(|error| {
+        let result = result.map_err(|error| {
             let reason = chain(&error).to_string();
             failure.get_or_insert(error);
             reason
         });
         let addr = route.to_string();
-        answers.push(QuotaAnswer { addr, said });
+        answers.push(QuotaAnswer { addr, result });
     }
-    match failure.filter(|_| answers.iter().all(|answer| answer.said.is_err())) {
+    match failure.filter(|_| answers.iter().all(|answer| answer.result.is_err())) {
         Some(error) => Err(error),
         None => Ok(QuotaAnswers(answers)),
     }
@@ -104,13 +103,14 @@ async fn list(client: &mut QuotaClient) -> Result<SeenQuotas, Error> {
         if next.is_none() {
             return Ok(seen);
         }
-        goes_on(after.as_ref(), next.as_ref())?;
+        check_order(after.as_ref(), next.as_ref())?;
         after = next;
     }
 }
 
-/// Pages come by namespace and name: one that begins no later than the one before would have us ask for ever.
-fn goes_on(before: Option<&QuotaName>, after: Option<&QuotaName>) -> Result<(), Error> {
+/// Pages are sorted by namespace and name. A page that does not begin after the previous one would cause an endless
+/// loop.
+fn check_order(before: Option<&QuotaName>, after: Option<&QuotaName>) -> Result<(), Error> {
     let place = |name: &QuotaName| (name.namespace.clone(), name.name.clone());
     let (before, after) = (before.map(place), after.map(place));
     if after > before {

@@ -1,4 +1,4 @@
-//! Asks each replica of the webhook behind one name for what it decided about a pod.
+//! Asks each replica of the webhook for its decisions about a pod.
 
 use headroom_kit::log::chain;
 use headroom_proto::v1alpha1::{
@@ -16,8 +16,8 @@ use crate::{
     },
 };
 
-/// What the replicas behind the address decided about a pod. A name with several addresses, as that of the headless service,
-/// is all of them.
+/// Decisions of the replicas about a pod. All addresses behind the name are asked, such as those of the headless
+/// service.
 ///
 /// # Errors
 /// No replica answers.

@@ -1,4 +1,4 @@
-//! [`Route`]: a way to a replica of the webhook, by an address, or by a port of its pod that the API server forwards.
+//! [`Route`]: the way to a replica of the webhook, by address or by a port-forward through the API server.
 
 use std::{fmt, net::SocketAddr};
 
@@ -21,10 +21,10 @@ use crate::{
     rights,
 };
 
-/// Most replicas that are asked.
+/// Limit of replicas that are asked.
 const MOST_REPLICAS: usize = 16;
 
-/// A port of a pod.
+/// Port of a webhook pod.
 #[derive(Clone)]
 pub(super) struct PodPort {
     pods: Api<Pod>,
@@ -32,7 +32,6 @@ pub(super) struct PodPort {
     port: u16,
 }
 
-/// A way to a replica.
 #[derive(Clone)]
 pub(super) enum Route {
     Address(Address),
@@ -49,10 +48,10 @@ impl fmt::Display for Route {
 }
 
 impl Route {
-    /// A way to one of the replicas.
+    /// Route to any replica.
     ///
     /// # Errors
-    /// No address is given, and the API server names no pod of the webhook that is ready.
+    /// --addr is not set, and the API server lists no ready webhook pod.
     pub(super) async fn to_any(args: &ConnectArgs, credentials: &Credentials) -> Result<Self, Error> {
         if let Some(addr) = &args.addr {
             return Ok(Self::Address(addr.clone()));
@@ -61,10 +60,11 @@ impl Route {
         ready.ok_or_else(|| no_pod(credentials))
     }
 
-    /// The ways to all replicas. A name with several addresses, as that of the headless service, is all of them.
+    /// Routes to all replicas. A name with several addresses, such as the headless service, has one route per
+    /// address.
     ///
     /// # Errors
-    /// As for [`Self::to_any`].
+    /// Same as [`Self::to_any`].
     pub(super) async fn to_each(args: &ConnectArgs, credentials: &Credentials) -> Result<Vec<Self>, Error> {
         if let Some(addr) = &args.addr {
             return Ok(addresses(addr).await.into_iter().map(Self::Address).collect());
@@ -77,10 +77,10 @@ impl Route {
         Ok(ready)
     }
 
-    /// An open channel.
+    /// Opens a channel.
     ///
     /// # Errors
-    /// The replica cannot be reached, or is not who it should be.
+    /// The replica is unreachable, or its certificate is not the expected one.
     pub(super) async fn open(&self, credentials: &Credentials) -> Result<Channel, Error> {
         let opened = self.connect(credentials).await;
         opened.map_err(|error| {
@@ -139,7 +139,7 @@ impl PodPort {
     }
 }
 
-/// What the API server refused, if that is why a channel does not open.
+/// The API server's refusal, if that is the cause of the error.
 fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(error), |cause| cause.source());
     let mut refusals = causes.filter_map(|cause| match cause.downcast_ref() {
@@ -152,7 +152,7 @@ fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     refusals.next()
 }
 
-/// The webhook's pods that are ready, in the order of their names.
+/// Ready pods of the webhook, sorted by name.
 async fn pods(credentials: &Credentials) -> Result<Vec<Route>, Error> {
     let installation = &credentials.installation;
     let (api, namespace) = (credentials.api()?, installation.namespace.as_str());
@@ -200,7 +200,7 @@ fn is_ready(pod: &Pod) -> bool {
     is_ready && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// The number of a port that a Service names by number or by the name it has in the pod.
+/// Port number of a Service's target port, which may be the name of a container port.
 fn port_number(pod: &Pod, target: &IntOrString) -> Option<u16> {
     let number = match target {
         IntOrString::Int(number) => *number,
@@ -223,13 +223,13 @@ fn no_pod(credentials: &Credentials) -> Error {
     }
 }
 
-/// Each address behind a host; the host itself where it has none, which then says why it cannot be reached.
+/// Addresses of a host, one per replica. If there is none, the host itself, so that connecting reports the cause.
 async fn addresses(addr: &Address) -> Vec<Address> {
     let found = tokio::net::lookup_host(addr.to_string()).await;
     let mut found: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
     found.sort_unstable();
     found.dedup();
-    // One replica may be found under an address of each family.
+    // A dual-stack replica has an address of each family; only IPv4 is used then.
     if found.iter().any(SocketAddr::is_ipv4) {
         found.retain(SocketAddr::is_ipv4);
     }
@@ -267,7 +267,7 @@ mod tests {
     #[case::ready("True", None, true)]
     #[case::not_ready("False", None, false)]
     #[case::ending("True", Some("2026-01-01T00:00:00Z"), false)]
-    fn only_pods_that_are_ready_and_stay_are_asked(
+    fn only_ready_pods_that_are_not_terminating_are_asked(
         #[case] ready: &str,
         #[case] end: Option<&str>,
         #[case] is_asked: bool,

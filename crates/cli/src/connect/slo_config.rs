@@ -1,4 +1,4 @@
-//! Koordinator's ConfigMap and the labels of nodes, as the webhook knows them.
+//! Fetches Koordinator's ConfigMap and the labels of nodes from the webhook.
 
 use headroom_proto::v1alpha1::{
     GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse, NodeLabels,
@@ -11,28 +11,26 @@ use headroom_rules::{
 };
 use tonic::Request;
 
-use super::{Connection, LIMIT, goes_on};
+use super::{Connection, LIMIT, check_order};
 use crate::{
     error::Error,
     slo::{SloError, node_list::NodeList, stored_config::StoredConfig},
 };
 
-/// What the webhook says of the ConfigMap.
+/// Koordinator's ConfigMap as the webhook knows it.
 #[derive(Debug)]
 pub struct SloConfigAnswer {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// What is stored, and how it is checked; `None` while that is not known.
+    /// `None` until the webhook knows the stored version.
     pub stored: Option<StoredConfig>,
 }
 
 impl Connection {
-    /// The ConfigMap, and how new versions of it are checked.
+    /// Fetches the ConfigMap and the settings of its checks.
     ///
     /// # Errors
-    /// The webhook refuses or is gone.
+    /// The webhook refuses or is unreachable.
     pub async fn slo_config(&mut self) -> Result<SloConfigAnswer, Error> {
         let mut request = Request::new(GetSloConfigRequest {});
         request.set_timeout(LIMIT);
@@ -64,10 +62,10 @@ impl Connection {
         })
     }
 
-    /// The labels of all nodes, or of one, which may be unknown.
+    /// Fetches the labels of all nodes, or of one, which may be unknown.
     ///
     /// # Errors
-    /// The webhook refuses, is gone, or does not know all nodes.
+    /// The webhook refuses, is unreachable, or does not know all nodes yet.
     pub async fn node_labels(&mut self, node: Option<&str>) -> Result<NodeList, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
@@ -90,12 +88,12 @@ impl Connection {
             if after.is_empty() {
                 return Ok(found.into_iter().collect());
             }
-            goes_on(&before, &after)?;
+            check_order(&before, &after)?;
         }
     }
 }
 
-/// The switches that this program knows; those that the webhook does not have keep their defaults.
+/// Switches that this program knows; those that the webhook lacks keep their defaults.
 fn known_switches(switches: &std::collections::HashMap<String, bool>) -> Switches {
     let states = SWITCHES.iter().filter_map(|switch| {
         let is_on = switches.get(switch.name)?;

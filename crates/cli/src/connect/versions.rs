@@ -6,29 +6,24 @@ use headroom_proto::ReplicaVersion;
 use super::{Credentials, Route, evidence};
 use crate::{args::ConnectArgs, error::Error};
 
-/// What came of asking one replica.
+/// Version of one replica, or the reason why it is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedVersion {
-    /// It told.
     Known(ReplicaVersion),
-    /// It answers, but is from before it told what is installed.
+    /// The replica answers, but is older than this request.
     Older {
-        /// Where it was asked.
         addr: String,
     },
-    /// It did not answer.
     Failed {
-        /// Where it was asked.
         addr: String,
-        /// Why.
         reason: String,
     },
 }
 
-/// The versions of the replicas behind the address.
+/// Versions of the replicas behind the address.
 ///
 /// # Errors
-/// There is no way to any replica, or none answers.
+/// No replica is reachable, or none answers.
 pub async fn versions(args: &ConnectArgs) -> Result<Vec<AskedVersion>, Error> {
     let credentials = Credentials::new(args).await?;
     let (mut asked, mut failure) = (Vec::new(), None);

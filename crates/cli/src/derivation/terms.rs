@@ -1,4 +1,4 @@
-//! Prints a derivation as lines of a page: symbol, value and the step from the lines above.
+//! Prints a derivation as lines of a page: symbol, value, and the step from the lines above.
 
 use std::{cmp::Ordering, fmt};
 
@@ -16,10 +16,9 @@ use crate::{
     view::brake_name,
 };
 
-/// Width of the symbols.
+/// Width of the column of symbols.
 pub(crate) const SYMBOL: usize = 12;
 
-/// One line of a derivation.
 #[derive(Debug, Clone)]
 struct Term {
     symbol: &'static str,
@@ -40,7 +39,7 @@ impl Derivation {
         let derived = if self.valid_frames == 0 {
             self.underived()
         } else {
-            [self.safe(), self.peak(), self.slack(), self.wish()].concat()
+            [self.safe(), self.peak(), self.slack(), self.bounded()].concat()
         };
         [self.machine(), derived, self.publication()].concat()
     }
@@ -55,34 +54,34 @@ impl Derivation {
             term(
                 "A",
                 self.amount(self.slack.raw),
-                "raw allocatable, the kubelet's own",
+                "raw allocatable, from the kubelet",
             ),
         ]
     }
 
-    /// An agent that sees nothing that counts.
+    /// Terms without a valid measurement.
     fn underived(&self) -> Vec<Term> {
         let why = match self.sight {
-            AgentMode::Blind => "the agent is blind, for the reason below: it is 1.00",
+            AgentMode::Blind => "1.00, because the agent is blind for the reason below",
             AgentMode::Full | AgentMode::FullShed | AgentMode::Proc => {
-                "no frame of the history is valid: it is 1.00"
+                "1.00, because no frame of the history is valid"
             }
         };
         vec![self.target_term(why)]
     }
 
-    /// The target; `how` it follows, if it does.
+    /// The target; `how` describes its derivation, if there is one.
     fn target_term(&self, how: &str) -> Term {
         let comes_to = self.derived.cents;
         let meaning = if comes_to == self.target {
             how.to_owned()
         } else {
-            format!("of the report; these numbers come to {comes_to}: A or the policy changed after it")
+            format!("from the report; these numbers give {comes_to}, because A or the policy changed since")
         };
         term("target", self.target.to_string(), meaning)
     }
 
-    /// theta and T.
+    /// The terms theta and T.
     fn safe(&self) -> Vec<Term> {
         let safe_is = match self.resource {
             Resource::Cpu => "safe use: the smaller of theta × C and A",
@@ -92,7 +91,7 @@ impl Derivation {
             term(
                 "theta",
                 exact_percent(self.theta_ppm),
-                "share that predicted use may reach",
+                "highest share for predicted use",
             ),
             term("T", self.amount(self.slack.safe), safe_is),
         ]
@@ -103,14 +102,17 @@ impl Derivation {
         let when = age(self.peak_age);
         let mut terms = match self.highs {
             Some(Highs { highest, last, climb }) => {
-                let highest_is = format!(
-                    "highest peak of the history, {when} ago: without pods that left, with those that came"
-                );
+                let highest_is =
+                    format!("highest peak of the history, {when} ago; corrected for pods that left or came");
                 let mut terms = vec![term("max H", self.amount(highest), highest_is)];
                 if self.resource == Resource::Memory {
                     let span = age(self.timing.frame().saturating_mul(self.timing.climb_frames));
-                    terms.push(term("H[t-1]", self.amount(last), "the last peak, likewise"));
-                    let climb_is = format!("worst climb of these peaks within {span}");
+                    terms.push(term(
+                        "H[t-1]",
+                        self.amount(last),
+                        "the last peak, likewise corrected",
+                    ));
+                    let climb_is = format!("largest climb of these peaks within {span}");
                     terms.push(term("G", self.amount(climb), climb_is));
                 }
                 terms
@@ -118,14 +120,14 @@ impl Derivation {
             None => vec![term(
                 "max H",
                 format!("{when} ago"),
-                "when the highest peak of the history was",
+                "age of the highest peak of the history",
             )],
         };
         let peak_is = match (self.resource, self.highs) {
             (Resource::Cpu, _) => "expected peak: max H",
             (Resource::Memory, Some(_)) => "expected peak: the larger of max H and H[t-1] + G",
             (Resource::Memory, None) => {
-                "expected peak: the highest one, or the last one and the worst climb if that is more"
+                "expected peak: the larger of the highest one and the last one + the largest climb"
             }
         };
         terms.push(term("P0", self.amount(self.slack.peak), peak_is));
@@ -138,12 +140,12 @@ impl Derivation {
         terms
     }
 
-    /// M and m.
+    /// The terms M and m.
     fn margin(&self) -> Vec<Term> {
         let (least, most) = (percent(MARGIN_PROC_PPM), percent(LARGEST_MARGIN_PPM));
         let least = match self.sight {
             AgentMode::Full | AgentMode::FullShed => String::new(),
-            AgentMode::Proc | AgentMode::Blind => format!(", at least {least} on the word of procfs alone"),
+            AgentMode::Proc | AgentMode::Blind => format!(", at least {least} with procfs only"),
         };
         let applied = |is: String| term("m", exact_percent(self.margin_ppm), is);
         match self.calibration {
@@ -152,22 +154,21 @@ impl Derivation {
                 term(
                     "M",
                     exact_percent(accumulator_ppm),
-                    "margin that the outcomes of earlier ratios call for",
+                    "margin from the outcomes of earlier ratios",
                 ),
                 applied(format!("margin on the peak: M, at most {most}{least}")),
             ],
         }
     }
 
-    /// From requests to S'.
     fn slack(&self) -> Vec<Term> {
         let (valid, ring) = (self.valid_frames, self.timing.ring_frames);
         let scaled_is = if self.slack.slack <= 0 {
-            "what counts of S: all, as it is not above zero".to_owned()
+            "S without a reduction, because it is not above 0".to_owned()
         } else if self.is_latched {
-            "what counts of S: nothing, outcomes have latched amplification off".to_owned()
+            "0, because outcomes latched amplification off".to_owned()
         } else {
-            format!("what counts of S: S × {valid} / {ring}")
+            format!("S reduced by coverage: S × {valid} / {ring}")
         };
         vec![
             term(
@@ -175,7 +176,7 @@ impl Derivation {
                 self.amount(self.slack.warm_requests),
                 "requests of the pods, each weighted by trust",
             ),
-            term("R", self.amount(self.slack.bound), "requests of all pods bound"),
+            term("R", self.amount(self.slack.bound), "requests of all bound pods"),
             term(
                 "S",
                 exact(self.resource, self.slack.slack),
@@ -184,31 +185,28 @@ impl Derivation {
             term(
                 "coverage",
                 percent(self.coverage_ppm),
-                format!("share of the history that is valid: {valid} of {ring} frames"),
+                format!("valid share of the history: {valid} of {ring} frames"),
             ),
             term("S'", exact(self.resource, self.derived.scaled), scaled_is),
         ]
     }
 
     /// From A + S' to the target.
-    fn wish(&self) -> Vec<Term> {
+    fn bounded(&self) -> Vec<Term> {
         let (wanted, allowed) = (self.wanted(), i128::from(self.derived.allocatable));
         let Bounds { min, max } = self.bounds;
         let whose = if self.bounds == self.policy_bounds {
-            "of the policy".to_owned()
+            "from the policy".to_owned()
         } else if self.bounds.max > Cents::ONE {
-            format!("of the policy, and at most {HIGHEST_PROC} on the word of procfs alone")
+            format!("from the policy, and at most {HIGHEST_PROC} with procfs only")
         } else {
-            "of the policy, and at most 1.00 where nothing would brake".to_owned()
+            "from the policy, and at most 1.00 because no brake could act".to_owned()
         };
         let (verdict, allowed_is) = match allowed.cmp(&wanted) {
-            Ordering::Equal => ("what is wanted lies within", "what is wanted".to_owned()),
-            Ordering::Less => (
-                "the highest is less than what is wanted",
-                format!("A × {max}, rounded down"),
-            ),
+            Ordering::Equal => ("wanted is within them", "wanted".to_owned()),
+            Ordering::Less => ("wanted is above the maximum", format!("A × {max}, rounded down")),
             Ordering::Greater => (
-                "the lowest is more than what is wanted",
+                "wanted is below the minimum",
                 format!("A × {}, rounded up", min.min(max)),
             ),
         };
@@ -218,26 +216,26 @@ impl Derivation {
             term(
                 "A*",
                 exact(self.resource, allowed),
-                format!("wanted, within bounds: {allowed_is}"),
+                format!("wanted, limited by the bounds: {allowed_is}"),
             ),
             self.target_term("A* / A, rounded down"),
         ]
     }
 
-    /// From the target to what is published.
+    /// From the target to the published ratio.
     fn publication(&self) -> Vec<Term> {
         let level = brake_name(self.brake).to_owned();
-        let mut terms = vec![term("brake", level, "of the agent; why, its reasons tell")];
+        let mut terms = vec![term("brake", level, "brake of the agent; its reasons are below")];
         if let Some(progress) = self.progress.filter(|_| self.sight != AgentMode::Blind) {
             terms.push(term("step", progress.stepped.to_string(), self.step(progress)));
         }
         let published_is = match self.progress {
             _ if self.sight == AgentMode::Blind => {
-                "the agent asks for nothing; the webhook covers admitted pods"
+                "the agent publishes no ratio; the webhook covers admitted pods"
             }
             Some(Progress { stepped, .. }) if stepped == self.published => "the step",
-            Some(_) => "what the agent reported beside it: an older one covers what was bound then",
-            None => self.standing(),
+            Some(_) => "reported by the agent; an older agent covers the requests bound at that time",
+            None => self.older_progress(),
         };
         terms.push(term("published", self.published.to_string(), published_is));
         terms.push(term(
@@ -248,7 +246,7 @@ impl Derivation {
         terms
     }
 
-    /// Where the publication is on its way to the target, and what holds it there.
+    /// Progress of the published ratio, and the reason why it stays.
     fn step(
         &self,
         Progress {
@@ -259,32 +257,32 @@ impl Derivation {
         let (step, band, needed) = (Cents(STEP), Cents(self.timing.dead_band), self.timing.up_after);
         let missing = self.target.0.saturating_sub(stepped.0);
         match self.brake {
-            _ if stepped == self.target => "at the target: it falls at once and rises slowly".to_owned(),
-            Brake::Stop => format!("at most {} under this brake, and it does not rise", Cents::ONE),
+            _ if stepped == self.target => "at the target".to_owned(),
+            Brake::Stop => format!("at most {} under this brake; it does not rise", Cents::ONE),
             Brake::Shed => format!(
-                "this brake halves what is above the larger of {} and what admitted pods hold, period by period",
+                "each period, this brake halves the part above the larger of {} and the requests of admitted pods",
                 Cents::ONE
             ),
             Brake::Hold => "it does not rise under this brake".to_owned(),
             Brake::Off if missing < self.timing.dead_band => {
-                format!("less than {band} below the target: left alone")
+                format!("unchanged, because it is less than {band} below the target")
             }
             Brake::Off => format!(
-                "rises by at most {step} a frame when {needed} in a row want {band} more: {agreeing_frames} so far"
+                "rises by at most {step} a frame after {needed} frames in a row with a target {band} higher; {agreeing_frames} so far"
             ),
         }
     }
 
-    /// The same of an older agent, which does not tell the step.
-    fn standing(&self) -> &'static str {
+    /// Progress for an older agent, which does not report the step.
+    fn older_progress(&self) -> &'static str {
         if self.published < self.target && self.brake != Brake::Off {
             "held below the target by the brake"
         } else if self.published < self.target {
-            "rises by 0.05 a frame once three frames agree on more than the dead band"
+            "rises by 0.05 a frame after three frames with a target above the dead band"
         } else if self.published > self.target {
-            "held above the target by what was bound"
+            "held above the target by bound requests"
         } else {
-            "down at once, up slowly"
+            "falls at once, rises slowly"
         }
     }
 }

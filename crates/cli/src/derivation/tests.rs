@@ -1,5 +1,5 @@
-//! Tests of the printed derivation: nodes that are latched, seen through procfs alone, braked, young or blind. They
-//! cover reports of older agents, and check that the printed lines add up.
+//! Tests of the printed derivation: latched, procfs-only, braked, young and blind agents, and reports of older agents. One test
+//! checks that the printed terms lead to the target.
 
 use headroom_domain::{
     estimate::{
@@ -32,7 +32,7 @@ fn node() -> NodeView {
     node
 }
 
-/// The same with another report.
+/// The node with a changed report.
 fn with(sight: AgentMode, resource: Resource, change: impl FnOnce(&mut ResourceHint)) -> NodeView {
     let mut node = node();
     let report = &mut node.hint.as_mut().unwrap().report;
@@ -65,72 +65,28 @@ fn latched(cpu: &mut ResourceHint) {
     });
 }
 
-/// What agents said before they told of calibration, publication and the parts of P0.
+/// Removes the fields that older agents do not report: calibration, progress and the parts of P0.
 fn older(part: &mut ResourceHint) {
     (part.highs, part.calibration, part.progress) = (None, None, None);
 }
 
 #[test]
-fn under_a_latch_no_slack_counts() {
+fn a_latch_sets_the_effective_slack_to_zero() {
     let node = with(AgentMode::Full, Resource::Cpu, latched);
-    assert_snapshot!(printed(&node, Resource::Cpu), @r"
-    C               32000m  physical capacity
-    A               31500m  raw allocatable, the kubelet's own
-    theta            90.0%  share that predicted use may reach
-    T               28800m  safe use: the smaller of theta × C and A
-    max H           10000m  highest peak of the history, 3h ago: without pods that left, with those that came
-    P0              10000m  expected peak: max H
-    M               103.1%  margin that the outcomes of earlier ratios call for
-    m               100.0%  margin on the peak: M, at most 100.0%
-    P               20000m  predicted peak: P0 × (1 + m), rounded up
-    Rw              27090m  requests of the pods, each weighted by trust
-    R               30000m  requests of all pods bound
-    S                4390m  slack: T - P + Rw - A
-    coverage        100.0%  share of the history that is valid: 288 of 288 frames
-    S'                  0m  what counts of S: nothing, outcomes have latched amplification off
-    wanted          31500m  A + S'
-    bounds      1.00..2.00  of the policy: what is wanted lies within
-    A*              31500m  wanted, within bounds: what is wanted
-    target            1.00  A* / A, rounded down
-    brake             none  of the agent; why, its reasons tell
-    step              1.00  at the target: it falls at once and rises slowly
-    published         1.00  the step
-    confidence       90.3%  the smaller of coverage and Rw / R
-    ");
+    assert_snapshot!(printed(&node, Resource::Cpu));
 }
 
 #[test]
-fn an_older_agent_tells_the_latch_by_its_reasons_alone() {
+fn the_latch_of_an_older_agent_is_read_from_its_reasons() {
     let node = with(AgentMode::Full, Resource::Cpu, |cpu| {
         latched(cpu);
         older(cpu);
     });
-    assert_snapshot!(printed(&node, Resource::Cpu), @r"
-    C               32000m  physical capacity
-    A               31500m  raw allocatable, the kubelet's own
-    theta            90.0%  share that predicted use may reach
-    T               28800m  safe use: the smaller of theta × C and A
-    max H           10000m  highest peak of the history, 3h ago: without pods that left, with those that came
-    P0              10000m  expected peak: max H
-    m               100.0%  margin on the peak
-    P               20000m  predicted peak: P0 × (1 + m), rounded up
-    Rw              27090m  requests of the pods, each weighted by trust
-    R               30000m  requests of all pods bound
-    S                4390m  slack: T - P + Rw - A
-    coverage        100.0%  share of the history that is valid: 288 of 288 frames
-    S'                  0m  what counts of S: nothing, outcomes have latched amplification off
-    wanted          31500m  A + S'
-    bounds      1.00..2.00  of the policy: what is wanted lies within
-    A*              31500m  wanted, within bounds: what is wanted
-    target            1.00  A* / A, rounded down
-    brake             none  of the agent; why, its reasons tell
-    published         1.00  down at once, up slowly
-    confidence       90.3%  the smaller of coverage and Rw / R
-    ");
+    assert_snapshot!(printed(&node, Resource::Cpu));
 }
 
 #[test]
-fn procfs_alone_has_its_own_margin_and_ceiling() {
+fn procfs_mode_has_its_own_margin_and_maximum() {
     let mut node = with(AgentMode::Proc, Resource::Cpu, |cpu| {
         (cpu.predicted_peak, cpu.margin_ppm) = (16_680, 200_000);
         cpu.warm_requests = 40_000;
@@ -141,30 +97,7 @@ fn procfs_alone_has_its_own_margin_and_ceiling() {
         });
     });
     node.bound.as_mut().unwrap().cpu = 43_000;
-    assert_snapshot!(printed(&node, Resource::Cpu), @r"
-    C               32000m  physical capacity
-    A               31500m  raw allocatable, the kubelet's own
-    theta            90.0%  share that predicted use may reach
-    T               28800m  safe use: the smaller of theta × C and A
-    max H           13900m  highest peak of the history, 3h ago: without pods that left, with those that came
-    P0              13900m  expected peak: max H
-    M                10.0%  margin that the outcomes of earlier ratios call for
-    m                20.0%  margin on the peak: M, at most 100.0%, at least 20.0% on the word of procfs alone
-    P               16680m  predicted peak: P0 × (1 + m), rounded up
-    Rw              40000m  requests of the pods, each weighted by trust
-    R               43000m  requests of all pods bound
-    S               20620m  slack: T - P + Rw - A
-    coverage        100.0%  share of the history that is valid: 288 of 288 frames
-    S'              20620m  what counts of S: S × 288 / 288
-    wanted          52120m  A + S'
-    bounds      1.00..1.50  of the policy, and at most 1.50 on the word of procfs alone: the highest is less than what is wanted
-    A*              47250m  wanted, within bounds: A × 1.50, rounded down
-    target            1.50  A* / A, rounded down
-    brake             none  of the agent; why, its reasons tell
-    step              1.40  rises by at most 0.05 a frame when 3 in a row want 0.02 more: 5 so far
-    published         1.40  the step
-    confidence       93.0%  the smaller of coverage and Rw / R
-    ");
+    assert_snapshot!(printed(&node, Resource::Cpu));
 }
 
 fn braked(memory: &mut ResourceHint) {
@@ -184,64 +117,18 @@ fn braked(memory: &mut ResourceHint) {
 }
 
 #[test]
-fn memory_is_expected_to_climb_and_a_brake_keeps_its_ratio_down() {
+fn memory_peak_includes_the_climb_and_a_brake_holds_the_ratio() {
     let node = with(AgentMode::Full, Resource::Memory, braked);
-    assert_snapshot!(printed(&node, Resource::Memory), @r"
-    C           134861553664B (125.6GiB)  physical capacity
-    A           126701535232B (118.0GiB)  raw allocatable, the kubelet's own
-    theta                          90.0%  share that predicted use may reach
-    T           114031381708B (106.2GiB)  safe use: theta × A
-    max H         75161927680B (70.0GiB)  highest peak of the history, 0s ago: without pods that left, with those that came
-    H[t-1]        70866960384B (66.0GiB)  the last peak, likewise
-    G             10737418240B (10.0GiB)  worst climb of these peaks within 30m
-    P0            81604378624B (76.0GiB)  expected peak: the larger of max H and H[t-1] + G
-    M                              10.0%  margin that the outcomes of earlier ratios call for
-    m                              10.0%  margin on the peak: M, at most 100.0%
-    P             89764816487B (83.6GiB)  predicted peak: P0 × (1 + m), rounded up
-    Rw          109521666048B (102.0GiB)  requests of the pods, each weighted by trust
-    R           111669149696B (104.0GiB)  requests of all pods bound
-    S               7086696037B (6.6GiB)  slack: T - P + Rw - A
-    coverage                      100.0%  share of the history that is valid: 288 of 288 frames
-    S'              7086696037B (6.6GiB)  what counts of S: S × 288 / 288
-    wanted      133788231269B (124.6GiB)  A + S'
-    bounds                    1.00..1.25  of the policy: what is wanted lies within
-    A*          133788231269B (124.6GiB)  wanted, within bounds: what is wanted
-    target                          1.05  A* / A, rounded down
-    brake                        L3 stop  of the agent; why, its reasons tell
-    step                            1.00  at most 1.00 under this brake, and it does not rise
-    published                       1.00  the step
-    confidence                     98.0%  the smaller of coverage and Rw / R
-    ");
+    assert_snapshot!(printed(&node, Resource::Memory));
 }
 
 #[test]
-fn an_older_agent_says_only_when_memory_was_highest() {
+fn an_older_agent_reports_only_the_age_of_the_memory_peak() {
     let node = with(AgentMode::Full, Resource::Memory, |memory| {
         braked(memory);
         older(memory);
     });
-    assert_snapshot!(printed(&node, Resource::Memory), @r"
-    C           134861553664B (125.6GiB)  physical capacity
-    A           126701535232B (118.0GiB)  raw allocatable, the kubelet's own
-    theta                          90.0%  share that predicted use may reach
-    T           114031381708B (106.2GiB)  safe use: theta × A
-    max H                         0s ago  when the highest peak of the history was
-    P0            81604378624B (76.0GiB)  expected peak: the highest one, or the last one and the worst climb if that is more
-    m                              10.0%  margin on the peak
-    P             89764816487B (83.6GiB)  predicted peak: P0 × (1 + m), rounded up
-    Rw          109521666048B (102.0GiB)  requests of the pods, each weighted by trust
-    R           111669149696B (104.0GiB)  requests of all pods bound
-    S               7086696037B (6.6GiB)  slack: T - P + Rw - A
-    coverage                      100.0%  share of the history that is valid: 288 of 288 frames
-    S'              7086696037B (6.6GiB)  what counts of S: S × 288 / 288
-    wanted      133788231269B (124.6GiB)  A + S'
-    bounds                    1.00..1.25  of the policy: what is wanted lies within
-    A*          133788231269B (124.6GiB)  wanted, within bounds: what is wanted
-    target                          1.05  A* / A, rounded down
-    brake                        L3 stop  of the agent; why, its reasons tell
-    published                       1.00  held below the target by the brake
-    confidence                     98.0%  the smaller of coverage and Rw / R
-    ");
+    assert_snapshot!(printed(&node, Resource::Memory));
 }
 
 #[test]
@@ -254,34 +141,11 @@ fn a_young_history_scales_slack_by_its_frames() {
             agreeing_frames: 1,
         });
     });
-    assert_snapshot!(printed(&node, Resource::Cpu), @r"
-    C               32000m  physical capacity
-    A               31500m  raw allocatable, the kubelet's own
-    theta            90.0%  share that predicted use may reach
-    T               28800m  safe use: the smaller of theta × C and A
-    max H           13900m  highest peak of the history, 3h ago: without pods that left, with those that came
-    P0              13900m  expected peak: max H
-    M                10.0%  margin that the outcomes of earlier ratios call for
-    m                10.0%  margin on the peak: M, at most 100.0%
-    P               15290m  predicted peak: P0 × (1 + m), rounded up
-    Rw              27090m  requests of the pods, each weighted by trust
-    R               30000m  requests of all pods bound
-    S                9100m  slack: T - P + Rw - A
-    coverage         34.7%  share of the history that is valid: 100 of 288 frames
-    S'               3159m  what counts of S: S × 100 / 288
-    wanted          34659m  A + S'
-    bounds      1.00..2.00  of the policy: what is wanted lies within
-    A*              34659m  wanted, within bounds: what is wanted
-    target            1.10  A* / A, rounded down
-    brake             none  of the agent; why, its reasons tell
-    step              1.05  rises by at most 0.05 a frame when 3 in a row want 0.02 more: 1 so far
-    published         1.05  the step
-    confidence       34.7%  the smaller of coverage and Rw / R
-    ");
+    assert_snapshot!(printed(&node, Resource::Cpu));
 }
 
 #[test]
-fn nothing_is_derived_for_a_blind_agent_and_what_is_bound_still_counts() {
+fn a_blind_agent_has_no_derivation_and_a_target_of_one() {
     let mut node = with(AgentMode::Blind, Resource::Cpu, |cpu| {
         *cpu = ResourceHint {
             capacity: 32_000,
@@ -293,27 +157,19 @@ fn nothing_is_derived_for_a_blind_agent_and_what_is_bound_still_counts() {
         };
     });
     node.bound.as_mut().unwrap().cpu = 40_000;
-    assert_snapshot!(printed(&node, Resource::Cpu), @r"
-    C           32000m  physical capacity
-    A           31500m  raw allocatable, the kubelet's own
-    target        1.00  the agent is blind, for the reason below: it is 1.00
-    brake         none  of the agent; why, its reasons tell
-    published     1.00  the agent asks for nothing; the webhook covers admitted pods
-    confidence    0.0%  the smaller of coverage and Rw / R
-    ");
+    assert_snapshot!(printed(&node, Resource::Cpu));
 }
 
 #[test]
-fn numbers_that_do_not_lead_to_the_reported_target_say_so() {
+fn a_target_that_differs_from_the_numbers_is_marked() {
     let mut node = node();
     node.policy.as_mut().unwrap().policy.bounds.cpu.max = Cents(120);
     let text = printed(&node, Resource::Cpu);
-    let told = "of the report; these numbers come to 1.20: A or the policy changed after it";
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains("these numbers give 1.20"), "{text}");
 }
 
 #[test]
-fn a_share_leads_back_to_its_frames() {
+fn a_truncated_share_is_converted_back_to_frames() {
     for timing in Profile::ALL.map(Profile::timing) {
         for frames in 0..=timing.ring_frames {
             let share = u64::from(frames) * 1_000_000 / u64::from(timing.ring_frames);
@@ -322,7 +178,7 @@ fn a_share_leads_back_to_its_frames() {
     }
 }
 
-/// Frames that an estimator has seen, whether kernel programs count, and every how many frames demand exceeds capacity.
+/// Frames of an estimator, true if kernel programs count, and the interval in frames at which demand exceeds capacity.
 const YOUNG: (u64, bool, u64) = (150, true, u64::MAX);
 const GROWN: (u64, bool, u64) = (400, true, u64::MAX);
 const PROCFS: (u64, bool, u64) = (400, false, u64::MAX);
@@ -337,7 +193,7 @@ const fn visible(sees_kernel: bool) -> Visibility {
     }
 }
 
-/// An estimator of a node with one large pod, in which memory climbs.
+/// An estimator of a node with one large pod, whose memory climbs.
 fn estimator((frames, sees_kernel, overrun_every): (u64, bool, u64)) -> Estimator {
     let mut estimator = Estimator::new(Profile::Production.timing());
     estimator.set_visibility(visible(sees_kernel));
@@ -389,9 +245,9 @@ fn reported(estimator: &Estimator, sight: AgentMode) -> NodeView {
     node
 }
 
-/// Whatever state the estimator is in, what its report says leads a reader to its target, term by term.
+/// In each state of the estimator, the terms of its report lead to its target.
 #[test]
-fn the_lines_add_up() {
+fn the_terms_lead_to_the_target() {
     let pressure = |sees_kernel| Pressure {
         visibility: visible(sees_kernel),
         cpu: CpuPressure {
@@ -421,14 +277,14 @@ fn the_lines_add_up() {
                 assert_eq!(derivation.derived.cents, estimate.target, "{past:?}");
                 assert_eq!(derivation.confidence_ppm, estimate.confidence_ppm, "{past:?}");
                 let text = derivation.to_string();
-                assert!(!text.contains("these numbers come to"), "{text}");
+                assert!(!text.contains("these numbers give"), "{text}");
             }
         }
     }
 }
 
 #[test]
-fn the_pasts_are_what_they_are_called() {
+fn the_test_histories_have_the_named_states() {
     let cpu = |past| estimator(past).estimates().cpu;
     let latched = cpu(LATCHED);
     assert!(latched.is_latched && latched.slack.slack > 0, "{latched:?}");

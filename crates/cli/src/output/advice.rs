@@ -1,4 +1,4 @@
-//! Renders advice as a table for people and as JSON for machines.
+//! Renders advice as a table for people and as JSON for programs.
 
 mod headline;
 mod page;
@@ -39,7 +39,7 @@ const COLUMNS: [RankedColumn; 11] = [
 ];
 
 impl Advice {
-    /// For people, with the table as that layout has it.
+    /// Renders the table for a layout, with the headline, the legend and the caveats.
     pub fn text(&self, layout: Layout) -> String {
         let rows = self.pools.iter().flat_map(|pool| {
             self.resources()
@@ -47,21 +47,21 @@ impl Advice {
         });
         let rows: Vec<[String; COLUMNS.len()]> = rows.collect();
         let mut text = if rows.is_empty() {
-            "There is no more than a day of measurements: nothing would have been given yet.\n".to_owned()
+            "There is at most one day of measurements; the estimator needs more.\n".to_owned()
         } else {
             let table = Table::new(&COLUMNS, rows.into_iter().map(|row| row.map(Cell::from))).render(layout);
             self.headline().join("\n") + "\n\n" + &table.plain()
         };
         text.push_str(&self.needs());
         for EmptyQuery { name, asked } in &self.empty {
-            let _infallible = writeln!(text, "{name} came back empty: {asked}");
+            let _infallible = writeln!(text, "{name} has no series: {asked}");
         }
         text.push('\n');
         text += &wrapped(
             0,
-            "P5, P50, P95: ratio. GAINED: mean allocatable beyond raw. MISSED: hours after which the day's peak of the same pods was \
-             above the predicted one. SATURATED: frames with a peak above what there is; FILLED: the same with the room taken by pods \
-             like those there.",
+            "P5, P50, P95: percentiles of the ratio. GAINED: mean amount above raw allocatable. MISSED: hourly predictions that the same \
+             pods exceeded within a day. SATURATED: frames with a peak above capacity. FILLED: such frames if similar pods had used \
+             the gained amount.",
         );
         for caveat in CAVEATS {
             text += &wrapped(0, &format!("- {caveat}"));
@@ -69,14 +69,14 @@ impl Advice {
         text
     }
 
-    /// The nodes that need less than they advertise.
+    /// Lines for the nodes that advertise more than is safe.
     fn needs(&self) -> String {
         let mut text = String::new();
         for resource in self.resources() {
             for (node, figures) in self.overcommitted(resource) {
                 let _infallible = writeln!(
                     text,
-                    "{} ({}): more {resource} is advertised than is safe to use: {} of it would be; see --lo",
+                    "{} ({}): advertises more {resource} than is safe; {} of it would be safe; see --lo",
                     node.name, node.pool, figures.needed
                 );
             }
@@ -84,7 +84,7 @@ impl Advice {
         text
     }
 
-    /// For machines.
+    /// Renders the advice as JSON.
     pub fn json(&self) -> Value {
         json!({
             "from_s": self.span.start_s(), "until_s": self.span.end_s(), "step_s": self.step_s,

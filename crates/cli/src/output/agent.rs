@@ -1,4 +1,4 @@
-//! Renders the answers of an agent as tables for people and JSON for machines.
+//! Renders responses of an agent as tables for people and JSON for programs.
 
 mod figures;
 mod json;
@@ -23,10 +23,10 @@ use super::{
 };
 use crate::{
     human_numbers::{age, duration, in_column, percent, with_unit},
-    view::sight_words,
+    view::mode_words,
 };
 
-/// Width of the longest bar of a histogram.
+/// Characters of the longest bar of a histogram.
 const BAR: u64 = 30;
 
 const PROGRAMS: [RankedColumn; 6] = [
@@ -70,7 +70,7 @@ const BUCKETS: [Column; 5] = [
     Text(""),
 ];
 
-/// Mode, derivation, programs and streams of an agent.
+/// Renders mode, derivation, kernel programs and streams of an agent.
 pub fn status(status: &Status, layout: Layout) -> String {
     let Status {
         node,
@@ -80,7 +80,7 @@ pub fn status(status: &Status, layout: Layout) -> String {
         mode,
         mode_sentence,
         timing,
-        // The list of fields says why it is in documents alone.
+        // `FIELDS` gives the reason why this is in JSON only.
         source: _,
         programs,
         resources,
@@ -88,9 +88,9 @@ pub fn status(status: &Status, layout: Layout) -> String {
         seq,
         generation,
         streams,
-        // With a table of their own.
+        // In a table of its own.
         signals: _,
-        // The list of fields says which signal has the same value.
+        // `FIELDS` names the signal that has the same value.
         measured: _,
         history: HistoryStatus {
             age_s,
@@ -99,7 +99,7 @@ pub fn status(status: &Status, layout: Layout) -> String {
         },
     } = status;
     let uid = if node_uid.is_empty() {
-        "not told yet"
+        "not known yet"
     } else {
         node_uid
     };
@@ -141,7 +141,7 @@ fn pods_line(pods: &PodsStatus) -> String {
     format!("pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable")
 }
 
-/// Every signal with its health.
+/// Renders every signal with its health.
 pub fn signals(signals: &[SignalStatus], layout: Layout) -> String {
     let rows = signals.iter().map(|signal| {
         let SignalStatus {
@@ -163,7 +163,7 @@ pub fn signals(signals: &[SignalStatus], layout: Layout) -> String {
     shown(&SIGNALS, rows, layout)
 }
 
-/// What pods use and request.
+/// Renders use and requests of pods.
 pub fn pods(pods: &[AgentPod], layout: Layout) -> String {
     if pods.is_empty() {
         return "no pods\n".to_owned();
@@ -181,7 +181,7 @@ pub fn pods(pods: &[AgentPod], layout: Layout) -> String {
             deleting,
         } = pod;
         let state = match (request, deleting) {
-            (None, _) => "no server tells of it",
+            (None, _) => "not in any server's directive",
             (Some(_), true) => "deleting",
             (Some(_), false) => "-",
         };
@@ -205,7 +205,7 @@ pub fn pods(pods: &[AgentPod], layout: Layout) -> String {
     shown(&PODS, rows, layout)
 }
 
-/// Distributions, each with its shares and bars.
+/// Renders histograms with shares and bars.
 pub fn histograms(histograms: &[AgentHistogram]) -> String {
     let parts: Vec<_> = histograms.iter().map(histogram).collect();
     parts.join("\n")
@@ -237,10 +237,10 @@ fn histogram(histogram: &AgentHistogram) -> String {
         ]
     });
     let rows = table(&BUCKETS, rows);
-    format!("{about}\n({metric}, since the agent was started)\n{rows}")
+    format!("{about}\n({metric}, since the agent's start)\n{rows}")
 }
 
-/// One line, as `key=value`: for logs and pipes.
+/// Renders the status as one line of `key=value`, for logs and pipes.
 pub fn line(status: &Status) -> String {
     let of_node = [
         ("node", status.node.clone()),
@@ -265,11 +265,11 @@ pub fn line(status: &Status) -> String {
     pairs.join(" ") + "\n"
 }
 
-/// What an agent sees, by the name of its mode. A newer agent can have others.
+/// Words for a mode by its name. A newer agent may have other modes.
 fn sight(mode: &str) -> &str {
     let known = AgentMode::ALL.into_iter().find(|known| known.name() == mode);
     match known {
-        Some(known) => sight_words(known),
+        Some(known) => mode_words(known),
         None => mode,
     }
 }
@@ -329,7 +329,7 @@ fn stream(stream: &StreamStatus) -> [String; 6] {
     ]
 }
 
-/// A signal's value with its unit.
+/// Value of a signal with its unit.
 fn value(signal: &SignalStatus) -> String {
     signal
         .value
@@ -348,7 +348,7 @@ fn share(count: u64, total: u64) -> String {
     percent(u32::try_from(part(count, total, 1_000_000)).unwrap_or(u32::MAX))
 }
 
-/// `part` / `whole` × `of`, rounded down; 0 without a whole.
+/// Returns `part` / `whole` × `of`, rounded down; 0 if `whole` is 0.
 fn part(part: u64, whole: u64, of: u64) -> u64 {
     let product = u128::from(part) * u128::from(of);
     u64::try_from(product.checked_div(u128::from(whole)).unwrap_or(0)).unwrap_or(u64::MAX)

@@ -1,18 +1,18 @@
-//! Renders findings: two lines above other answers, all of them with their mends, and as JSON.
+//! Renders findings: two lines above the output of other commands, all findings with their fixes, and JSON.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
 use crate::{
-    check::{CheckReport, Finding, OpenQuestion},
+    check::{CheckReport, Finding, UndecidedCheck},
     escape::one_line,
 };
 
-/// Findings that stand above the answer of another command.
+/// Limit of findings above the output of another command.
 const LEADING: usize = 2;
 
-/// The worst findings, a line each, and how many more there are; empty if nothing is wrong.
+/// One line for each of the most severe findings, and the number of the others; empty without findings.
 pub fn leading_lines(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding {
@@ -27,21 +27,20 @@ pub fn leading_lines(findings: &[Finding]) -> String {
     text
 }
 
-/// Findings for machines.
 fn findings_json(findings: &[Finding]) -> Value {
     let one = |finding: &Finding| {
         let Finding {
             code,
             severity,
             sentence,
-            mend,
+            fix,
         } = finding;
-        json!({"code": code, "severity": severity.name(), "sentence": sentence, "mend": mend})
+        json!({"code": code, "severity": severity.name(), "sentence": sentence, "mend": fix})
     };
     findings.iter().map(one).collect()
 }
 
-/// An object with its findings as a member.
+/// Adds findings to a JSON object.
 pub fn with_findings(mut object: Value, findings: &[Finding]) -> Value {
     if let Some(members) = object.as_object_mut() {
         members.insert("findings".to_owned(), findings_json(findings));
@@ -50,7 +49,7 @@ pub fn with_findings(mut object: Value, findings: &[Finding]) -> Value {
 }
 
 impl CheckReport {
-    /// For people.
+    /// Renders the report for people.
     pub fn text(&self) -> String {
         let Self { findings, open, rows } = self;
         let mut text = String::new();
@@ -58,25 +57,25 @@ impl CheckReport {
             code,
             severity,
             sentence,
-            mend,
+            fix,
         } in findings
         {
             let sentence = one_line(sentence);
-            let _infallible = writeln!(text, "{severity} {code}: {sentence}\n  {mend}");
+            let _infallible = writeln!(text, "{severity} {code}: {sentence}\n  {fix}");
         }
-        for OpenQuestion { code, reason } in open {
-            let _infallible = writeln!(text, "not known {code}: {}", one_line(reason));
+        for UndecidedCheck { code, reason } in open {
+            let _infallible = writeln!(text, "undecided {code}: {}", one_line(reason));
         }
         if findings.is_empty() && open.is_empty() {
-            let _infallible = writeln!(text, "Nothing is wrong: {rows} checks.");
+            let _infallible = writeln!(text, "No problem found by {rows} checks.");
         }
         text
     }
 
-    /// For machines.
+    /// Renders the report as JSON.
     pub fn json(&self) -> Value {
         let open = self.open.iter();
-        let open = open.map(|OpenQuestion { code, reason }| json!({"code": code, "reason": reason}));
+        let open = open.map(|UndecidedCheck { code, reason }| json!({"code": code, "reason": reason}));
         json!({
             "checks": self.rows,
             "findings": findings_json(&self.findings),
@@ -97,12 +96,12 @@ mod tests {
             code,
             severity: Severity::Warning,
             sentence: sentence.to_owned(),
-            mend: "Mend it.",
+            fix: "Fix it.",
         }
     }
 
     #[test]
-    fn two_findings_lead_and_the_rest_is_counted() {
+    fn two_findings_are_printed_and_the_rest_is_counted() {
         assert_eq!(leading_lines(&[]), "");
         let all = [
             finding("a", "one"),
@@ -117,32 +116,32 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_each_finding_with_its_mend() {
+    fn a_report_has_each_finding_with_its_fix() {
         let report = CheckReport {
             findings: vec![finding("a", "one is wrong")],
-            open: vec![OpenQuestion {
+            open: vec![UndecidedCheck {
                 code: "b",
-                reason: "nobody answers".to_owned(),
+                reason: "no replica answers".to_owned(),
             }],
             rows: 10,
         };
         assert_snapshot!(report.text(), @r"
         warning a: one is wrong
-          Mend it.
-        not known b: nobody answers
+          Fix it.
+        undecided b: no replica answers
         ");
         assert_eq!(
             report.json(),
             json!({
                 "checks": 10,
-                "findings": [{"code": "a", "severity": "warning", "sentence": "one is wrong", "mend": "Mend it."}],
-                "not_known": [{"code": "b", "reason": "nobody answers"}],
+                "findings": [{"code": "a", "severity": "warning", "sentence": "one is wrong", "mend": "Fix it."}],
+                "not_known": [{"code": "b", "reason": "no replica answers"}],
             })
         );
         let fine = CheckReport {
             rows: 10,
             ..CheckReport::default()
         };
-        assert_eq!(fine.text(), "Nothing is wrong: 10 checks.\n");
+        assert_eq!(fine.text(), "No problem found by 10 checks.\n");
     }
 }

@@ -1,5 +1,4 @@
-//! Renders nodes and reports as JSON: flat objects of integers, with the unit in the key. A value that is not known is
-//! `null`.
+//! Renders nodes and reports as JSON: flat objects of integers, with the unit in the key. An unknown value is `null`.
 
 use headroom_domain::{
     hint::{Beginning, NodeHint, ResourceHint, Signal},
@@ -11,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::numbers::{calibration, highs, progress, words};
 use crate::view::{Hint, NodeView, freshness, source};
 
-/// One node in short.
+/// Renders the row of a node.
 pub fn row(node: &NodeView) -> Value {
     Value::Object(members(node))
 }
@@ -26,7 +25,7 @@ pub(crate) fn members(node: &NodeView) -> Map<String, Value> {
         hint,
         raw: _,
         allocatable: _,
-        would_be: _,
+        projected: _,
         bound: _,
         pods,
         rules: _,
@@ -60,12 +59,12 @@ pub(crate) fn members(node: &NodeView) -> Map<String, Value> {
         .collect()
 }
 
-/// What a node has for each resource.
+/// Renders the figures of one resource.
 fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 12] {
     let NodeView {
         raw,
         allocatable,
-        would_be,
+        projected,
         bound,
         ..
     } = node;
@@ -82,10 +81,10 @@ fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 12] {
         ),
         (format!("raw_{word}_{unit}"), of(raw)),
         (format!("allocatable_{word}_{unit}"), of(allocatable)),
-        (format!("would_be_{word}_{unit}"), of(would_be)),
+        (format!("would_be_{word}_{unit}"), of(projected)),
         (
             format!("would_be_ratio_{word}_cents"),
-            json!(node.would_be_ratio(resource).map(|cents| cents.0)),
+            json!(node.projected_ratio(resource).map(|cents| cents.0)),
         ),
         (format!("bound_{word}_{unit}"), of(bound)),
         (format!("free_{word}_{unit}"), json!(free)),
@@ -137,7 +136,7 @@ pub(crate) fn policy(in_force: &InForce) -> Value {
     Value::Object(members)
 }
 
-/// A report as it came, with its age.
+/// Renders all fields of a report, and its age.
 pub fn report(hint: &Hint) -> Value {
     let NodeHint {
         node,
@@ -150,7 +149,7 @@ pub fn report(hint: &Hint) -> Value {
         timing,
         is_draining,
         resources,
-        // Lists leave it out; the agent's own service shows it.
+        // Left out of lists; the agent's debug service has it.
         trust: _,
         past,
         steal_ppm,
@@ -225,7 +224,7 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
     Value::Object(members)
 }
 
-/// What was measured last, in the order of the agent's table.
+/// Renders the signals that were measured last, in the order of the agent's table.
 pub(crate) fn measured(signals: &[Signal]) -> Value {
     let signal = |signal: &Signal| {
         let Signal { name, unit, value } = signal;

@@ -18,7 +18,7 @@ use crate::{
     view::{Hint, NodeView, brake_name, freshness_word, sees},
 };
 
-/// Columns of the table. The unit of each is that of its resource: milli-cores, or MiB.
+/// Columns of the table. Amounts have the unit of their resource: milli-cores or MiB.
 const COLUMNS: [RankedColumn; 21] = [
     Text("NODE").always(),
     Text("MODE").ranked(5),
@@ -43,21 +43,22 @@ const COLUMNS: [RankedColumn; 21] = [
     Text("AGE").ranked(1),
 ];
 
-/// What mode `auto` would give to nodes in another one; in a table that is not wide, where there is such a node.
+/// Ratio that mode `auto` would give to nodes in another mode. A table that is not wide has the column only if there
+/// is such a node.
 const CPU_AUTO: &str = "CPU-AUTO";
 const MEMORY_AUTO: &str = "MEM-AUTO";
 
-/// The table of nodes: what they use, how far they are amplified, what brakes them.
+/// Renders the table of nodes: use, ratio, brakes.
 pub fn top(nodes: &[NodeView], layout: Layout) -> StyledText {
-    let is_told = nodes.iter().any(|node| node.would_be.is_some());
+    let has_projection = nodes.iter().any(|node| node.projected.is_some());
     let columns = COLUMNS.map(|column| match column.title() {
-        CPU_AUTO | MEMORY_AUTO if !is_told => column.wide(),
+        CPU_AUTO | MEMORY_AUTO if !has_projection => column.wide(),
         _ => column,
     });
     Table::new(&columns, nodes.iter().map(cells)).render(layout)
 }
 
-/// A node as one line of `key=value`, of all columns.
+/// Renders a node as one line of `key=value`, with all columns.
 pub fn line(node: &NodeView) -> String {
     let pairs: Vec<String> = COLUMNS
         .iter()
@@ -133,7 +134,7 @@ fn amounts(node: &NodeView, resource: Resource) -> [Cell; 8] {
         known(node.used(resource)),
         known(node.peak(resource)),
         ratio(node.ratio(resource)),
-        ratio(node.would_be_ratio(resource)),
+        ratio(node.projected_ratio(resource)),
         of(node.raw),
         of(node.allocatable),
         of(node.bound),
@@ -148,7 +149,7 @@ fn amounts(node: &NodeView, resource: Resource) -> [Cell; 8] {
     ]
 }
 
-/// The brakes of all resources that have one.
+/// Active brakes of all resources.
 fn brakes(node: &NodeView) -> Cell {
     let Some(hint) = &node.hint else {
         return "-".into();
@@ -169,7 +170,6 @@ fn brakes(node: &NodeView) -> Cell {
     }
 }
 
-/// How urgent a brake is.
 pub(super) const fn brake_tone(brake: Brake) -> Tone {
     match brake {
         Brake::Off => Tone::Plain,
@@ -178,7 +178,7 @@ pub(super) const fn brake_tone(brake: Brake) -> Tone {
     }
 }
 
-/// A report's age, and how much it counts where that is not in full.
+/// Age of a report, with its freshness unless it is fresh.
 pub(super) fn hint_age(hint: &Hint) -> Cell {
     let (text, word) = (age(hint.age), freshness_word(hint.freshness));
     match hint.freshness {

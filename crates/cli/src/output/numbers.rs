@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::derivation::Derivation;
 
-/// How keys name a resource, and the unit of its amounts.
+/// Part of the JSON keys that names a resource, and the unit of its amounts.
 pub(crate) const fn words(resource: Resource) -> (&'static str, &'static str) {
     match resource {
         Resource::Cpu => ("cpu", "milli"),
@@ -18,10 +18,8 @@ pub(crate) const fn words(resource: Resource) -> (&'static str, &'static str) {
     }
 }
 
-/// Keys and values.
 type Pairs<const N: usize> = [(String, Value); N];
 
-/// What P0 was made of.
 pub(crate) fn highs(resource: Resource, highs: Option<Highs>) -> Pairs<3> {
     let (_, unit) = words(resource);
     [
@@ -37,7 +35,6 @@ pub(crate) fn highs(resource: Resource, highs: Option<Highs>) -> Pairs<3> {
     ]
 }
 
-/// M and its latch.
 pub(crate) fn calibration(calibration: Option<Calibration>) -> Pairs<2> {
     let accumulator = calibration.map(|calibration| calibration.accumulator_ppm);
     let is_latched = calibration.map(|calibration| calibration.is_latched);
@@ -47,7 +44,7 @@ pub(crate) fn calibration(calibration: Option<Calibration>) -> Pairs<2> {
     ]
 }
 
-/// How far the publication has come.
+/// Progress of the published ratio.
 pub(crate) fn progress(progress: Option<Progress>) -> Pairs<2> {
     let stepped = progress.map(|progress| progress.stepped.0);
     let agreeing = progress.map(|progress| progress.agreeing_frames);
@@ -57,7 +54,7 @@ pub(crate) fn progress(progress: Option<Progress>) -> Pairs<2> {
     ]
 }
 
-/// The terms of a derivation.
+/// All terms of a derivation.
 pub(crate) fn derivation_json(derivation: &Derivation) -> Value {
     let resource = derivation.resource;
     let (_, unit) = words(resource);
@@ -69,7 +66,7 @@ pub(crate) fn derivation_json(derivation: &Derivation) -> Value {
     terms.extend(highs(resource, derivation.highs));
     terms.extend(calibration(derivation.calibration));
     terms.extend(progress(derivation.progress));
-    // An older agent's reasons tell it, too.
+    // An older agent reports this only by its reasons.
     terms.insert("latched".to_owned(), json!(derivation.is_latched));
     Value::Object(terms)
 }
@@ -104,7 +101,7 @@ fn amounts(derivation: &Derivation) -> [(&'static str, Value); 11] {
     ]
 }
 
-/// Terms with a unit of their own.
+/// Terms with units of their own.
 fn shares(derivation: &Derivation) -> [(&'static str, Value); 15] {
     [
         ("sight", json!(derivation.sight.name())),

@@ -1,4 +1,4 @@
-//! Parts of a node's page: what is known before any rule applies, what is in force, and the signals measured last.
+//! Parts of a node's page: inputs of the rules, current state, and the signals measured last.
 
 use std::{fmt, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     view::{Hint, NodeView, sees},
 };
 
-/// What is known of a node before any rule applies: the node, its policy, its newest report.
+/// Writes the inputs of the rules: node, policy, newest report.
 pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result {
     let NodeView {
         name,
@@ -32,19 +32,19 @@ pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result
         counted(u64::from(*pods), "pod")
     )?;
     match policy {
-        None => writeln!(f, "policy not known: what was decided last stays")?,
+        None => writeln!(f, "policy not known yet: allocatable stays as it is")?,
         Some(in_force) => rules(f, in_force)?,
     }
     if let Some(reason) = policy_refused {
         writeln!(f, "ConfigMap refused: {}", one_line(reason))?;
     }
     match hint {
-        None => writeln!(f, "no agent has reported"),
+        None => writeln!(f, "no agent report yet"),
         Some(hint) => head(f, hint),
     }
 }
 
-/// The policy in force.
+/// Writes the policy in force.
 fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
     let InForce {
         policy:
@@ -87,15 +87,15 @@ fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
     Ok(())
 }
 
-/// What a policy's floor keeps.
+/// Words for the floor of a policy.
 const fn floor_words(floor: Floor) -> &'static str {
     match floor {
-        Floor::Requests => "at what pods hold",
+        Floor::Requests => "at pod requests",
         Floor::None => "none",
     }
 }
 
-/// What is in force: ratio, allocatable and what is left of it, and what is used.
+/// Current state: ratio, allocatable, free amount and use.
 pub(crate) fn outcome(node: &NodeView, resource: Resource) -> String {
     let amount = |amounts: Option<u64>| {
         amounts.map_or_else(
@@ -138,26 +138,30 @@ fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
         hint_age(hint).text
     )?;
     let primary = if *is_primary {
-        "this replica nudges"
+        "this replica nudges the node"
     } else {
-        "another replica nudges"
+        "another replica nudges the node"
     };
-    let draining = if *is_draining { ", the agent is ending" } else { "" };
+    let draining = if *is_draining {
+        ", the agent is shutting down"
+    } else {
+        ""
+    };
     writeln!(f, "agent: {}, {primary}{draining}", sees(hint))?;
     past.map_or(Ok(()), |past| writeln!(f, "{}", history(past)))
 }
 
-/// Since when the agent's history counts, and why it began then.
+/// Start of the agent's history, with the reason why it began then.
 fn history(past: Past) -> String {
     let Past { age_s, beginning } = past;
-    let why = beginning.map_or("for a reason that only a newer version knows", Beginning::about);
+    let why = beginning.map_or("unknown reason, from a newer agent", Beginning::about);
     format!(
         "history counts since {} ago: {why}",
         age(Duration::from_secs(age_s))
     )
 }
 
-/// What was measured last, in the order of the agent's table.
+/// Writes the signals measured last, in the order of the agent's table.
 pub(crate) fn signals(f: &mut fmt::Formatter<'_>, signals: &[Signal]) -> fmt::Result {
     writeln!(f, "\nsignals")?;
     for Signal { name, unit, value } in signals {

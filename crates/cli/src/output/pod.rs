@@ -1,4 +1,4 @@
-//! What was decided about a pod, for people and for machines.
+//! Renders decisions about a pod for people and as JSON.
 
 use std::fmt;
 
@@ -13,14 +13,12 @@ use super::{
 };
 use crate::pod::decided::{AskedReplica, DecidedPod, DecisionOrigin, KeptReviews, ReplicaDecision};
 
-/// Most decisions that people are shown; JSON has all.
+/// Limit of decisions in text; JSON has all.
 const MOST_SHOWN: usize = 10;
-/// A profile, and what came of it.
 const PROFILES: [RankedColumn; 2] = [Text("PROFILE").always(), Text("RESULT").wrapped()];
-/// Blanks before a profile.
+/// Indentation of the profiles, in columns.
 const PROFILES_INDENT: usize = 4;
 
-/// The answer to a question about a pod.
 pub(crate) struct PodPage<'a> {
     pub(crate) decided: &'a DecidedPod,
     pub(crate) layout: Layout,
@@ -43,11 +41,10 @@ impl fmt::Display for PodPage<'_> {
                 }
             }
             DecisionOrigin::Files { missing, warnings } => {
-                let text =
-                    "offline: what /mutate-pod makes of it when it is created, gates at their defaults";
+                let text = "offline: result of /mutate-pod for a new pod, with default feature gates";
                 f.write_str(&wrapped_at(width, 0, text))?;
                 for object in missing {
-                    let text = format!("missing: {object}; give it in a file with --profiles");
+                    let text = format!("missing: {object}; add it to a file of --profiles");
                     f.write_str(&wrapped_at(width, 0, &text))?;
                 }
                 for warning in warnings {
@@ -65,14 +62,14 @@ impl fmt::Display for PodPage<'_> {
         if older > 0 {
             writeln!(
                 f,
-                "\n{older} older reviews are not shown; -o json has those that were sent"
+                "\n{older} older reviews are not shown; -o json has more of them"
             )?;
         }
         Ok(())
     }
 }
 
-/// What a replica keeps.
+/// Reviews that a replica keeps, as a sentence.
 fn asked(AskedReplica { addr, kept }: &AskedReplica) -> String {
     match kept {
         Err(reason) => format!("replica at {addr} did not answer: {reason}"),
@@ -90,7 +87,7 @@ fn asked(AskedReplica { addr, kept }: &AskedReplica) -> String {
     }
 }
 
-/// A time in UTC.
+/// Formats a time in UTC.
 fn time(ms: u64) -> String {
     let time = i64::try_from(ms)
         .ok()
@@ -125,7 +122,9 @@ fn show(f: &mut fmt::Formatter<'_>, of: &ReplicaDecision, layout: Layout) -> fmt
     };
     f.write_str(&wrapped_at(width, 0, &head))?;
     if name.is_empty() && !replica.is_empty() {
-        let text = format!("no name yet: this pod, or another whose name begins with {generate_name:?}");
+        let text = format!(
+            "the pod had no name yet: this review is of this pod or of another one with generateName {generate_name:?}"
+        );
         f.write_str(&wrapped_at(width.min(WIDTH), 2, &text))?;
     }
     for reason in reasons {
@@ -134,7 +133,7 @@ fn show(f: &mut fmt::Formatter<'_>, of: &ReplicaDecision, layout: Layout) -> fmt
     profiles(f, decision, layout)?;
     writes(f, decision, width)?;
     if *left_out > 0 {
-        writeln!(f, "  {left_out} more profiles and fields had no room")?;
+        writeln!(f, "  {left_out} more profiles and fields were left out")?;
     }
     Ok(())
 }
@@ -144,12 +143,12 @@ fn profiles(f: &mut fmt::Formatter<'_>, decision: &PodDecision, layout: Layout) 
         return Ok(());
     }
     if decision.operation != "CREATE" {
-        return writeln!(f, "  profiles are for new pods alone");
+        return writeln!(f, "  profiles only apply to new pods");
     }
     let profiles = &decision.profiles;
     let is_applied = |profile: &&ProfileVerdict| profile.result == VerdictKind::Applied.name();
     match profiles.iter().filter(is_applied).count() {
-        0 if profiles.is_empty() => return writeln!(f, "  there is no colocation profile"),
+        0 if profiles.is_empty() => return writeln!(f, "  the cluster has no colocation profile"),
         0 => writeln!(f, "  no profile was applied")?,
         1 => writeln!(f, "  1 profile was applied")?,
         count => writeln!(f, "  {count} profiles were applied")?,
@@ -173,10 +172,10 @@ fn verdict_words(result: &str) -> String {
     let mut kinds = VerdictKind::ALL.into_iter();
     match kinds.find(|kind| kind.name() == result) {
         Some(VerdictKind::Applied) => "applied".to_owned(),
-        Some(VerdictKind::OtherLabels | VerdictKind::OtherNamespace) => "not for this pod".to_owned(),
-        Some(VerdictKind::Chance) => "left out by chance".to_owned(),
+        Some(VerdictKind::OtherLabels | VerdictKind::OtherNamespace) => "does not match this pod".to_owned(),
+        Some(VerdictKind::Chance) => "skipped by its probability".to_owned(),
         Some(VerdictKind::Failed) => "not applied".to_owned(),
-        // A newer webhook may have others.
+        // A newer webhook may have other results.
         None => printable(result),
     }
 }
@@ -204,7 +203,7 @@ fn writes(f: &mut fmt::Formatter<'_>, decision: &PodDecision, width: usize) -> f
     Ok(())
 }
 
-/// The same for machines.
+/// Renders the decisions as JSON.
 pub(crate) fn pod_json(decided: &DecidedPod) -> Value {
     let DecidedPod {
         pod,

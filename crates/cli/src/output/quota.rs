@@ -1,4 +1,4 @@
-//! What replicas know of ElasticQuotas, for people and for machines.
+//! Renders the replicas' data about ElasticQuotas for people and as JSON.
 
 pub(crate) mod explained;
 pub(crate) mod json;
@@ -18,7 +18,7 @@ use crate::{
     quota::answers::QuotaAnswers,
 };
 
-/// What each replica sees, and which one does not answer.
+/// Writes the state of each replica's watches, and the replicas that did not answer.
 fn write_sights<T>(
     f: &mut fmt::Formatter<'_>,
     layout: Layout,
@@ -26,16 +26,16 @@ fn write_sights<T>(
     sight: impl Fn(&T) -> Option<&QuotaSight>,
 ) -> fmt::Result {
     for answer in &answers.0 {
-        let text = match &answer.said {
+        let text = match &answer.result {
             Err(reason) => format!("replica at {} did not answer: {reason}", answer.addr),
-            Ok(said) => sight(said).map_or_else(|| format!("replica at {}", answer.addr), sight_sentence),
+            Ok(result) => sight(result).map_or_else(|| format!("replica at {}", answer.addr), sight_sentence),
         };
         f.write_str(&wrapped_at(page_width(layout), 0, &text))?;
     }
     Ok(())
 }
 
-/// Sentences end at 80 columns, or before on a narrower terminal.
+/// Sentences wrap at 80 columns, or earlier on a narrower terminal.
 fn page_width(layout: Layout) -> usize {
     layout.text_width().min(WIDTH)
 }
@@ -56,22 +56,21 @@ fn sight_sentence(sight: &QuotaSight) -> String {
     let watch = |is_known: bool, age_ms: &Option<u64>| {
         let last_sign = age_ms.map(|ms| age(Duration::from_millis(ms)));
         match (is_known, last_sign) {
-            (true, Some(last_sign)) => format!("known, last sign {last_sign} ago"),
-            (true, None) => "known".to_owned(),
-            (false, Some(last_sign)) => format!("too old to count, last sign {last_sign} ago"),
-            (false, None) => "not followed".to_owned(),
+            (true, Some(last_sign)) => format!("synced, last event {last_sign} ago"),
+            (true, None) => "synced".to_owned(),
+            (false, Some(last_sign)) => format!("stale, last event {last_sign} ago"),
+            (false, None) => "not watched".to_owned(),
         }
     };
     let evaluation = match evaluation.as_str() {
-        "refuses" => "refused",
-        "warns" => "let in with a warning",
-        "off" => "let in, as pods are not compared with quotas",
-        // A newer webhook may have others.
+        "refuses" => "refuses pods",
+        "warns" => "admits pods with a warning",
+        "off" => "admits pods, because quotas are not checked",
+        // A newer webhook may have other values.
         other => other,
     };
     format!(
-        "replica {replica}: {} ({}; {quota_claims} just admitted), {} ({}; {pod_claims} just admitted); what is too much for its quota \
-         is {evaluation}",
+        "replica {replica}: {} ({}; {quota_claims} pending), {} ({}; {pod_claims} pending); over quota it {evaluation}",
         counted(*quotas, "quota"),
         watch(*quotas_known, quotas_age_ms),
         counted(*pods, "pod"),
@@ -79,17 +78,17 @@ fn sight_sentence(sight: &QuotaSight) -> String {
     )
 }
 
-/// What a new pod would be told.
+/// Answer to a new pod, as a sentence.
 fn verdict_sentence(verdict: &QuotaVerdict) -> String {
     match verdict.result.as_str() {
-        "room" => "there is room".to_owned(),
-        "refused" => format!("it would be refused: {}", verdict.reasons.join("; ")),
-        "unlimited" => "nothing limits it".to_owned(),
-        "off" => "it is let in: pods are not compared with quotas".to_owned(),
+        "room" => "it fits".to_owned(),
+        "refused" => format!("refused: {}", verdict.reasons.join("; ")),
+        "unlimited" => "admitted; no quota limits it".to_owned(),
+        "off" => "admitted; quotas are not checked".to_owned(),
         "unknown" => {
-            "the call would fail: the watch of the replica is too old, or nothing is followed".to_owned()
+            "the call would fail: the replica's watch is stale, or quotas are not watched".to_owned()
         }
-        // A newer webhook may have others.
+        // A newer webhook may have other results.
         other => other.to_owned(),
     }
 }

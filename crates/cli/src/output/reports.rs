@@ -1,4 +1,4 @@
-//! Renders the newest reports of agents as a table for people, a row each, and as lines of `key=value`.
+//! Renders the newest reports of agents as a table for people, and as lines of `key=value`.
 
 use headroom_domain::{estimate::Reason, resource::Resource};
 
@@ -17,7 +17,6 @@ use crate::{
     view::{Hint, NodeView, brake_name, sees},
 };
 
-/// Columns of the table.
 const COLUMNS: [RankedColumn; 16] = [
     Text("NODE").always(),
     Text("AGE").ranked(2),
@@ -37,13 +36,12 @@ const COLUMNS: [RankedColumn; 16] = [
     Number("MEM-EXPECTED").wide(),
 ];
 
-/// The table of reports.
 pub fn hints(nodes: &[NodeView], layout: Layout) -> StyledText {
     let hints = nodes.iter().filter_map(|node| node.hint.as_ref());
     Table::new(&COLUMNS, hints.map(cells)).render(layout)
 }
 
-/// A report as one line of `key=value`, of all columns but those of reasons, which are sentences.
+/// Renders a report as one line of `key=value`, with all columns except the reasons, which are sentences.
 pub fn hint_line(node: &NodeView) -> String {
     let Some(hint) = &node.hint else {
         return String::new();

@@ -1,5 +1,5 @@
-//! Renders what is said of Koordinator's ConfigMap: verdicts, what a node gets, and differences. Pages are 80 columns wide
-//! as long as words are shorter.
+//! Renders checks, values and differences of Koordinator's ConfigMap. Pages are 80 columns wide, except for longer
+//! words.
 
 mod difference;
 pub(super) mod lines;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::{difference::ConfigDifference, node_config::NodeConfig, verdict::Verdict};
 
-/// A value for machines: as in the document, with its unit and its origin.
+/// A value for programs: as in the document, with its unit and source.
 fn value_json(value: &EffectiveValue) -> Value {
     json!({"value": value.json(), "unit": value.unit(), "from": value.origin.to_string()})
 }

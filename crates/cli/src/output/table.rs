@@ -1,5 +1,6 @@
-//! `Table`: columns with a rank, and rows in the manner of kubectl: no borders, two blanks between columns. Where the screen
-//! is too narrow, the columns of the highest rank are left out first, and no two overlap.
+//! [`Table`]: columns with a rank, and rows as kubectl prints them: no borders, two blanks between columns. If the
+//! screen
+//! is too narrow, the columns of the highest rank are left out first; columns never overlap.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -9,61 +10,57 @@ use crate::{
     styled_text::{StyledText, Tone},
 };
 
-/// Between two columns.
 const GAP: usize = 2;
-/// A name is cut to no less than this.
+/// Minimum width of a truncated name.
 const LEAST_WIDTH: usize = 8;
-/// A text that is cut or wrapped has no less than this before other columns are left out.
+/// Minimum width of a truncated or wrapped text; below it, other columns are left out.
 const LEAST_ELASTIC: usize = 20;
-/// Marks what was cut.
+/// Replaces the removed part of a truncated text.
 const CUT: char = '…';
 
-/// A column by its title: texts begin at its left, numbers end at its right.
+/// A column and its title. Text is aligned left, numbers right.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Column {
     Text(&'static str),
     Number(&'static str),
 }
 
-/// A column, and when it is left out.
+/// A column and its rank.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankedColumn {
     column: Column,
     rank: Rank,
 }
 
-/// When a column is left out.
+/// Order in which columns are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Never.
     Always,
-    /// Never; its words go on in the next line.
+    /// Never left out; its words wrap.
     Wrapped,
-    /// Where the screen is too narrow, after those of a higher number.
+    /// Left out on a narrow screen, highest number first.
     Narrow(u8),
-    /// Always, but in a wide table.
     Wide,
 }
 
-/// How a table or page is laid out.
+/// Layout of a table or page.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// Columns of the terminal; `None` where nothing is cut.
+    /// Columns of the terminal; `None` for no limit.
     pub width: Option<usize>,
-    /// All columns are shown, whatever the width.
+    /// Show all columns, at any width.
     pub is_wide: bool,
-    /// The titles are shown.
     pub has_headers: bool,
 }
 
 impl Layout {
-    /// The same behind that many blanks.
+    /// A copy with the width reduced by an indentation.
     pub(crate) fn indented(self, indent: usize) -> Self {
         let width = self.width.map(|width| width.saturating_sub(indent));
         Self { width, ..self }
     }
 
-    /// Where lines of text end, in columns; nowhere in a pipe.
+    /// Column at which text wraps; no limit in a pipe.
     pub(crate) fn text_width(self) -> usize {
         self.width.unwrap_or(usize::MAX)
     }
@@ -79,7 +76,6 @@ impl Default for Layout {
     }
 }
 
-/// A cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
@@ -95,21 +91,18 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Rows below their columns.
 pub(crate) struct Table<const N: usize> {
     columns: [RankedColumn; N],
     rows: Vec<[Cell; N]>,
 }
 
 impl Column {
-    /// Its title.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Text(title) | Number(title) => title,
         }
     }
 
-    /// The column is never left out.
     pub(crate) const fn always(self) -> RankedColumn {
         RankedColumn {
             column: self,
@@ -117,7 +110,7 @@ impl Column {
         }
     }
 
-    /// The column is left out where the screen is too narrow, before those of a lower rank.
+    /// Left out on a narrow screen, before columns of a lower rank.
     pub(crate) const fn ranked(self, rank: u8) -> RankedColumn {
         RankedColumn {
             column: self,
@@ -125,7 +118,7 @@ impl Column {
         }
     }
 
-    /// The column is never left out. Where it is too wide, its words go on below each other.
+    /// Never left out; if it is too wide, its words wrap.
     pub(crate) const fn wrapped(self) -> RankedColumn {
         RankedColumn {
             column: self,
@@ -133,7 +126,6 @@ impl Column {
         }
     }
 
-    /// The column is part of wide tables only.
     pub(crate) const fn wide(self) -> RankedColumn {
         RankedColumn {
             column: self,
@@ -143,24 +135,21 @@ impl Column {
 }
 
 impl RankedColumn {
-    /// True for a text that is cut or wrapped before other columns are left out.
+    /// True for a text that is truncated or wrapped before other columns are left out.
     const fn is_elastic(self) -> bool {
         matches!((self.column, self.rank), (Text(_), Rank::Always | Rank::Wrapped))
     }
 
-    /// The column is part of wide tables only.
     pub(crate) const fn wide(self) -> Self {
         self.column.wide()
     }
 
-    /// Its title.
     pub(crate) const fn title(self) -> &'static str {
         self.column.title()
     }
 }
 
 impl<const N: usize> Table<N> {
-    /// A table of these columns and rows.
     pub(crate) fn new(columns: &[RankedColumn; N], rows: impl Iterator<Item = [Cell; N]>) -> Self {
         let escaped = |cell: Cell| Cell {
             text: one_line(&cell.text).into_owned(),
@@ -172,7 +161,7 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// The table as that layout has it.
+    /// Renders the table for a layout.
     pub(crate) fn render(&self, layout: Layout) -> StyledText {
         let shown = self.shown(layout);
         let mut text = StyledText::default();
@@ -189,7 +178,7 @@ impl<const N: usize> Table<N> {
         text
     }
 
-    /// The columns that are shown, and how wide each is.
+    /// Widths of the columns that are shown.
     fn shown(&self, layout: Layout) -> [Option<usize>; N] {
         let mut shown = self.widths(layout);
         for (width, column) in shown.iter_mut().zip(&self.columns) {
@@ -221,7 +210,7 @@ impl<const N: usize> Table<N> {
         shown
     }
 
-    /// Makes columns that are never left out as narrow as has to be, but not narrower than is readable.
+    /// Shrinks the columns that are never left out, down to their minimum width.
     fn narrow(&self, shown: &mut [Option<usize>; N], limit: usize) {
         let excess = total(shown).saturating_sub(limit);
         for (width, column) in shown.iter_mut().zip(&self.columns) {
@@ -231,7 +220,7 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Gives these columns the room that others left.
+    /// Distributes the unused width to these columns.
     fn widen(&self, shown: &mut [Option<usize>; N], limit: usize) {
         let mut left = limit.saturating_sub(total(shown));
         let whole = self.widths(Layout::default());
@@ -244,7 +233,7 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// How wide each column would have to be.
+    /// Width that each column needs.
     fn widths(&self, layout: Layout) -> [Option<usize>; N] {
         let mut widths = self
             .columns
@@ -257,7 +246,7 @@ impl<const N: usize> Table<N> {
         widths
     }
 
-    /// A row: one line, or more where words are wrapped.
+    /// Writes a row: one line, or more if words wrap.
     fn line(&self, text: &mut StyledText, shown: &[Option<usize>; N], cells: &[Cell; N]) {
         let mut rest = cells.clone();
         loop {
@@ -294,7 +283,7 @@ impl<const N: usize> Table<N> {
             if matches!(column.column, Number(_)) {
                 blanks += &missing;
             }
-            // A line ends with its last letter.
+            // Lines have no trailing blanks.
             if !content.is_empty() {
                 text.push(Tone::Plain, std::mem::take(&mut blanks));
                 text.push(cell.tone, content);
@@ -307,7 +296,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// The words that fit, and the rest. A word that does not fit at all stands alone.
+/// Splits text at the width between words. A word that does not fit is alone in its part.
 fn broken(text: &str, width: usize) -> (String, String) {
     if text.width() <= width {
         return (text.to_owned(), String::new());
@@ -323,13 +312,13 @@ fn broken(text: &str, width: usize) -> (String, String) {
     (first.trim_end().to_owned(), rest)
 }
 
-/// How wide these columns are together.
+/// Total width of the columns.
 fn total(shown: &[Option<usize>]) -> usize {
     let widths = shown.iter().flatten();
     widths.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The text, or as much of its two ends as has room, and a mark between them: names of nodes differ at either.
+/// Truncates a text in the middle, because names of nodes may differ at either end.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -340,7 +329,7 @@ fn cut(text: &str, width: usize) -> String {
     head.chars().chain([CUT]).chain(tail.chars().rev()).collect()
 }
 
-/// As many characters as have room.
+/// The longest prefix that fits.
 fn within(characters: impl Iterator<Item = char>, width: usize) -> String {
     let mut kept = String::new();
     for character in characters {
@@ -353,7 +342,7 @@ fn within(characters: impl Iterator<Item = char>, width: usize) -> String {
     kept
 }
 
-/// A table of columns that are all shown.
+/// Renders a table in which all columns are shown.
 pub(crate) fn table<const N: usize>(
     columns: &[Column; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -387,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_go_by_rank_and_a_name_is_cut_last() {
+    fn columns_are_left_out_by_rank_and_names_are_truncated_last() {
         let all = "NAME       SIZE  STATE\nlong-name     1  held\nb          1000\n";
         assert_eq!(rendered(None, false), all);
         assert_eq!(rendered(Some(22), false), all);
@@ -401,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_gives_way_to_numbers_but_stays_readable() {
+    fn a_long_name_is_truncated_to_a_readable_width() {
         let row = ["pool-0123456789-0123456789-a", "1", "held", "u"].map(Cell::from);
         let table = Table::new(&COLUMNS, [row].into_iter());
         let layout = Layout {
@@ -415,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_wrapped_before_columns_go() {
+    fn words_wrap_before_columns_are_left_out() {
         let columns = [
             Text("CODE").always(),
             Text("OF").ranked(1),
@@ -451,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_can_be_left_out() {
+    fn headers_can_be_left_out() {
         let layout = Layout {
             has_headers: false,
             ..Layout::default()
@@ -462,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_forges_neither_lines_nor_columns() {
+    fn control_characters_in_a_cell_are_escaped() {
         let row = ["a\nb\u{1b}[2J".to_owned()];
         assert_eq!(
             table(&[Text("NAME")], [row].into_iter()),

@@ -8,9 +8,9 @@ use headroom_proto::v1alpha1 as wire;
 use insta::assert_snapshot;
 
 use super::*;
-use crate::view::NodeView;
+use crate::{styled_text::StyledText, view::NodeView};
 
-/// The worked example: 32 cores of which 31.5 are allocatable, 30 bound, 13.9 used at the peak.
+/// The worked example: 32 cores, 31.5 of them allocatable, 30 bound, a peak use of 13.9.
 pub(crate) fn status(name: &str) -> wire::NodeStatus {
     let amounts = |cpu_milli: u64, gib: u64| {
         Some(wire::Amounts {
@@ -172,7 +172,7 @@ fn node(status: wire::NodeStatus) -> NodeView {
     status.try_into().unwrap()
 }
 
-/// A node that nobody measures, and one whose agent has only procfs, runs with demo timing and is late.
+/// A node without a report, and one whose agent is in procfs mode with demo timing and is late.
 pub(crate) fn others() -> [NodeView; 2] {
     let silent = wire::NodeStatus {
         hint: None,
@@ -195,7 +195,7 @@ pub(crate) fn others() -> [NodeView; 2] {
     [node(silent), node(late)]
 }
 
-/// The layout on a terminal of so many columns.
+/// Layout of a terminal with this number of columns.
 fn on(columns: usize) -> Layout {
     Layout {
         width: Some(columns),
@@ -203,7 +203,7 @@ fn on(columns: usize) -> Layout {
     }
 }
 
-/// Nodes as people have them: one whose agent is silent, one that is braked, one with long names and little memory.
+/// A node with a silent agent, one with a brake, and one with a long name and little memory.
 fn nodes() -> Vec<NodeView> {
     let [silent, late] = others();
     let mut far = status("ip-10-0-12-34.eu-central-1.compute.internal");
@@ -248,14 +248,14 @@ fn each_column_has_one_unit() {
 }
 
 #[test]
-fn the_peak_counts_what_is_reserved_as_what_is_used_does() {
+fn peak_and_use_both_include_the_reserved_amount() {
     let mut status = status("worker-1");
     let memory = |status: &mut wire::NodeStatus, used: u64, predicted: u64| {
         let part = &mut status.hint.as_mut().unwrap().resources[1];
         (part.capacity, part.usage, part.predicted_peak) = (8 << 30, used, predicted);
     };
     status.raw.as_mut().unwrap().memory_bytes = 7 << 30;
-    // The machine uses 1.8 GiB, of which 1 GiB is reserved; the report predicts 1.5 GiB beside the reservation.
+    // The machine uses 1.8 GiB, 1 GiB of it reserved; the report predicts 1.5 GiB in addition to the reservation.
     memory(&mut status, 18 << 27, 3 << 29);
     let seen = node(status.clone());
     assert_eq!(
@@ -263,7 +263,7 @@ fn the_peak_counts_what_is_reserved_as_what_is_used_does() {
         (Some(18 << 27), Some(5 << 29))
     );
     assert_eq!(row_json(&seen)["mem_peak_bytes"], 5_u64 << 29);
-    // Use beyond what was predicted is a peak.
+    // Use above the prediction is the peak.
     memory(&mut status, 3 << 30, 3 << 29);
     assert_eq!(node(status.clone()).peak(Resource::Memory), Some(3 << 30));
     memory(&mut status, 3 << 30, 0);
@@ -271,7 +271,7 @@ fn the_peak_counts_what_is_reserved_as_what_is_used_does() {
 }
 
 #[test]
-fn what_is_wrong_has_a_tone() {
+fn problems_are_coloured() {
     let mut status = status("worker-1");
     status.hint_standing = "stop".to_owned();
     status.hint.as_mut().unwrap().resources[0].brake = 3;
@@ -290,7 +290,7 @@ fn what_is_wrong_has_a_tone() {
 }
 
 #[test]
-fn a_line_says_all_that_a_row_says() {
+fn a_line_has_all_columns_of_a_row() {
     assert_snapshot!(top_line(&node(status("worker-1"))), @r"
     node=worker-1 mode=auto sees=full cpu-used=11240m cpu-peak=15290m cpu-ratio=1.28 cpu-auto=- cpu-raw=31500m cpu-alloc=40320m cpu-bound=30000m cpu-free=10320m mem-used=66000Mi mem-peak=88883Mi mem-ratio=1.00 mem-auto=- mem-raw=120832Mi mem-alloc=120832Mi mem-bound=106496Mi mem-free=14336Mi brake=memory-L2-shed age=3s
     ");
@@ -353,14 +353,14 @@ fn the_json_row_has_units_in_its_keys() {
 }
 
 #[test]
-fn what_another_version_says_is_refused_with_the_field() {
+fn an_unknown_value_is_refused_with_its_field() {
     let unknown = wire::NodeStatus {
         hint_standing: "stale".to_owned(),
         ..status("worker-1")
     };
     assert_eq!(
         NodeView::try_from(unknown).unwrap_err().to_string(),
-        r#"hint_standing: "stale" is not known"#
+        r#"hint_standing: "stale" is unknown"#
     );
     let mut unknown = status("worker-1");
     unknown.policy.as_mut().unwrap().mode_from = "rumour".to_owned();

@@ -1,5 +1,5 @@
-//! `NodeVerdict`: two sentences about one resource of a node: what the node offers, and what it could offer or what keeps it from
-//! that.
+//! [`NodeVerdict`]: two sentences about one resource of a node: its allocatable, and the reason for it or the next
+//! change.
 
 use std::{fmt, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     view::{Hint, NodeView, brake_name, cents},
 };
 
-/// What a person should know first about one resource of a node.
+/// Summary of one resource of a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeVerdict<'n> {
     pub(crate) node: &'n NodeView,
@@ -34,7 +34,7 @@ impl fmt::Display for NodeVerdict<'_> {
 }
 
 impl NodeVerdict<'_> {
-    /// What the node offers now.
+    /// Sentence about the current allocatable.
     fn offer(&self) -> String {
         let Self { node, resource, .. } = *self;
         let name = one_line(&node.name);
@@ -46,13 +46,13 @@ impl NodeVerdict<'_> {
                 format!("{name} offers {stored} of {raw} {resource} ({ratio}).")
             }
             (Some(stored), _, _) => {
-                format!("{name} offers {stored} {resource}; its raw value is not known yet.")
+                format!("{name} offers {stored} {resource}; raw allocatable is not known yet.")
             }
-            (None, _, _) => format!("{name} offers no {resource} yet: its kubelet has not told any."),
+            (None, _, _) => format!("{name} offers no {resource} yet: its kubelet has not reported any."),
         }
     }
 
-    /// What comes next, or what keeps it from coming.
+    /// Sentence about the next change, or the reason why there is none.
     fn outlook(&self) -> String {
         let Self { node, resource, .. } = *self;
         let part = node.hint.as_ref().map(|hint| hint.report.resources.get(resource));
@@ -70,41 +70,38 @@ impl NodeVerdict<'_> {
             return floor;
         }
         match (node.mode(), &node.hint, part) {
-            (None, ..) => "The policy is not known yet: what was decided last stays.".to_owned(),
-            (Some(Mode::Off), ..) => "Mode off: nothing is amplified.".to_owned(),
+            (None, ..) => "The policy is not known yet, so allocatable stays as it is.".to_owned(),
+            (Some(Mode::Off), ..) => "Mode is off, so allocatable is raw.".to_owned(),
             (Some(Mode::Static), ..) => self.annotated().to_owned(),
             (Some(Mode::Guard | Mode::Auto), Some(hint), Some(part)) => self.reported(hint, part),
             (Some(Mode::Guard | Mode::Auto), None, _) | (Some(Mode::Guard | Mode::Auto), _, None) => {
-                "No agent has reported yet: see whether its pod runs on this node.".to_owned()
+                "No agent report yet: check that the agent's pod runs on this node.".to_owned()
             }
         }
     }
 
-    /// What keeps a ratio from falling to its target.
+    /// Reason why a ratio does not fall to its target.
     fn floor(&self, target: Cents) -> Option<String> {
         let Self { node, resource, .. } = *self;
-        let now = node.ratio(resource).filter(|now| *now > target)?;
+        node.ratio(resource).filter(|now| *now > target)?;
         let mut reasons = node.why(resource).into_iter().filter_map(Why::from_code);
         let floor = reasons.find(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit))?;
-        Some(format!(
-            "It would offer {target} in place of {now}, but {}.",
-            floor.about()
-        ))
+        Some(format!("The target is {target}, but {}.", floor.about()))
     }
 
-    /// What the ratio annotation makes of a node of mode `static`.
+    /// Sentence about the ratio annotation in mode `static`.
     fn annotated(&self) -> &'static str {
         let has = |why: Why| self.node.why(self.resource).contains(&why.code());
         if has(Why::Unmanaged) {
-            "Mode static, and no ratio annotation: it is left alone."
+            "Mode is static without a ratio annotation, so allocatable is not changed."
         } else if has(Why::ClampedMax) {
-            "Mode static: the ratio annotation asks for more than the policy allows."
+            "Mode is static: the ratio annotation exceeds the policy's maximum."
         } else {
-            "Mode static: the node's ratio annotation says so."
+            "Mode is static: the ratio is that of the node's annotation."
         }
     }
 
-    /// What the rules have decided and nobody has written yet.
+    /// Sentence about a result of the rules that is not stored yet.
     fn pending(&self) -> Option<String> {
         let Self { node, resource, .. } = *self;
         let result = node.result(resource)?;
@@ -112,10 +109,10 @@ impl NodeVerdict<'_> {
         let ratio = cents(result, raw).filter(|_| result != stored)?;
         let amount = spoken(resource, i128::from(result));
         let next_write = self.next_write.about();
-        Some(format!("It is to offer {amount} ({ratio}): {next_write}."))
+        Some(format!("The rules set {amount} ({ratio}); {next_write}."))
     }
 
-    /// What the agent's report says of a ratio that nothing holds.
+    /// Sentence about the report, if nothing else holds the ratio.
     fn reported(&self, hint: &Hint, part: &ResourceHint) -> String {
         let Self { node, resource, .. } = *self;
         let now = node.ratio(resource).unwrap_or(Cents::ONE);
@@ -128,32 +125,32 @@ impl NodeVerdict<'_> {
                 .policy
                 .as_ref()
                 .map(|in_force| in_force.policy.bounds.get(resource).max);
-            let max = max.map_or_else(String::new, |max| format!(" than {max}"));
-            return format!("Measured use would allow more, the policy no more{max}.");
+            let max = max.map_or_else(String::new, |max| format!(" of {max}"));
+            return format!("Measured use allows more than the policy's maximum{max}.");
         }
         if has(Reason::MarginLatched) {
             return sentence(Reason::MarginLatched.about());
         }
         if part.target > Cents::ONE {
-            return "That is what measured use allows.".to_owned();
+            return "This is the ratio that measured use allows.".to_owned();
         }
         let why = part.reasons.first().map_or("", String::as_str);
         Reason::from_code(why).map_or_else(
-            || "Measured use allows no more.".to_owned(),
+            || "Measured use allows no higher ratio.".to_owned(),
             |reason| sentence(reason.about()),
         )
     }
 }
 
-/// A ratio on its way up.
+/// Sentence about a rising ratio.
 fn rising(report: &NodeHint, part: &ResourceHint, now: Cents) -> String {
     let timing = report.timing.timing();
     let target = part.target;
     if target.0.saturating_sub(now.0) < timing.dead_band {
-        return format!("It could offer {target}, which is too near to change anything.");
+        return format!("The target of {target} is too close for a change.");
     }
     format!(
-        "It could offer {target}; rises by {} every {}.",
+        "It rises to {target}, by {} every {}.",
         Cents(STEP),
         every(timing.frame())
     )
@@ -166,7 +163,7 @@ fn every(frame: Duration) -> String {
     }
 }
 
-/// A brake, and why.
+/// Sentence about a brake and its reason.
 fn braked(part: &ResourceHint) -> String {
     let of_brake = part.reasons.iter().filter_map(|code| Reason::from_code(code));
     let why = of_brake
@@ -174,16 +171,16 @@ fn braked(part: &ResourceHint) -> String {
         .map(Reason::about)
         .next();
     let what = match part.brake {
-        Brake::Off => "does nothing",
-        Brake::Hold => "keeps it from rising",
-        Brake::Shed => "halves what is free step by step",
+        Brake::Off => "is inactive",
+        Brake::Hold => "stops it from rising",
+        Brake::Shed => "halves the free amount step by step",
         Brake::Stop => "ends amplification",
     };
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     format!("Brake {} {what}{why}.", brake_name(part.brake))
 }
 
-/// What keeps a ratio down, and what it could be without.
+/// Sentence about a rule that limits the ratio, with the ratio it could have.
 fn hindered(node: &NodeView, resource: Resource, why: Why) -> String {
     let target = node
         .hint
@@ -192,18 +189,18 @@ fn hindered(node: &NodeView, resource: Resource, why: Why) -> String {
     let could = target.filter(|target| Some(*target) > node.ratio(resource));
     could.map_or_else(
         || sentence(why.about()),
-        |could| format!("It could offer {could}, but {}.", why.about()),
+        |could| format!("The target is {could}, but {}.", why.about()),
     )
 }
 
-/// The text as a sentence of its own.
+/// Turns a text into a sentence.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
     format!("{first}{}.", letters.as_str())
 }
 
-/// True for what keeps a ratio from being what agent, mode and annotation ask for.
+/// True if the rule keeps the ratio below the request of agent, mode and annotation.
 const fn is_hindrance(why: Why) -> bool {
     match why {
         Why::Absent

@@ -1,4 +1,4 @@
-//! [`FileObjects`]: pods, profiles, PriorityClasses and Namespaces out of files.
+//! [`FileObjects`]: Pods, ClusterColocationProfiles, PriorityClasses and Namespaces from files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,28 +13,23 @@ use serde_json::Value;
 use super::PodError;
 use crate::{documents, error::Error};
 
-/// The label that every Namespace has by its name.
+/// Label that every Namespace has, with its name as the value.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
-/// Longest value that an error shows, in characters.
+/// Limit of a value in an error, in characters.
 const LONGEST_SHOWN: usize = 64;
-/// Most kinds that an error names.
+/// Limit of kinds that an error names.
 const MOST_KINDS: usize = 5;
 
-/// The objects of files that the rules of pods read.
+/// Objects of files that the rules for pods read.
 #[derive(Debug, Default)]
 pub struct FileObjects {
-    /// The pods, as they are.
     pub pods: Vec<Value>,
-    /// The profiles, by name.
     pub profiles: ProfileList,
-    /// The priority classes, by name.
     pub classes: BTreeMap<String, Arc<PriorityClass>>,
-    /// The labels of namespaces, by name.
     pub namespaces: BTreeMap<String, Arc<Labels>>,
     kinds: BTreeSet<String>,
 }
 
-/// An object of a file.
 struct FileObject<'f> {
     file: &'f Path,
     kind: String,
@@ -42,10 +37,10 @@ struct FileObject<'f> {
 }
 
 impl FileObjects {
-    /// Adds the objects of a file; those of other kinds are passed over. `-` is standard input.
+    /// Adds the objects of a file; `-` is standard input. Other kinds are ignored.
     ///
     /// # Errors
-    /// The file cannot be read, or an object in it is none.
+    /// The file is unreadable, or an object in it is invalid.
     pub fn add(&mut self, file: &Path) -> Result<(), Error> {
         let text = documents::read_text(file)?;
         Ok(self.add_text(file, &text)?)
@@ -54,7 +49,7 @@ impl FileObjects {
     /// Adds the objects of a text.
     ///
     /// # Errors
-    /// It is neither YAML nor JSON, or an object in it is none.
+    /// The text is not YAML or JSON, or an object in it is invalid.
     pub fn add_text(&mut self, file: &Path, text: &str) -> Result<(), PodError> {
         let objects = documents::parse::<Value>(text).map_err(|reason| PodError::Syntax {
             file: file.to_owned(),
@@ -73,7 +68,7 @@ impl FileObjects {
                 written.to_owned()
             };
             if let Some(Value::Array(items)) = value.get_mut("items").map(Value::take) {
-                // Objects in a list of one kind need not say it.
+                // Items of a typed list may omit their kind.
                 let kind = kind.strip_suffix("List").unwrap_or_default();
                 rest.extend(items.into_iter().rev().map(|item| (item, kind.to_owned())));
             } else if !value.is_null() {
@@ -83,10 +78,10 @@ impl FileObjects {
         Ok(())
     }
 
-    /// The pods of a file, of which there is at least one.
+    /// Pods of a file.
     ///
     /// # Errors
-    /// There is none.
+    /// The file contains no Pod.
     pub fn some_pods(&self, file: &Path) -> Result<&[Value], PodError> {
         if self.pods.is_empty() {
             let mut kinds: Vec<&str> = self.kinds.iter().take(MOST_KINDS).map(String::as_str).collect();
@@ -149,10 +144,9 @@ impl FileObject<'_> {
     fn name(&self) -> Result<&str, PodError> {
         let name = self.metadata("name");
         let text = name.as_str().filter(|name| !name.is_empty());
-        text.ok_or_else(|| self.wrong("metadata.name", name, "a name is needed"))
+        text.ok_or_else(|| self.wrong("metadata.name", name, "a name is required"))
     }
 
-    /// Kind and name.
     fn words(&self) -> String {
         let kind = if self.kind.is_empty() {
             "an object without kind"
@@ -193,7 +187,7 @@ impl FileObject<'_> {
         if namespace.is_null() || namespace.is_string() {
             return Ok(());
         }
-        Err(self.wrong("metadata.namespace", namespace, "it is no text"))
+        Err(self.wrong("metadata.namespace", namespace, "must be a string"))
     }
 
     fn profile(&self) -> Result<KnownProfile, PodError> {
@@ -216,7 +210,7 @@ impl FileObject<'_> {
         let number = number.and_then(|number| i32::try_from(number).ok());
         let policy = documents::at(&self.value, &["preemptionPolicy"]);
         Ok(PriorityClass {
-            value: number.ok_or_else(|| self.wrong("value", value, "it is no whole number of 32 bits"))?,
+            value: number.ok_or_else(|| self.wrong("value", value, "must be a 32-bit integer"))?,
             preemption_policy: policy.as_str().map(str::to_owned),
         })
     }

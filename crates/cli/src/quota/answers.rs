@@ -1,39 +1,36 @@
-//! [`QuotaAnswers`]: what each replica answered, and all of them together.
+//! [`QuotaAnswers`]: answers of all replicas about quotas, and their combination.
 
 use std::collections::HashMap;
 
 use headroom_domain::quantity::Quantity;
 use headroom_proto::v1alpha1::{QuotaResource, QuotaSight, QuotaStatus};
 
-/// What a replica answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuotaAnswer<T> {
-    /// Where it was asked.
     pub addr: String,
-    /// The answer; the text says why there is none.
-    pub said: Result<T, String>,
+    /// The answer; the error text if there is none.
+    pub result: Result<T, String>,
 }
 
-/// The answers of all replicas, of which one at least answered.
+/// Answers of all replicas, at least one of which succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuotaAnswers<T>(pub Vec<QuotaAnswer<T>>);
 
-/// The quotas of a replica.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SeenQuotas {
-    /// What it sees.
+    /// State of the replica's watches.
     pub sight: QuotaSight,
-    /// By namespace and name.
+    /// Sorted by namespace and name.
     pub quotas: Vec<QuotaStatus>,
 }
 
 impl<T> QuotaAnswers<T> {
-    /// Those that answered.
+    /// Answers of the replicas that succeeded.
     pub fn successes(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().filter_map(|answer| answer.said.as_ref().ok())
+        self.0.iter().filter_map(|answer| answer.result.as_ref().ok())
     }
 
-    /// The first answer of a replica whose watch of quotas counts, or else the first one.
+    /// First answer of a replica whose watch of quotas has synced, or else the first answer.
     pub fn first(&self, sight: impl Fn(&T) -> Option<&QuotaSight>) -> Option<&T> {
         let knows = |answer: &&T| sight(answer).is_some_and(|sight| sight.quotas_known);
         self.successes().find(knows).or_else(|| self.successes().next())
@@ -41,7 +38,7 @@ impl<T> QuotaAnswers<T> {
 }
 
 impl QuotaAnswers<SeenQuotas> {
-    /// The quotas as the first replica knows them that can, with what all replicas admitted and have not seen.
+    /// Quotas of the first synced replica, plus the pods that the other replicas admitted and have not yet observed.
     pub fn together(&self) -> Vec<QuotaStatus> {
         let Some(first) = self.first(|seen| Some(&seen.sight)) else {
             return Vec::new();
@@ -64,7 +61,7 @@ impl QuotaAnswers<SeenQuotas> {
     }
 }
 
-/// Adds what another replica admitted.
+/// Adds the pending admissions of another replica.
 fn add_claims(known: &mut QuotaStatus, other: &QuotaStatus) {
     known.claims = known.claims.saturating_add(other.claims);
     for resource in &mut known.resources {
@@ -107,7 +104,7 @@ mod tests {
         };
         QuotaAnswer {
             addr: "a".to_owned(),
-            said: Ok(SeenQuotas {
+            result: Ok(SeenQuotas {
                 sight: QuotaSight {
                     quotas_known: is_known,
                     ..QuotaSight::default()
@@ -118,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn what_all_replicas_admitted_is_added() {
+    fn pending_admissions_of_all_replicas_are_added() {
         let gone = QuotaAnswer {
             addr: "b".to_owned(),
-            said: Err("refused".to_owned()),
+            result: Err("refused".to_owned()),
         };
         let answers = QuotaAnswers(vec![gone, seen(false, "9", "9"), seen(true, "1500m", "3")]);
         let together = answers.together();

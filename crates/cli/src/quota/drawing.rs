@@ -1,4 +1,4 @@
-//! The drawing of quotas as a tree: each below its parent, and those that hang on nothing at the end.
+//! Draws quotas as a tree: each quota below its parent, and quotas without a known parent at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,40 +7,37 @@ use headroom_proto::v1alpha1::QuotaStatus;
 
 use super::QuotaRef;
 
-/// Levels that are indented; deeper ones stand where the last of them does.
+/// Limit of indented levels; deeper levels have the indentation of the last one.
 const INDENTED: usize = 64;
 
-/// A quota in its place.
+/// A quota and its place in the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DrawnQuota<'q> {
-    /// The lines before its name.
+    /// Lines of the tree before the name.
     pub lines: String,
-    /// The quota.
     pub quota: &'q QuotaStatus,
-    /// What is wrong with its place; empty for nothing.
+    /// Problem of its place; empty for none.
     pub note: String,
 }
 
-/// Quotas that are drawn from their parents on.
 struct Drawing<'q> {
     parts: BTreeMap<&'q str, Vec<&'q QuotaStatus>>,
     seen: BTreeSet<(&'q str, &'q str)>,
     drawn: Vec<DrawnQuota<'q>>,
 }
 
-/// A quota that is still to be drawn.
+/// A quota that is not drawn yet.
 struct Next<'q> {
     quota: &'q QuotaStatus,
-    /// The lines of what is above.
     lines: String,
     /// False for the first level of a drawing.
     has_parent: bool,
-    /// True if no brother comes after it.
+    /// True if no sibling follows.
     is_last: bool,
     level: usize,
 }
 
-/// Draws all quotas, or one with what is below it.
+/// Draws all quotas, or one with its descendants.
 pub fn draw<'q>(quotas: &'q [QuotaStatus], root: Option<&QuotaRef>) -> Vec<DrawnQuota<'q>> {
     let mut sorted: Vec<&QuotaStatus> = quotas.iter().collect();
     sorted.sort_by_key(|quota| key(quota));
@@ -73,11 +70,11 @@ pub fn draw<'q>(quotas: &'q [QuotaStatus], root: Option<&QuotaRef>) -> Vec<Drawn
         .iter()
         .filter(|quota| !known.contains(quota.parent.as_str()))
     {
-        drawing.add(quota, format!("parent {} is not there", quota.parent));
+        drawing.add(quota, format!("parent {} does not exist", quota.parent));
     }
-    // What is left is below itself.
+    // The remaining quotas are in a cycle.
     for quota in sorted {
-        drawing.add(quota, "is above itself".to_owned());
+        drawing.add(quota, "is its own ancestor".to_owned());
     }
     drawing.drawn
 }
@@ -87,7 +84,7 @@ fn key(quota: &QuotaStatus) -> (&str, &str) {
 }
 
 impl<'q> Drawing<'q> {
-    /// Draws a quota with all that is below it, unless it is drawn.
+    /// Draws a quota with its descendants, unless it is already drawn.
     fn add(&mut self, quota: &'q QuotaStatus, note: String) {
         let mut note = Some(note);
         let mut next = vec![Next {
@@ -165,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_below_their_parents_and_the_rest_at_the_end() {
+    fn quotas_are_below_their_parents_and_orphans_at_the_end() {
         let pairs = [
             ("web", "dept"),
             ("dept", names::ROOT_QUOTA),
@@ -182,8 +179,8 @@ mod tests {
             "├─ lab",
             "│  └─ deep",
             "└─ web",
-            "lost parent gone is not there",
-            "one is above itself",
+            "lost parent gone does not exist",
+            "one is its own ancestor",
             "└─ two",
         ];
         assert_eq!(drawn(&pairs, None), expected);
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_all_is_the_root_where_it_is_stored() {
+    fn the_stored_root_quota_is_drawn_first() {
         let pairs = [("a", names::ROOT_QUOTA), (names::ROOT_QUOTA, "")];
         assert_eq!(drawn(&pairs, None), [names::ROOT_QUOTA, "└─ a"]);
     }

@@ -1,4 +1,4 @@
-//! Checks a version as the webhook would, with its rules.
+//! Checks a version of the ConfigMap by the webhook's rules.
 
 use headroom_domain::installation::ConfigMapName;
 use headroom_rules::{
@@ -8,25 +8,20 @@ use headroom_rules::{
 
 use super::node_list::NodeList;
 
-/// A version that is to be checked.
+/// Version of the ConfigMap to check.
 #[derive(Debug)]
 pub struct VersionCheck<'c> {
-    /// The ConfigMap.
     pub config_map: &'c ConfigMapName,
-    /// The version.
     pub new: &'c Data,
-    /// The one that it replaces.
     pub old: Option<&'c Data>,
-    /// What is asked of it.
     pub settings: Settings,
-    /// The switches in force.
     pub switches: &'c Switches,
-    /// The nodes that its entries may select; `None` if they are not known.
+    /// Nodes that the entries may select; `None` if unknown.
     pub nodes: Option<&'c NodeList>,
 }
 
 impl VersionCheck<'_> {
-    /// What the webhook would answer.
+    /// Result that the webhook would return.
     pub fn report(&self) -> Report {
         let Self {
             config_map,

@@ -1,4 +1,4 @@
-//! Objects in files: YAML with one or several documents, or JSON, with or without a list around them.
+//! [`Manifest`]: objects in a file: YAML with one or several documents, or JSON, also in lists.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use super::{SloError, node_list::NodeList};
 use crate::{documents, error::Error};
 
-/// How many kinds and names a message lists.
+/// Limit of objects that a message names.
 const MOST_LISTED: usize = 5;
 
-/// An object of a file with the parts that are read.
+/// Parts of an object that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ManifestObject {
@@ -23,7 +23,6 @@ struct ManifestObject {
     items: Option<Vec<Self>>,
 }
 
-/// Its metadata.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ManifestMeta {
@@ -32,7 +31,7 @@ struct ManifestMeta {
     labels: Option<Map<String, Value>>,
 }
 
-/// The objects of a file, those of lists one by one.
+/// Objects of a file, with lists flattened.
 #[derive(Debug)]
 pub struct Manifest<'f> {
     file: &'f Path,
@@ -43,15 +42,15 @@ impl<'f> Manifest<'f> {
     /// Reads a file; `-` is standard input.
     ///
     /// # Errors
-    /// It cannot be read, or is neither YAML nor JSON.
+    /// The file is unreadable, or not YAML or JSON.
     pub fn read(file: &'f Path) -> Result<Self, Error> {
         Ok(Self::parse(file, &documents::read_text(file)?)?)
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// It is neither YAML nor JSON.
+    /// The text is not YAML or JSON.
     pub fn parse(file: &'f Path, text: &str) -> Result<Self, SloError> {
         let objects = documents::parse(text).map_err(|reason| SloError::Syntax {
             file: file.to_owned(),
@@ -64,10 +63,10 @@ impl<'f> Manifest<'f> {
         Ok(Self { file, objects: all })
     }
 
-    /// The texts of the ConfigMap of that name, which may lack its namespace.
+    /// `data` of the ConfigMap with this name; its namespace may be missing in the file.
     ///
     /// # Errors
-    /// It is not there, or more than once, or has values that are no texts.
+    /// The ConfigMap is missing or repeated, or has values that are not strings.
     pub fn config_map(self, wanted: &ConfigMapName) -> Result<Data, SloError> {
         let Self { file, objects } = self;
         let is_wanted = |object: &ManifestObject| {
@@ -90,10 +89,10 @@ impl<'f> Manifest<'f> {
         }
     }
 
-    /// The nodes.
+    /// Nodes with their labels.
     ///
     /// # Errors
-    /// There is none.
+    /// The file contains no Node.
     pub fn nodes(self) -> Result<NodeList, SloError> {
         let Self { file, objects } = self;
         let nodes = objects.iter().filter(|object| object.is_kind("Node"));
@@ -108,13 +107,13 @@ impl<'f> Manifest<'f> {
     }
 }
 
-/// Adds an object, or those that it lists.
+/// Adds an object, or the items of a list.
 fn add_flat(object: ManifestObject, all: &mut Vec<ManifestObject>) {
     let Some(items) = object.items else {
         all.push(object);
         return;
     };
-    // Objects in a list of one kind need not say it.
+    // Items of a typed list may omit their kind.
     let kind = object.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
     let kind = kind.filter(|kind| !kind.is_empty()).map(str::to_owned);
     for mut item in items {
@@ -123,7 +122,7 @@ fn add_flat(object: ManifestObject, all: &mut Vec<ManifestObject>) {
     }
 }
 
-/// The objects in words.
+/// Kinds and names of objects, for a message.
 fn listed_objects(objects: &[ManifestObject]) -> String {
     let listed = objects.iter().take(MOST_LISTED).map(|object| {
         let kind = object.kind.as_deref().unwrap_or("an object without kind");
@@ -166,7 +165,7 @@ impl ManifestObject {
         self.kind.as_deref() == Some(kind)
     }
 
-    /// Its name, empty if it has none, and its namespace.
+    /// Name, empty if missing, and namespace.
     fn names(&self) -> (&str, Option<&str>) {
         let metadata = self.metadata.as_ref();
         let name = metadata.and_then(|metadata| metadata.name.as_deref());
@@ -177,7 +176,6 @@ impl ManifestObject {
         )
     }
 
-    /// Its name with its labels.
     fn labelled(&self) -> (String, headroom_domain::selector::Labels) {
         let labels = self
             .metadata

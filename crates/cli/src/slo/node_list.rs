@@ -1,36 +1,31 @@
-//! [`NodeList`]: nodes with their labels.
+//! [`NodeList`]: names and labels of nodes.
 
 use headroom_domain::selector::{Labels, Selector};
 use headroom_rules::slo::Nodes;
 
-/// Nodes with their labels.
 #[derive(Debug, Default)]
 pub struct NodeList(Vec<(String, Labels)>);
 
 impl NodeList {
-    /// The labels of a node.
     pub fn labels(&self, name: &str) -> Option<&Labels> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, labels)| labels)
     }
 
-    /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The names of those whose labels the selector matches.
+    /// Names of the nodes whose labels match the selector.
     pub fn matching<'s>(&'s self, selector: &Selector) -> impl Iterator<Item = &'s str> {
         let matching = self.0.iter().filter(|(_, labels)| selector.matches(labels));
         matching.map(|(name, _)| name.as_str())
     }
 
-    /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,16 +1,15 @@
-//! [`StoredConfig`]: the stored version of the ConfigMap, and how others are checked.
+//! [`StoredConfig`]: stored version of the ConfigMap, and the webhook's settings for its checks.
 
 use headroom_rules::{slo::Data, switch::Switches};
 
-/// What is known from the webhook besides nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredConfig {
-    /// The stored version; `None` if there is none.
+    /// Stored version; `None` if the ConfigMap does not exist.
     pub data: Option<Data>,
-    /// Its resource version; empty if there is none.
+    /// `resourceVersion`; empty if the ConfigMap does not exist.
     pub version: String,
-    /// Whether each entry needs a name.
+    /// True if each entry must have a name.
     pub needs_names: bool,
-    /// The switches in force, as far as this program knows them.
+    /// Switches in force, as far as this program knows them.
     pub switches: Switches,
 }

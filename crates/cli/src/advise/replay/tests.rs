@@ -1,4 +1,4 @@
-//! Tests of the replay of one node, on pasts that are made up frame by frame.
+//! Tests of the replay of one node, on synthetic histories.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn policy() -> Policy {
     }
 }
 
-/// Ten pods that request 3 cores each and use `each` together with the node's own half core.
+/// Ten pods that request 3 cores each and use `each`; the node itself uses half a core.
 fn moment(index: u64, each: u64) -> NodeFrame {
     let pod = PodMoment {
         used: PerResource {
@@ -64,7 +64,7 @@ fn node(frames: u64, each: impl Fn(u64) -> u64) -> ReplayedNode {
 }
 
 #[test]
-fn what_is_not_used_is_given_after_a_day() {
+fn unused_capacity_is_added_after_a_day() {
     let node = node(4 * 288, |_| 1000);
     let tally = node.tally(Resource::Cpu);
     assert_eq!(tally.given.len(), 3 * 288);
@@ -75,7 +75,7 @@ fn what_is_not_used_is_given_after_a_day() {
 }
 
 #[test]
-fn a_day_that_uses_more_than_any_before_is_a_miss() {
+fn a_day_with_a_new_highest_use_is_a_miss() {
     let surge = 1000 + 3 * 288 + 100;
     let node = node(4 * 288 + 200, |index| if index == surge { 1500 } else { 1000 });
     let tally = node.tally(Resource::Cpu);
@@ -83,7 +83,7 @@ fn a_day_that_uses_more_than_any_before_is_a_miss() {
 }
 
 #[test]
-fn a_node_that_uses_more_than_is_safe_needs_less_than_it_advertises() {
+fn a_node_above_safe_use_has_a_lower_safe_ratio() {
     let node = node(3 * 288, |_| 2800);
     let tally = node.tally(Resource::Cpu);
     assert!(tally.given.iter().all(|&cents| cents == 100));
@@ -93,7 +93,7 @@ fn a_node_that_uses_more_than_is_safe_needs_less_than_it_advertises() {
 }
 
 #[test]
-fn nothing_comes_of_a_node_whose_size_is_not_known() {
+fn a_node_of_unknown_size_has_no_figures() {
     let mut node = ReplayedNode::new("a".to_owned(), policy());
     let mut unknown = moment(1000, 1);
     unknown.allocatable.memory = None;
@@ -113,7 +113,7 @@ fn frames_with_too_few_samples_do_not_count() {
 }
 
 #[test]
-fn room_beyond_capacity_is_not_the_nodes_own() {
+fn allocatable_above_capacity_is_not_raw() {
     let mut node = ReplayedNode::new("a".to_owned(), policy());
     let mut amplified = moment(1000, 1000);
     amplified.allocatable.cpu = Some(48_000);

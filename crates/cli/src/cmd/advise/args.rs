@@ -1,4 +1,4 @@
-//! The flags of `advise` and their parsers, and nothing else.
+//! Flags of `advise` and their parsers.
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
@@ -8,28 +8,28 @@ use http::Uri;
 
 use crate::advise::{query::Replacement, span::FRAME_S};
 
-/// What would have been given: the estimator over the past that a Prometheus server remembers, before anything is
-/// installed.
+/// Capacity that Headroom would have added, computed from the history in a Prometheus server before the installation.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("past").required(true), after_help = "\
-Reads cAdvisor's usage and what kube-state-metrics tells of nodes and pods, at least two days of it. An agent sees bursts that
-averages hide, and would have given less. The expressions name no job: where others can have targets scraped, pin it with --query.
+Needs at least two days of history: use from cAdvisor, nodes and pods from kube-state-metrics. An agent measures bursts that
+averages hide, and sets lower ratios. The expressions name no job; if other tenants can add scrape targets, pin it with --query.
 
 Examples:
   kubectl headroom advise --prometheus http://127.0.0.1:9090 --pool-label label_node_kubernetes_io_instance_type
 
-  # Through the API server, with plots: takes the right to get services/proxy
+  # Through the API server, with plots; requires permission to get services/proxy
   kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14 --html advice.html
 
-  # Again, with other bounds, without the server
+  # Again with other bounds, without the server
   kubectl headroom advise --prometheus http://127.0.0.1:9090 --save past
   kubectl headroom advise --from past --lo 0.50 --theta 95 -o json")]
 pub(crate) struct AdviseArgs {
-    /// A Prometheus server: its base URL.
+    /// Base URL of a Prometheus server.
     #[arg(long, env = "HEADROOM_PROMETHEUS", value_name = "URL", group = "past", value_parser = server)]
     pub(crate) prometheus: Option<Uri>,
-    /// A Prometheus server inside the cluster, asked through the API server: NAMESPACE/SERVICE, and :PORT, a number or
-    /// a name, where its port has a name.
+    /// Prometheus server in the cluster, through the API server: NAMESPACE/SERVICE, with :PORT (number or name) if
+    /// the Service's
+    /// port has a name.
     #[arg(
         long,
         env = "HEADROOM_PROMETHEUS_SERVICE",
@@ -37,7 +37,7 @@ pub(crate) struct AdviseArgs {
         group = "past"
     )]
     pub(crate) prometheus_service: Option<Service>,
-    /// Directory of saved answers: NAME.json or NAME-*.json for each query, as the server gives them.
+    /// Directory of saved responses: NAME.json or NAME-*.json for each query, as the server returns them.
     #[arg(long, env = "HEADROOM_FROM", value_name = "DIR", group = "past")]
     pub(crate) from: Option<PathBuf>,
     /// PEM file with the CA of the server's certificate.
@@ -48,7 +48,7 @@ pub(crate) struct AdviseArgs {
         requires = "prometheus"
     )]
     pub(crate) prometheus_ca_file: Option<PathBuf>,
-    /// File with a bearer token for the server; over plain HTTP it goes to loopback only.
+    /// File with a bearer token for the server; over plain HTTP it is sent to loopback only.
     #[arg(
         long,
         env = "HEADROOM_PROMETHEUS_TOKEN_FILE",
@@ -56,65 +56,64 @@ pub(crate) struct AdviseArgs {
         requires = "prometheus"
     )]
     pub(crate) prometheus_token_file: Option<PathBuf>,
-    /// Replaces the expression of a query; may be repeated. Its series must carry the label node, those of pods also
+    /// Replace the expression of a query; may be repeated. Its series must have the label node, those of pods also
     /// namespace and pod.
     #[arg(long = "query", env = "HEADROOM_QUERY", value_name = "NAME=PROMQL")]
     pub(crate) queries: Vec<Replacement>,
-    /// Label of kube_node_labels that names a node's pool [default: all nodes are one pool].
+    /// Label of kube_node_labels with a node's pool [default: all nodes are one pool].
     #[arg(long, env = "HEADROOM_POOL_LABEL", value_name = "LABEL")]
     pub(crate) pool_label: Option<String>,
-    /// Days of the past to look at.
+    /// Days of history to replay.
     #[arg(long, env = "HEADROOM_DAYS", value_name = "DAYS", default_value_t = 7, value_parser = RangedU64ValueParser::<u64>::new().range(2..=365))]
     pub(crate) days: u64,
-    /// End of that past, in seconds since 1970 [default: now].
+    /// End of the history, in seconds since 1970 [default: now].
     #[arg(long, env = "HEADROOM_UNTIL", value_name = "SECONDS")]
     pub(crate) until: Option<u64>,
-    /// Seconds between two samples of a node: at least the server's scrape interval, and a part of 300.
+    /// Seconds between two samples of a node: at least the server's scrape interval; must divide 300.
     #[arg(long, env = "HEADROOM_STEP_SECONDS", value_name = "SECONDS", default_value_t = 60, value_parser = step)]
     pub(crate) step_seconds: u64,
-    /// Directory in which to save the answers, for --from.
+    /// Directory in which to save the responses, for --from.
     #[arg(long, env = "HEADROOM_SAVE", value_name = "DIR", conflicts_with = "from")]
     pub(crate) save: Option<PathBuf>,
-    /// Write a page with plots to this file, too; it needs nothing else.
+    /// Also write a page with plots to this file; it needs no other files.
     #[arg(long, env = "HEADROOM_HTML", value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Share of capacity that predicted use may reach, in percent.
+    /// Highest share of capacity for predicted use, in percent.
     #[arg(long, env = "HEADROOM_THETA", value_name = "PERCENT", default_value_t = 90, value_parser = RangedU64ValueParser::<u32>::new().range(10..=100))]
     pub(crate) theta: u32,
-    /// Lowest ratio: below 1.00 nodes may be given less than they have.
+    /// Lowest ratio; below 1.00, nodes may get less than raw allocatable.
     #[arg(long, env = "HEADROOM_LO", value_name = "RATIO", default_value = "1.00", value_parser = lowest)]
     pub(crate) lo: Cents,
     /// Highest ratio of CPU.
     #[arg(long, env = "HEADROOM_HI", value_name = "RATIO", default_value = "2.00", value_parser = highest)]
     pub(crate) hi: Cents,
-    /// Highest ratio of memory; 1.00 leaves memory alone.
+    /// Highest ratio of memory; 1.00 leaves memory unchanged.
     #[arg(long, env = "HEADROOM_HI_MEMORY", value_name = "RATIO", default_value = "1.00", value_parser = highest)]
     pub(crate) hi_memory: Cents,
 }
 
 impl AdviseArgs {
-    /// How long a past is looked at.
     pub(crate) fn length(&self) -> Duration {
         Duration::from_secs(self.days * 86_400)
     }
 }
 
-/// A Service inside the cluster.
+/// A Service in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Service {
     namespace: String,
     name: String,
-    /// Number or name; without one, the Service's port that has no name.
+    /// Number or name; `None` for the Service's port without a name.
     port: Option<String>,
 }
 
 /// The text is not `NAMESPACE/SERVICE[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT, as in monitoring/prometheus:9090")]
+#[error("not NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT, such as monitoring/prometheus:9090")]
 pub(crate) struct ServiceError;
 
 impl Service {
-    /// Its path at the API server.
+    /// Path of the Service's proxy at the API server.
     pub(crate) fn proxy_path(&self) -> String {
         let Self {
             namespace,
@@ -136,7 +135,7 @@ impl FromStr for Service {
                     .bytes()
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         };
-        // A name of digits alone is a number, and has to be one of a port.
+        // A name of only digits is a port number, which must be in range.
         let is_port = |text: &str| {
             let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
             is_label(text) && (!is_number || text.parse::<u16>().is_ok_and(|port| port != 0))
@@ -184,12 +183,12 @@ fn step(text: &str) -> Result<u64, String> {
     let step: u64 = text
         .parse()
         .map_err(|_invalid| "not a number of seconds".to_owned())?;
-    // Four of five samples make a frame valid; with fewer in a frame none may be missing.
+    // A frame is valid with four of five samples; with fewer than five, none may be missing.
     if (5..=FRAME_S).contains(&step) && FRAME_S.is_multiple_of(step) {
         Ok(step)
     } else {
         Err(format!(
-            "not a part of {FRAME_S} of at least 5, such as 15, 30 or 60"
+            "not a divisor of {FRAME_S} that is at least 5, such as 15, 30 or 60"
         ))
     }
 }
@@ -202,7 +201,7 @@ fn highest(text: &str) -> Result<Cents, String> {
     ratio(text, 100..=1000, "1.00 to 10.00")
 }
 
-/// A ratio with at most two decimals.
+/// Parses a ratio with at most two decimals.
 fn ratio(text: &str, allowed: std::ops::RangeInclusive<u32>, range: &str) -> Result<Cents, String> {
     let bad = || format!("not a ratio from {range} with at most two decimals");
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_names_flag_and_value() {
+    fn an_out_of_range_value_is_named_with_its_flag() {
         for (flag, value) in [
             ("--lo", "0.49"),
             ("--lo", "1.01"),

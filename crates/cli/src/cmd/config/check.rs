@@ -1,4 +1,4 @@
-//! `config check FILE`: prints what the webhook would answer to a version.
+//! `config check FILE`: prints the webhook's answer to a version of the ConfigMap.
 
 use std::{
     io::{self, Write},
@@ -20,16 +20,16 @@ use crate::{
     slo::{SloError, check::VersionCheck, manifest::Manifest, stored_config::StoredConfig},
 };
 
-/// The text that asks for names; any other does not, as with the webhook's flag.
+/// Only this text requires names; any other does not, as with the webhook's flag.
 const ASKS: &str = "true";
 
-/// What the webhook would answer to a version: whether it is refused, and all that is wrong with it.
+/// Check a version as the webhook would: accepted or refused, with all errors and warnings.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Without --online nothing is asked of anybody: entries that select the same existing node are found among --nodes alone, and
-keys that stay as they are in --old are not looked at.
+Without --online no request is sent: entries that select the same node are only found among --nodes, and keys that are
+unchanged since --old are not checked.
 
-Exit codes: 0 accepted, 1 refused, 2 not decided or wrong usage.
+Exit codes: 0 accepted, 1 refused, 2 undecided or wrong usage.
 
 Examples:
   kubectl headroom config check slo-controller-config.yaml
@@ -39,17 +39,17 @@ Examples:
 pub(super) struct CheckArgs {
     /// File with the version; - is standard input.
     file: PathBuf,
-    /// File with the version that it replaces [default: none, or the stored one with --online].
+    /// File with the version that it replaces [default: none, or the stored version with --online].
     #[arg(long, env = "HEADROOM_OLD", value_name = "FILE")]
     old: Option<PathBuf>,
-    /// File with the cluster's nodes [default: none, or those that the webhook knows with --online].
+    /// File with the cluster's nodes [default: none, or the webhook's nodes with --online].
     #[arg(long, env = "HEADROOM_NODES", value_name = "FILE")]
     nodes: Option<PathBuf>,
-    /// Asks the webhook for the stored version, the nodes, and how it checks.
+    /// Ask the webhook for the stored version, the nodes and its settings.
     #[arg(long, env = "HEADROOM_ONLINE")]
     online: bool,
-    /// Whether each entry needs a name of its own: true, or anything else for no [default: false, or as the webhook has it
-    /// with --online].
+    /// Require a name for each entry: true; any other value means no [default: false, or the webhook's setting with
+    /// --online].
     #[arg(
         long,
         env = "HEADROOM_NODE_STRATEGY_NAME_NEED_CHECK",
@@ -57,10 +57,10 @@ pub(super) struct CheckArgs {
         visible_alias = "need-check"
     )]
     node_strategy_name_need_check: Option<String>,
-    /// Whose behaviour counts: headroom or upstream [default: headroom, or as the webhook has it with --online].
+    /// Behaviour to apply: headroom or upstream [default: headroom, or the webhook's setting with --online].
     #[arg(long, env = "HEADROOM_COMPAT", value_name = "WHOSE")]
     compat: Option<Compat>,
-    /// Switches single differences from Koordinator, as in A=true,B=false; on is Headroom's behaviour.
+    /// Set single deviations from Koordinator, such as A=true,B=false; true is Headroom's behaviour.
     #[arg(
         long,
         env = "HEADROOM_SWITCHES",
@@ -90,13 +90,13 @@ impl CheckArgs {
             Format::Json => format!("{:#}\n", verdict.json()),
         };
         let printed = screen.print(&text);
-        // Whoever reads no further still learns by the exit code that it is refused.
+        // An error while printing must not hide that the version is refused.
         if verdict.report.refusal.is_some() {
             return Err(Error::VersionRefused {
                 config_map: config_map.clone(),
             });
         }
-        // No answer is no acceptance, unless its reader has seen enough.
+        // If the verdict was not printed, the exit code must not mean accepted, except if the reader closed the pipe.
         printed.map_err(|error| {
             if error.is_io(io::ErrorKind::BrokenPipe) {
                 error
@@ -139,7 +139,7 @@ impl CheckArgs {
         })
     }
 
-    /// What is asked of the version: by flags, then as the webhook has it.
+    /// Settings by flag, or else as the webhook has them.
     fn rules(&self, stored: Option<&StoredConfig>) -> Result<(Settings, Switches), SloError> {
         let needs_names = match &self.node_strategy_name_need_check {
             Some(text) => text == ASKS,

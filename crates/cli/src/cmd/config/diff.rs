@@ -1,4 +1,4 @@
-//! `config diff FILE`: prints which nodes would get what else from a version.
+//! `config diff FILE`: prints the nodes whose values a version would change.
 
 use std::{io::Write, path::PathBuf};
 
@@ -8,10 +8,10 @@ use headroom_rules::slo::{difference::difference, documents::SloDocuments};
 use super::{super::Session, source::SloSource};
 use crate::{args::Format, error::Error, output::slo::ConfigDifference};
 
-/// Which nodes would get what else from a version: values that change, and the nodes of each change.
+/// Compare two versions: values that change, and the nodes of each change.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Whether the version would be stored at all is another question, which `config check` answers.
+This does not check if the version is valid; `config check` does.
 
 Examples:
   kubectl headroom config diff new.yaml
@@ -20,10 +20,10 @@ Examples:
 pub(super) struct DiffArgs {
     /// File with the version; - is standard input.
     file: PathBuf,
-    /// File with the version that it is compared with [default: the stored one, from the webhook].
+    /// File with the version to compare with [default: the stored one, from the webhook].
     #[arg(long, env = "HEADROOM_OLD", value_name = "FILE")]
     old: Option<PathBuf>,
-    /// File with the cluster's nodes [default: those that the webhook knows].
+    /// File with the cluster's nodes [default: the webhook's nodes].
     #[arg(long, env = "HEADROOM_NODES", value_name = "FILE")]
     nodes: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `config explain NODE`: prints what holds for a node by the ConfigMap, each value with its origin.
+//! `config explain NODE`: prints the ConfigMap's values for a node, each with its source.
 
 use std::{io::Write, path::PathBuf};
 
@@ -15,19 +15,19 @@ use crate::{
     output::slo::NodeConfig,
 };
 
-/// What a node gets of the ConfigMap: each value, and whether it is a default, for all nodes, or of which entry.
+/// Values of the ConfigMap for a node, each with its source: a default, the whole cluster, or an entry.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Values are merged as Koordinator merges them: the first entry that selects the node, over what holds for all nodes, over
-defaults. Annotations of the node that Koordinator reads besides are not looked at. `agent` are values that the agent of the
-node fills in for a class of service that is enabled.
+Values are merged as in Koordinator: the first entry that selects the node overrides the values of the whole cluster, which
+override defaults. Annotations of the node, which Koordinator also reads, are ignored. Values with source `agent` are filled in by
+the node's agent for a QoS class that is enabled.
 
 Examples:
   kubectl headroom config explain worker-1
   kubectl headroom config explain worker-1 --key colocation-config -f new.yaml
   kubectl headroom config explain worker-1 -f new.yaml --nodes nodes.json -o json")]
 pub(super) struct ExplainConfigArgs {
-    /// The node, as NAME or node/NAME.
+    /// Node, as NAME or node/NAME.
     node: NodeName,
     /// Only this key, such as colocation-config.
     #[arg(long, env = "HEADROOM_KEY", value_name = "KEY", value_parser = known_key)]
@@ -35,7 +35,7 @@ pub(super) struct ExplainConfigArgs {
     /// File with a version [default: the stored one, from the webhook].
     #[arg(short, long, env = "HEADROOM_FILE", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// File with the cluster's nodes [default: those that the webhook knows].
+    /// File with the cluster's nodes [default: the webhook's nodes].
     #[arg(long, env = "HEADROOM_NODES", value_name = "FILE")]
     nodes: Option<PathBuf>,
 }

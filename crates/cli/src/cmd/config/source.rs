@@ -1,4 +1,4 @@
-//! Where versions, nodes and settings come from: files, and the webhook for what no file is given for.
+//! [`SloSource`]: versions, nodes and settings from files, and from the webhook if a file is not given.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use crate::{
     slo::{SloError, manifest::Manifest, node_list::NodeList, stored_config::StoredConfig},
 };
 
-/// A webhook that is asked once it is needed.
-pub struct SloSource<'a> {
+/// Source of one ConfigMap. It connects to the webhook on first use.
+pub(super) struct SloSource<'a> {
     args: &'a ConnectArgs,
     wanted: &'a ConfigMapName,
     connection: Option<Connection>,
 }
 
 impl<'a> SloSource<'a> {
-    /// A source for that ConfigMap. Nothing is asked yet.
-    pub fn new(args: &'a ConnectArgs, wanted: &'a ConfigMapName) -> Self {
+    /// Creates a source without connecting.
+    pub(super) fn new(args: &'a ConnectArgs, wanted: &'a ConfigMapName) -> Self {
         Self {
             args,
             wanted,
@@ -29,33 +29,33 @@ impl<'a> SloSource<'a> {
         }
     }
 
-    /// The version in a file, or the stored one without a file; one that is not there says nothing.
+    /// The version in a file, or the stored version without a file. A ConfigMap that does not exist is an empty version.
     ///
     /// # Errors
-    /// The file has no such version, or the webhook cannot tell.
-    pub async fn version(&mut self, file: Option<&Path>) -> Result<Data, Error> {
+    /// The file has no such version, or the webhook does not know it.
+    pub(super) async fn version(&mut self, file: Option<&Path>) -> Result<Data, Error> {
         match file {
             Some(file) => Ok(Manifest::read(file)?.config_map(self.wanted)?),
             None => Ok(self.stored().await?.data.unwrap_or_default()),
         }
     }
 
-    /// The nodes in a file, or those of the cluster without a file.
+    /// The nodes in a file, or the nodes of the cluster without a file.
     ///
     /// # Errors
-    /// The file has no nodes, or the webhook cannot tell.
-    pub async fn nodes(&mut self, file: Option<&Path>) -> Result<NodeList, Error> {
+    /// The file has no nodes, or the webhook does not know them.
+    pub(super) async fn nodes(&mut self, file: Option<&Path>) -> Result<NodeList, Error> {
         match file {
             Some(file) => Ok(Manifest::read(file)?.nodes()?),
             None => self.open().await?.node_labels(None).await,
         }
     }
 
-    /// The labels of a node in a file, or of one of the cluster without a file.
+    /// The labels of a node, from a file, or from the cluster without a file.
     ///
     /// # Errors
-    /// The node is not there, or the webhook cannot tell.
-    pub async fn node(&mut self, name: &str, file: Option<&Path>) -> Result<Labels, Error> {
+    /// The node does not exist, or the webhook does not know its nodes yet.
+    pub(super) async fn node(&mut self, name: &str, file: Option<&Path>) -> Result<Labels, Error> {
         let nodes = match file {
             Some(_) => self.nodes(file).await?,
             None => self.open().await?.node_labels(Some(name)).await?,
@@ -71,11 +71,11 @@ impl<'a> SloSource<'a> {
         }
     }
 
-    /// The stored version, and how others are checked.
+    /// The stored version, and the settings of the checks.
     ///
     /// # Errors
-    /// The webhook cannot tell, or checks another ConfigMap.
-    pub async fn stored(&mut self) -> Result<StoredConfig, Error> {
+    /// The webhook does not know the version, or checks another ConfigMap.
+    pub(super) async fn stored(&mut self) -> Result<StoredConfig, Error> {
         let wanted = self.wanted;
         let SloConfigAnswer {
             namespace,

@@ -1,4 +1,4 @@
-//! Tests of the explanation of a node: its verdicts, its pages with and without the derivation, and its JSON.
+//! Tests of `explain`: verdicts, pages with and without the derivation, and JSON.
 
 use headroom_domain::policy::{InForce, Mode, Policy, Source};
 use headroom_proto::v1alpha1 as wire;
@@ -35,34 +35,8 @@ fn example() -> NodeView {
 }
 
 #[test]
-fn a_page_begins_with_what_to_know_and_says_why_in_words() {
-    assert_snapshot!(page(&example(), false), @r#"
-    worker-1 offers 31,500m of 31,500m cpu (1.00). It is to offer 40,320m (1.28): the next write sets it.
-    worker-1 offers 118.0GiB of 118.0GiB memory (1.00). Brake L2 shed halves what is free step by step: tasks had to free memory of the machine themselves: at all, for 100 ms or for 1 s of a period (L1, L2 or L3).
-
-    node worker-1, uid u1, 31 pods bound
-    mode auto by the ConfigMap's entry "batch", floor at what pods hold
-      cpu     bounds 1.00..2.00, target 90.0%, annotation up to 5.00
-      memory  bounds 1.00..1.00, target 90.0%, annotation up to 5.00
-    report 7 of boot b1, age 3s, pods of generation 4711
-    agent: full, this replica nudges
-    history counts since 3h ago: the agent found no checkpoint: the node is new, or the folder does not outlive the pod
-
-    cpu: ratio 1.00, allocatable 31500m -> 31500m, bound 30000m, free 1500m, used 11240m, peak 15290m
-      agent       measured use leaves room above raw (slack)
-      webhook     a fresh hint is applied (hint)
-                  stored: 31500m; the next write sets it
-
-    memory: ratio 1.00, allocatable 118.0GiB -> 118.0GiB, bound 104.0GiB, free 14.0GiB, used 64.5GiB, peak 86.8GiB
-      agent       tasks had to free memory of the machine themselves: at all, for 100 ms or for 1 s of a period (L1, L2 or L3) (direct-reclaim)
-                  the numbers want more than the highest ratio allowed (clamped-max)
-      webhook     a fresh hint is applied (hint)
-                  the upper bound holds it down (clamped-max)
-                  from-a-newer-webhook
-                  stored as it is to be
-
-    --why derives each number.
-    "#);
+fn a_page_has_the_verdicts_first_and_reasons_as_text() {
+    assert_snapshot!(page(&example(), false));
 }
 
 #[test]
@@ -96,8 +70,12 @@ fn json_has_verdict_rules_derivation_and_report() {
         "cpu": of_resource(200), "memory": of_resource(100),
     });
     assert_eq!(value["policy"], policy);
-    let verdict = "worker-1 offers 31,500m of 31,500m cpu (1.00). It is to offer 40,320m (1.28): the next write sets it.";
-    assert_eq!(value["verdict_cpu"], verdict);
+    let verdict = value["verdict_cpu"].as_str().unwrap();
+    assert!(
+        verdict.starts_with("worker-1 offers 31,500m of 31,500m cpu (1.00). ")
+            && verdict.contains("40,320m (1.28)"),
+        "{verdict}"
+    );
     let [silent, _] = others();
     for key in ["derivation_cpu", "policy", "mode"] {
         assert_eq!(explanation_json(&silent, NextWrite::IsDecided)[key], Value::Null);
@@ -105,48 +83,13 @@ fn json_has_verdict_rules_derivation_and_report() {
 }
 
 #[test]
-fn the_page_of_a_silent_node_derives_nothing() {
+fn the_page_of_a_node_without_a_report_has_no_derivation() {
     let [silent, _] = others();
-    assert_snapshot!(page(&silent, true), @r"
-    silent offers 40,320m cpu; its raw value is not known yet. The policy is not known yet: what was decided last stays.
-    silent offers 118.0GiB memory; its raw value is not known yet. The policy is not known yet: what was decided last stays.
-
-    node silent, uid u1, 31 pods bound
-    policy not known: what was decided last stays
-    ConfigMap refused: version 12: mode: unknown variant `Auto`
-    no agent has reported
-
-    cpu: ratio unknown, allocatable unknown -> 40320m, bound 30000m, free 10320m, used unknown, peak unknown
-      no agent has derived a ratio yet
-
-      baseline  31500m  raw: what the kubelet itself makes of the machine
-      ratio       1.28  by mode, annotation, hint and bounds
-                          a fresh hint is applied (hint)
-      product   40320m  raw times the ratio, exclusive CPUs aside; cut off
-      admitted  30000m  what the kubelet set aside for admitted pods; within the cap the result is not below it
-      fit       30000m  with bound pods that fit into what is stored; they hold that, and no more
-      cap       63000m  raw times the mode's maximum, or what was written last if more
-      result    40320m  what allocatable is to be
-                stored as it is to be
-
-    memory: ratio unknown, allocatable unknown -> 118.0GiB, bound 104.0GiB, free 14.0GiB, used unknown, peak unknown
-      no agent has derived a ratio yet
-
-      baseline  126701535232B (118.0GiB)  raw: what the kubelet itself makes of the machine
-      ratio                         1.00  by mode, annotation, hint and bounds
-                                            a fresh hint is applied (hint)
-                                            the upper bound holds it down (clamped-max)
-      product   126701535232B (118.0GiB)  raw times the ratio, exclusive CPUs aside; cut off
-      admitted  111669149696B (104.0GiB)  what the kubelet set aside for admitted pods; within the cap the result is not below it
-      fit       111669149696B (104.0GiB)  with bound pods that fit into what is stored; they hold that, and no more
-      cap       253403070464B (236.0GiB)  raw times the mode's maximum, or what was written last if more
-      result    126701535232B (118.0GiB)  what allocatable is to be
-                stored as it is to be
-    ");
+    assert_snapshot!(page(&silent, true));
 }
 
 #[test]
-fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
+fn the_page_names_the_source_of_the_mode_and_the_matching_entry() {
     let line = |mode_from: Source, entry: Option<&str>| {
         let in_force = InForce {
             mode_from,
@@ -167,22 +110,22 @@ fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
         (
             Source::Default,
             None,
-            "mode auto by default, floor at what pods hold",
+            "mode auto by default, floor at pod requests",
         ),
         (
             Source::File,
             Some("wide"),
-            r#"mode auto by the configuration file, floor at what pods hold, under the ConfigMap's entry "wide""#,
+            r#"mode auto by the configuration file, floor at pod requests, under the ConfigMap's entry "wide""#,
         ),
         (
             Source::ConfigMap,
             None,
-            "mode auto by the ConfigMap, floor at what pods hold",
+            "mode auto by the ConfigMap, floor at pod requests",
         ),
         (
             Source::Annotation,
             None,
-            "mode auto by the node's annotation, floor at what pods hold",
+            "mode auto by the node's annotation, floor at pod requests",
         ),
     ] {
         assert_eq!(line(mode_from, entry), expected);
@@ -190,7 +133,7 @@ fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
 }
 
 #[test]
-fn trouble_with_the_floor_is_a_member_of_the_answer_for_machines() {
+fn a_floor_problem_is_a_member_of_the_json() {
     const TROUBLE: &str = "no floor: it is gone";
     let troubled = node(wire::NodeStatus {
         floor_trouble: TROUBLE.to_owned(),
@@ -201,7 +144,7 @@ fn trouble_with_the_floor_is_a_member_of_the_answer_for_machines() {
 }
 
 #[test]
-fn what_auto_would_give_is_told_of_a_node_in_another_mode() {
+fn a_node_in_another_mode_has_the_projection_of_auto() {
     let mut status = status("worker-1");
     status.would_be = Some(wire::Amounts {
         cpu_milli: 40_950,
@@ -210,10 +153,8 @@ fn what_auto_would_give_is_told_of_a_node_in_another_mode() {
     let node = node(status);
     for has_derivation in [false, true] {
         let text = page(&node, has_derivation);
-        assert!(
-            text.contains(" mode auto would give 40950m (1.30), by steps\n"),
-            "{text}"
-        );
+        let is_projection = |line: &str| line.contains(" mode auto ") && line.contains(" 40950m (1.30)");
+        assert!(text.lines().any(is_projection), "{text}");
     }
     let json = explanation_json(&node, NextWrite::IsDecided);
     assert_eq!(
@@ -225,42 +166,37 @@ fn what_auto_would_give_is_told_of_a_node_in_another_mode() {
 }
 
 #[test]
-fn no_write_is_promised_that_the_webhook_does_not_decide() {
+fn the_next_write_depends_on_the_registration() {
     let finding = |code| Finding {
         code,
         severity: Severity::Error,
         sentence: String::new(),
-        mend: "",
+        fix: "",
     };
     let node = example();
-    for (codes, said) in [
-        (&["agents-silent"][..], "the next write sets it"),
-        (
-            &["registration-differs"],
-            "the next write may pass without the webhook, as its registration differs",
-        ),
-        (
-            &["registration-differs", "not-registered"],
-            "nothing sets it while the API server does not call the webhook",
-        ),
+    for (codes, expected) in [
+        (&["agents-silent"][..], NextWrite::IsDecided),
+        (&["registration-differs"], NextWrite::MayPass),
+        (&["registration-differs", "not-registered"], NextWrite::Passes),
     ] {
         let findings: Vec<Finding> = codes.iter().map(|code| finding(*code)).collect();
         let next_write = NextWrite::new(&findings);
-        let stored = format!("stored: 31500m; {said}");
-        assert_eq!(standing(&node, Resource::Cpu, next_write), stored);
+        assert_eq!(next_write, expected);
+        let (about, stored) = (next_write.about(), stored_state(&node, Resource::Cpu, next_write));
+        assert!(stored.contains("31500m") && stored.ends_with(about), "{stored}");
         let verdict = NodeVerdict {
             node: &node,
             resource: Resource::Cpu,
             next_write,
         };
         assert!(
-            verdict.to_string().ends_with(&format!("(1.28): {said}.")),
+            verdict.to_string().ends_with(&format!("(1.28); {about}.")),
             "{verdict}"
         );
     }
 }
 
-/// What is said of the CPU of the worked example after a change.
+/// CPU verdict of the worked example after a change.
 fn verdict(change: impl FnOnce(&mut wire::NodeStatus)) -> String {
     let mut status = status("worker-1");
     change(&mut status);
@@ -279,10 +215,12 @@ fn cpu(status: &mut wire::NodeStatus) -> &mut wire::Resource {
 }
 
 #[test]
-fn a_verdict_says_what_is_offered_and_what_comes_next() {
-    assert_eq!(
-        verdict(|_| ()),
-        "worker-1 offers 40,320m of 31,500m cpu (1.28). That is what measured use allows."
+fn a_verdict_has_allocatable_and_the_next_change() {
+    let settled = verdict(|_| ());
+    assert!(
+        settled.starts_with("worker-1 offers 40,320m of 31,500m cpu (1.28). ")
+            && settled.contains("measured use"),
+        "{settled}"
     );
     let rising = verdict(|status| {
         status.raw.as_mut().unwrap().cpu_milli = 7_900;
@@ -290,40 +228,37 @@ fn a_verdict_says_what_is_offered_and_what_comes_next() {
         status.rules_cpu.last_mut().unwrap().term = Some(wire::rule::Term::Amount(9_477));
         cpu(status).target_cents = 130;
     });
-    assert_eq!(
-        rising,
-        "worker-1 offers 9,477m of 7,900m cpu (1.20). It could offer 1.30; rises by 0.05 every 5 min."
+    assert!(
+        rising.starts_with("worker-1 offers 9,477m of 7,900m cpu (1.20). ")
+            && rising.contains("rises to 1.30")
+            && rising.contains("0.05 every 5 min"),
+        "{rising}"
     );
     let near = verdict(|status| cpu(status).target_cents = 129);
-    assert!(
-        near.ends_with("It could offer 1.29, which is too near to change anything."),
-        "{near}"
-    );
+    assert!(near.contains("target of 1.29 is too close"), "{near}");
     let braked = verdict(|status| {
         cpu(status).brake = 1;
         cpu(status).reasons = vec!["rising".to_owned(), "cpu-no-idle".to_owned()];
     });
     assert!(
-        braked.contains("Brake L1 hold keeps it from rising: in 2 % of all 8.39 ms windows"),
+        braked.contains("Brake L1 hold ") && braked.contains(Reason::CpuNoIdle.about()),
         "{braked}"
     );
     let clamped = verdict(|status| cpu(status).reasons = vec!["clamped-max".to_owned()]);
     assert!(
-        clamped.ends_with("Measured use would allow more, the policy no more than 2.00."),
+        clamped.contains("policy") && clamped.ends_with(" 2.00."),
         "{clamped}"
     );
 }
 
 #[test]
-fn a_verdict_names_what_keeps_a_ratio_down() {
+fn a_verdict_names_the_rule_that_limits_the_ratio() {
     let held = verdict(|status| {
         status.rules_cpu[1].why = vec!["no-floor".to_owned()];
         cpu(status).target_cents = 140;
     });
     assert!(
-        held.ends_with(
-            "It could offer 1.40, but the API server keeps no floor and nobody accepted that: hints do not raise."
-        ),
+        held.contains(" 1.40, ") && held.contains(Why::NoFloor.about()),
         "{held}"
     );
     let floored = verdict(|status| {
@@ -331,9 +266,7 @@ fn a_verdict_names_what_keeps_a_ratio_down() {
         cpu(status).target_cents = 70;
     });
     assert!(
-        floored.ends_with(
-            "It would offer 0.70 in place of 1.28, but bound pods that fit into what is stored hold it up."
-        ),
+        floored.contains(" 0.70, ") && floored.contains(Why::FloorFit.about()),
         "{floored}"
     );
     let silent = verdict(|status| {
@@ -341,25 +274,22 @@ fn a_verdict_names_what_keeps_a_ratio_down() {
         status.hint_standing = String::new();
         status.rules_cpu[1].why = vec!["no-hint".to_owned()];
     });
-    assert!(silent.ends_with("No agent has reported yet."), "{silent}");
+    assert!(silent.contains(&Why::NoHint.about()[1..]), "{silent}");
     let blind = verdict(|status| {
         status.hint.as_mut().unwrap().mode = wire::Mode::Blind.into();
         status.rules_cpu[1].why = vec!["blind".to_owned()];
         cpu(status).target_cents = 100;
     });
-    assert!(
-        blind.ends_with("The agent sees nothing: at most 1.00."),
-        "{blind}"
-    );
+    assert!(blind.contains(&Why::Blind.about()[1..]), "{blind}");
     let unknown = verdict(|status| status.raw = None);
     assert!(
-        unknown.starts_with("worker-1 offers 40,320m cpu; its raw value is not known yet."),
+        unknown.starts_with("worker-1 offers 40,320m cpu; raw allocatable is not known yet."),
         "{unknown}"
     );
 }
 
 #[test]
-fn a_verdict_of_mode_static_is_about_the_annotation() {
+fn a_verdict_of_mode_static_describes_the_annotation() {
     let annotated = |why: &str| {
         verdict(|status| {
             let policy = InForce {
@@ -374,19 +304,13 @@ fn a_verdict_of_mode_static_is_about_the_annotation() {
             status.rules_cpu[1].why = vec![why.to_owned()];
         })
     };
-    for (why, end) in [
-        ("annotation", "Mode static: the node's ratio annotation says so."),
-        ("clamped-max", "asks for more than the policy allows."),
-        (
-            "unmanaged",
-            "Mode static, and no ratio annotation: it is left alone.",
-        ),
-        (
-            "bad-annotation",
-            "The ratio annotation cannot be used: it counts as 1.00.",
-        ),
+    for (why, expected) in [
+        ("annotation", "the ratio is that of the node's annotation"),
+        ("clamped-max", "exceeds the policy's maximum"),
+        ("unmanaged", "without a ratio annotation"),
+        ("bad-annotation", &Why::BadAnnotation.about()[1..]),
     ] {
-        let told = annotated(why);
-        assert!(told.ends_with(end), "{told}");
+        let verdict = annotated(why);
+        assert!(verdict.contains(expected), "{verdict}");
     }
 }

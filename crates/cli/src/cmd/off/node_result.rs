@@ -1,4 +1,4 @@
-//! [`OffResult`]: the remains of Headroom on a node that `off` restores to raw.
+//! [`OffResult`]: remains of Headroom on a node that `off` restores to raw.
 
 use std::fmt;
 
@@ -11,33 +11,30 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-/// A node and what is left on it. CPU counts in milli-cores, memory in bytes.
+/// Remains on a node. CPU is in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OffResult {
-    /// The node's name.
     pub(crate) node: String,
-    /// What is left.
     pub(crate) remains: Remains,
-    /// Allocatable as stored, or as it would be.
+    /// Stored allocatable, or the predicted one.
     pub(crate) allocatable: PerResource<Option<u64>>,
-    /// The kubelet's own values as far as recorded.
+    /// The kubelet's own values; `None` where they are not recorded.
     pub(crate) raw: PerResource<Option<u64>>,
 }
 
-/// What is left of Headroom on a node.
+/// State of a node on the way to raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remains {
-    /// Nothing: allocatable is raw.
     Nothing,
-    /// What is bound to the node is more than raw, and keeps allocatable above it.
+    /// Bound pods request more than raw and keep allocatable above it.
     Held,
-    /// The next write restores it.
+    /// The webhook's next write restores it.
     Due,
-    /// No webhook has looked at the write.
+    /// No webhook processed the write.
     Unanswered,
 }
 
-/// The annotations of ours on a node, but for the mode, which people write.
+/// Headroom's annotations on a node, without the mode, which users write.
 pub(crate) fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
     [
         names::MARKER,
@@ -50,7 +47,7 @@ pub(crate) fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
 }
 
 impl OffResult {
-    /// What is left on a node, as it is stored or as a dry run shows it.
+    /// Reads the amounts from a node, either stored or from a dry run.
     pub(crate) fn new(node: &Node, remains: Remains) -> Self {
         let stored = node
             .status
@@ -73,7 +70,7 @@ impl OffResult {
         }
     }
 
-    /// What keeps a node from being raw, of which a webhook has looked at the write; `None` if nothing does.
+    /// Reason why a node is not raw yet, if a webhook processed the write; `None` if it is raw.
     pub(crate) fn waits_for(&self) -> Option<String> {
         match self.remains {
             Remains::Nothing | Remains::Unanswered => None,
@@ -95,7 +92,6 @@ impl OffResult {
         }
     }
 
-    /// For machines.
     pub(crate) fn json(&self) -> Value {
         let Self {
             node,
@@ -112,7 +108,7 @@ impl OffResult {
 }
 
 impl Remains {
-    /// The word for it.
+    /// Value of the JSON key `remains`.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -146,14 +142,14 @@ impl fmt::Display for OffResult {
             Remains::Nothing => write!(f, "{node}: raw, {}", all(allocatable)),
             Remains::Held => write!(
                 f,
-                "{node}: held at {} over raw {} until its bound pods fit",
+                "{node}: stays at {} (raw {}) until its bound pods fit",
                 all(allocatable),
                 all(raw)
             ),
-            Remains::Due => write!(f, "{node}: about to be restored"),
+            Remains::Due => write!(f, "{node}: the next write restores it"),
             Remains::Unanswered => write!(
                 f,
-                "{node}: still at {}, no webhook has answered the write",
+                "{node}: still at {}; no webhook processed the write",
                 all(allocatable)
             ),
         }
@@ -173,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_alone_is_no_trace() {
+    fn the_mode_annotation_does_not_remain() {
         let off = json!({names::MODE: "off", names::RATIO: "{}"});
         assert_eq!(traces(&node("4", &off)).count(), 0);
         let marked = json!({names::MODE: "off", names::MARKER: "{}", names::RAW_ALLOCATABLE: "{}"});
@@ -188,12 +184,12 @@ mod tests {
         assert_eq!(line(Remains::Nothing), "n1: raw, cpu 5000m, memory 8.0GiB");
         assert_eq!(
             line(Remains::Held),
-            "n1: held at cpu 5000m, memory 8.0GiB over raw cpu 4000m, memory 8.0GiB until its bound pods fit"
+            "n1: stays at cpu 5000m, memory 8.0GiB (raw cpu 4000m, memory 8.0GiB) until its bound pods fit"
         );
-        assert_eq!(line(Remains::Due), "n1: about to be restored");
+        assert_eq!(line(Remains::Due), "n1: the next write restores it");
         assert_eq!(
             line(Remains::Unanswered),
-            "n1: still at cpu 5000m, memory 8.0GiB, no webhook has answered the write"
+            "n1: still at cpu 5000m, memory 8.0GiB; no webhook processed the write"
         );
         let held = OffResult::new(&node("5", &annotations), Remains::Held).json();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! [`OffEnd`]: the one thing that `off` says at its end: restored, waiting, or that nobody answers.
+//! [`OffEnd`]: the last line of `off`: restored, waiting or unanswered.
 
 use std::fmt;
 
@@ -7,48 +7,42 @@ use serde_json::{Value, json};
 
 use super::node_result::{OffResult, Remains};
 
-/// Nodes that are named; the others are counted.
+/// Limit of named nodes; the others are counted.
 const MOST_NAMED: usize = 10;
 
-/// What `off` came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OffEnd {
-    /// Every node is raw.
     Restored {
-        /// The nodes.
         all: usize,
     },
-    /// A webhook answers, and restores the others later.
+    /// A webhook processed all writes and restores the other nodes later.
     Waiting {
-        /// Nodes that are not raw yet, and why.
+        /// Nodes that are not raw yet, each with the reason.
         left: Vec<(String, String)>,
-        /// All nodes.
         all: usize,
     },
-    /// No webhook has looked at a write.
+    /// No webhook processed the write to some nodes.
     Unanswered {
-        /// Names of the nodes that nobody restores.
         left: Vec<String>,
-        /// All nodes.
         all: usize,
-        /// What to do by hand.
+        /// Commands that find the cause and restore raw values.
         by_hand: ByHand,
     },
 }
 
-/// The commands that take the webhook's part.
+/// Input of the commands that replace the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ByHand {
-    /// `kubectl` with the flags that lead to the same cluster.
+    /// `kubectl` with the flags that select the same cluster.
     pub(crate) kubectl: String,
-    /// The namespace of the webhook.
     pub(crate) namespace: String,
-    /// The node that was asked for; `None` for all.
+    /// Selected node; `None` for all.
     pub(crate) node: Option<String>,
 }
 
 impl OffEnd {
-    /// What these results come to. Where one node was not answered for, none of the others waits for anything else.
+    /// Combines the results. One unanswered node makes the whole result unanswered, because the others then wait for
+    /// nothing else.
     pub(crate) fn new<'r>(results: impl Iterator<Item = &'r OffResult> + Clone, by_hand: ByHand) -> Self {
         let all = results.clone().count();
         let unanswered: Vec<String> = results
@@ -72,7 +66,6 @@ impl OffEnd {
         }
     }
 
-    /// For machines.
     pub(crate) fn json(&self) -> Value {
         match self {
             Self::Restored { all } => json!({"end": "restored", "nodes": all}),
@@ -91,7 +84,7 @@ impl OffEnd {
 }
 
 impl ByHand {
-    /// First where to look for the webhook, then what has the kubelets restore raw values themselves.
+    /// The first command finds the webhook, the second makes kubelets restore raw values.
     fn commands(&self) -> [String; 2] {
         let Self {
             kubectl,
@@ -111,7 +104,7 @@ impl ByHand {
 impl fmt::Display for OffEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Restored { all } => write!(f, "restored: {all} of {all} nodes have their raw allocatable"),
+            Self::Restored { all } => write!(f, "restored: {all} of {all} nodes have raw allocatable"),
             Self::Waiting { left, all } => {
                 let texts = left.iter().map(|(node, why)| format!("{node} ({why})"));
                 let named = named(texts, left.len());
@@ -126,8 +119,8 @@ impl fmt::Display for OffEnd {
                 let named = named(left.iter().cloned(), left.len());
                 write!(
                     f,
-                    "nobody answers: no webhook looked at the writes to {} of {all} nodes: {named}; find out why with `{find}`, \
-                     or have the kubelets restore raw values by hand with `{restore}`",
+                    "unanswered: no webhook processed the writes to {} of {all} nodes: {named}; find the cause with `{find}`, or let the \
+                     kubelets restore raw values with `{restore}`",
                     left.len()
                 )
             }
@@ -135,7 +128,7 @@ impl fmt::Display for OffEnd {
     }
 }
 
-/// The first of the texts, and how many more there are.
+/// The first texts, and the number of the others.
 fn named(texts: impl Iterator<Item = String>, all: usize) -> String {
     let named: Vec<String> = texts.take(MOST_NAMED).collect();
     let more = match all.saturating_sub(named.len()) {
@@ -179,20 +172,20 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_raw_is_restored() {
+    fn all_raw_nodes_are_restored() {
         let restored = end(
             &[result("a", Remains::Nothing), result("b", Remains::Nothing)],
             None,
         );
         assert_eq!(
             restored.to_string(),
-            "restored: 2 of 2 nodes have their raw allocatable"
+            "restored: 2 of 2 nodes have raw allocatable"
         );
         assert_eq!(restored.json(), json!({"end": "restored", "nodes": 2}));
     }
 
     #[test]
-    fn who_waits_is_named_with_the_reason() {
+    fn waiting_nodes_are_named_with_the_reason() {
         let results = [
             result("a", Remains::Nothing),
             result("b", Remains::Held),
@@ -214,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_answers_the_commands_are_told_whatever_else_is_left() {
+    fn one_unanswered_node_prints_the_commands() {
         let results = [result("a", Remains::Held), result("b", Remains::Unanswered)];
         let unanswered = end(&results, None);
         assert_eq!(
             unanswered.to_string(),
-            "nobody answers: no webhook looked at the writes to 1 of 2 nodes: b; find out why with `kubectl --context prod -n \
-             headroom-system get pods`, or have the kubelets restore raw values by hand with `kubectl --context prod \
-             annotate nodes --all headroom.sh/amplified-allocatable-`"
+            "unanswered: no webhook processed the writes to 1 of 2 nodes: b; find the cause with `kubectl --context prod -n \
+             headroom-system get pods`, or let the kubelets restore raw values with `kubectl --context prod annotate \
+             nodes --all headroom.sh/amplified-allocatable-`"
         );
         let commands = unanswered.json()["by_hand"].clone();
         assert_eq!(
@@ -236,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_nodes_the_first_are_named_and_the_others_counted() {
+    fn at_most_ten_nodes_are_named() {
         let results: Vec<_> = (10..35)
             .map(|number| result(&format!("n{number}"), Remains::Unanswered))
             .collect();

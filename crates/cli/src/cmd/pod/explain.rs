@@ -1,4 +1,5 @@
-//! `pod explain NAMESPACE/NAME` and `pod explain -f FILE`: prints which profiles were for a pod, who wrote each field, and why.
+//! `pod explain NAMESPACE/NAME` and `pod explain -f FILE`: prints the profiles for a pod, and each written field with
+//! its cause.
 
 use std::{
     io::Write,
@@ -29,16 +30,15 @@ use crate::{
     },
 };
 
-/// Why a pod got what it got: which colocation profiles were for it, each field that was written and by whom, and what was
-/// refused.
+/// Why a pod was changed: matching colocation profiles, each written field with its writer, and refusals.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Each replica keeps its last 1,000 reviews of pods in memory, 4 MiB at most. All replicas are asked; with --addr
-those behind each address of the name, as of the headless service from inside the cluster.
+Each replica keeps its last 1,000 pod reviews in memory, in at most 4 MiB. All replicas are asked. With --addr, each address
+behind the name is asked, such as that of the headless service in the cluster.
 
-With -f nothing is asked of anybody: the rules are the webhook's, with its gates at their defaults, and chance leaves nothing out.
-The API server fills in defaults before it asks the webhook; a file has what is written in it.
-Files are YAML or JSON as kubectl prints them, `-` is standard input.
+With -f no request is sent: the rules are those of the webhook with default feature gates, and the probability of a profile
+is ignored. The API server fills in defaults before it calls the webhook; a file only has the fields that are written in it.
+Files are YAML or JSON as kubectl prints them; `-` is standard input.
 
 Examples:
   kubectl headroom pod explain shop/web-7d9f8-x7k2p
@@ -48,7 +48,7 @@ Examples:
   kubectl get clustercolocationprofiles,priorityclasses,namespaces -o yaml > cluster.yaml
   kubectl headroom pod explain -f pod.yaml --profiles cluster.yaml")]
 pub(super) struct ExplainPodArgs {
-    /// The pod.
+    /// Pod, as NAMESPACE/NAME.
     #[arg(
         value_name = "NAMESPACE/NAME",
         required_unless_present = "file",
@@ -61,7 +61,7 @@ pub(super) struct ExplainPodArgs {
     /// Files with ClusterColocationProfiles, and the PriorityClasses and Namespaces that they name.
     #[arg(long, env = "HEADROOM_PROFILES", value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "pod")]
     profiles: Vec<PathBuf>,
-    /// Whose behaviour counts with -f: headroom or upstream.
+    /// Behaviour to apply with -f: headroom or upstream.
     #[arg(
         long,
         env = "HEADROOM_COMPAT",
@@ -69,7 +69,7 @@ pub(super) struct ExplainPodArgs {
         default_value = "headroom"
     )]
     compat: Compat,
-    /// Switches single differences from Koordinator with -f, as in A=true,B=false; on is Headroom's behaviour.
+    /// Set single deviations from Koordinator with -f, such as A=true,B=false; true is Headroom's behaviour.
     #[arg(
         long,
         env = "HEADROOM_SWITCHES",
@@ -130,7 +130,7 @@ impl ExplainPodArgs {
     }
 }
 
-/// What the replicas decided; that none has decided anything is an error.
+/// Decisions of the replicas; an error if no replica kept one.
 async fn online(pod: &PodName, connect: &ConnectArgs) -> Result<DecidedPod, Error> {
     let decided = connect::pod_decisions(connect, pod).await?;
     if !decided.decisions.is_empty() {

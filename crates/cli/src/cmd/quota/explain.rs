@@ -1,4 +1,4 @@
-//! `quota explain`: prints all that replicas know of a quota, or of the quota of a pod, and what admission would say now.
+//! `quota explain`: prints the state of a quota, or of a pod's quota, and the result of an admission now.
 
 use std::io::Write;
 
@@ -17,18 +17,18 @@ use crate::{
     quota::{QuotaError, QuotaRef, QuotaSubject},
 };
 
-/// Why a pod has room in its quota, or has none: what the quota has, what is used of it and admitted, and what admission would
-/// say of a new pod now.
+/// Why a pod fits into its quota or not: limits, use and pending admissions of the quota, and the answer to a new pod
+/// now.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-The rules are those of admission, asked by the webhook itself. With several replicas each one answers for itself.
+The webhook applies its own rules of admission. Each replica answers for itself.
 
 Examples:
   kubectl headroom quota explain lab
   kubectl headroom quota explain team/lab -o json
   kubectl headroom quota explain pod/shop/web-0")]
 pub(super) struct ExplainQuotaArgs {
-    /// The quota, or the pod.
+    /// Quota, or pod.
     #[arg(value_name = "NAME | NAMESPACE/NAME | pod/NAMESPACE/NAME")]
     subject: QuotaSubject,
 }

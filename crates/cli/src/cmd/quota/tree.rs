@@ -1,4 +1,4 @@
-//! `quota tree`: prints each quota below its parent, with what it has or with what is used of it.
+//! `quota tree`: prints each quota below its parent, with its limits or its use.
 
 use std::io::Write;
 
@@ -17,21 +17,21 @@ use crate::{
     quota::{QuotaError, QuotaRef, answers::SeenQuotas, drawing::draw},
 };
 
-/// All quotas, each below its parent, those that hang on nothing at the end.
+/// All quotas, each below its parent; quotas without a parent in the tree are at the end.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Each replica knows quotas and pods by its own watches, and counts what it admitted itself until it sees it stored (CLAIMED). All
-replicas are asked, and what they admitted is added up.
+Each replica watches quotas and pods. It also counts the pods that it admitted and that its watch has not delivered yet
+(CLAIMED). All replicas are asked, and their pending pods are added up.
 
 Examples:
   kubectl headroom quota tree
   kubectl headroom quota tree --usage research
   kubectl headroom quota tree --usage -o json | jq '.quotas[] | select(.claims > 0)'")]
 pub(super) struct TreeArgs {
-    /// The quota to begin with; all without.
+    /// Quota to begin with [default: all].
     #[arg(value_name = "NAME | NAMESPACE/NAME")]
     root: Option<QuotaRef>,
-    /// Shows what is used, was just admitted, and is left, instead of min and max.
+    /// Show use, pending pods and the rest of the quota, instead of min and max.
     #[arg(long, env = "HEADROOM_USAGE")]
     usage: bool,
 }

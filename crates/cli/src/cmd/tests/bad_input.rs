@@ -1,11 +1,11 @@
-//! Tests of what is said about a name, a token or a version that is wrong: what was tried, and what to do.
+//! Tests of errors about a wrong name, token or version: they name the object and the fix.
 
 use headroom_proto::WireError;
 
 use super::*;
 
 #[tokio::test]
-async fn a_node_that_nobody_knows_is_an_error() {
+async fn an_unknown_node_is_an_error() {
     let webhook = Running::start().await;
     for command in [
         &["explain", "c"][..],
@@ -14,18 +14,17 @@ async fn a_node_that_nobody_knows_is_an_error() {
         &["hints", "c"],
     ] {
         let error = webhook.ask(command).await.unwrap_err();
-        assert_eq!(
-            (error.to_string().as_str(), error.exit_code()),
-            (
-                r#"node "c" is not known to the webhook; see `kubectl get nodes`"#,
-                1
-            )
+        let text = error.to_string();
+        assert_eq!(error.exit_code(), 1, "{text}");
+        assert!(
+            text.contains("\"c\"") && text.ends_with("; see `kubectl get nodes`"),
+            "{text}"
         );
     }
 }
 
 #[tokio::test]
-async fn the_node_that_was_probably_meant_is_told() {
+async fn an_unknown_node_gets_the_nearest_name() {
     let webhook = Running::start().await;
     webhook.nodes.send_modify(|known| {
         known.nodes = ["control-plane", "worker-1"].map(status).to_vec();
@@ -36,16 +35,16 @@ async fn the_node_that_was_probably_meant_is_told() {
         &["top", "wroker-1"],
     ] {
         let error = webhook.ask(command).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            r#"node "wroker-1" is not known to the webhook; did you mean worker-1?"#,
-            "{command:?}"
+        let text = error.to_string();
+        assert!(
+            text.contains("\"wroker-1\"") && text.ends_with("; did you mean worker-1?"),
+            "{command:?}: {text}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_is_an_error_at_once() {
+async fn a_rejected_token_is_an_error_without_a_retry() {
     let webhook = Running::start().await;
     let other = webhook.file("other", "bad");
     for command in [&["top"][..], &["top", "--watch"]] {
@@ -54,37 +53,31 @@ async fn a_token_that_is_refused_is_an_error_at_once() {
             .ask(&[command, &[token.as_str()]].concat())
             .await
             .unwrap_err();
-        assert_eq!(
-            (error.to_string().as_str(), error.exit_code()),
-            (
-                "the webhook does not accept the token: the token is not valid; it may have expired: see --token-file, or \
-                 leave it out for one that the API server makes",
-                1
-            )
+        assert_eq!(error.exit_code(), 1, "{error}");
+        assert!(matches!(error, Error::BadCredential { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(
+            text.contains("the token is not valid") && text.contains("--token-file"),
+            "{text}"
         );
     }
 }
 
 #[test]
-fn a_webhook_of_another_version_is_told_from_one_that_fails() {
+fn an_older_webhook_is_distinguished_from_a_failing_one() {
     let earlier = Error::from(Status::unimplemented(""));
-    assert_eq!(
-        (earlier.to_string().as_str(), earlier.exit_code()),
-        (
-            "the webhook does not know what it is asked: it is of another version; use the kubectl-headroom of its version",
-            1
-        )
-    );
-    assert!(!earlier.is_passing(), "asking again does not help");
+    assert_eq!(earlier.exit_code(), 1);
+    assert!(matches!(earlier, Error::OtherVersion), "{earlier:?}");
+    assert!(!earlier.is_passing(), "a retry does not help");
     let broken = Error::from(Status::internal("x"));
-    assert_eq!(broken.to_string(), "the webhook answered Internal: x");
+    assert!(broken.to_string().ends_with(" Internal: x"), "{broken}");
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_says_which_program_reads_it() {
+async fn an_invalid_answer_names_the_node_and_the_program_to_use() {
     let webhook = Running::start().await;
     webhook.nodes.send_modify(|known| {
-        known.nodes[0].policy.as_mut().unwrap().mode_from = "nobody".to_owned();
+        known.nodes[0].policy.as_mut().unwrap().mode_from = "rumour".to_owned();
     });
     let error = webhook.ask(&["top"]).await.unwrap_err();
     assert!(
@@ -97,14 +90,15 @@ async fn an_answer_that_cannot_be_read_says_which_program_reads_it() {
         ),
         "{error:?}"
     );
-    assert_eq!(
-        error.to_string(),
-        r#"cannot read the webhook's answer about node "a"; use the kubectl-headroom of its version"#
+    let text = error.to_string();
+    assert!(
+        text.contains("node \"a\"") && text.contains("; use the kubectl-headroom of "),
+        "{text}"
     );
 }
 
 #[tokio::test]
-async fn top_ends_when_nobody_reads_it_any_more() {
+async fn top_ends_when_its_reader_has_closed() {
     let webhook = Running::start().await;
     let out = Shared::default();
     let (closed, seen) = (out.clone(), out.clone());

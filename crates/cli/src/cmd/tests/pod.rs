@@ -117,21 +117,18 @@ async fn a_pod_in_a_file_is_explained_by_profiles_in_files() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_no_file_has_is_missing() {
+async fn a_namespace_without_a_file_is_missing() {
     let files = PodFiles::new();
     files.write("pod", &POD.replace("shop", "other"));
     let text = files
         .run("pod explain -f @pod --profiles @cluster")
         .await
         .unwrap();
-    assert!(
-        text.contains("missing: Namespace other; give it in a file with --profiles\n"),
-        "{text}"
-    );
+    assert!(text.contains("missing: Namespace other; "), "{text}");
 }
 
 #[tokio::test]
-async fn switches_and_several_pods_and_files_count() {
+async fn switches_and_several_pods_and_files_are_supported() {
     let files = PodFiles::new();
     files.write("pod", &format!("{POD}---\n{}", POD.replace("web-0", "web-1")));
     let (profiles, rest) = CLUSTER.split_once("- kind: PriorityClass").unwrap();
@@ -162,7 +159,7 @@ async fn switches_and_several_pods_and_files_count() {
 #[rstest]
 #[case::no_profiles(
     "-f @pod",
-    "no ClusterColocationProfile in any file; give those of the cluster with --profiles "
+    "no file contains a ClusterColocationProfile; pass those of the cluster with --profiles "
 )]
 #[case::no_file(
     "-f @none --profiles @cluster",
@@ -170,12 +167,12 @@ async fn switches_and_several_pods_and_files_count() {
 )]
 #[case::no_pod(
     "-f @cluster --profiles @cluster",
-    "cluster holds no Pod; it holds ClusterColocationProfile, "
+    "cluster contains no Pod; it contains ClusterColocationProfile, "
 )]
-#[case::syntax("-f @bad --profiles @cluster", "bad is neither YAML nor JSON: ")]
+#[case::syntax("-f @bad --profiles @cluster", "bad is not YAML or JSON: ")]
 #[case::twice(
     "-f @pod --profiles @cluster @cluster",
-    "cluster: ClusterColocationProfile a-batch is there twice"
+    "cluster: ClusterColocationProfile a-batch is defined twice"
 )]
 #[case::labels(
     "-f @labels --profiles @cluster",
@@ -183,16 +180,16 @@ async fn switches_and_several_pods_and_files_count() {
 )]
 #[case::class(
     "-f @pod --profiles @class",
-    "class: PriorityClass c: value: invalid value \"high\": it is no whole number"
+    "class: PriorityClass c: value: invalid value \"high\": must be a 32-bit integer"
 )]
 #[case::nameless(
     "-f @pod --profiles @nameless",
-    "nameless: ClusterColocationProfile: metadata.name: invalid value null: a name is needed"
+    "nameless: ClusterColocationProfile: metadata.name: invalid value null: a name is required"
 )]
-#[case::input("-f - --profiles -", "standard input can be read once; ")]
+#[case::input("-f - --profiles -", "standard input (-) is given twice; ")]
 #[case::switch("-f @pod --profiles @cluster --switches No=true", "unknown switch \"No\"")]
 #[tokio::test]
-async fn what_cannot_be_answered_is_one_line(#[case] command: &str, #[case] reason: &str) {
+async fn unusable_input_is_an_error_of_one_line(#[case] command: &str, #[case] reason: &str) {
     let files = PodFiles::new();
     files.write("bad", "a: [\n");
     files.write("labels", "{kind: Pod, metadata: {name: p, labels: {a: 1}}}");
@@ -203,7 +200,7 @@ async fn what_cannot_be_answered_is_one_line(#[case] command: &str, #[case] reas
 }
 
 #[test]
-fn a_pod_or_a_file_is_asked_about() {
+fn a_pod_and_a_file_exclude_each_other() {
     for wrong in [
         "pod explain",
         "pod explain web",
@@ -239,7 +236,7 @@ fn decision(at_ms: u64) -> PodDecision {
 }
 
 #[tokio::test]
-async fn what_replicas_decided_is_shown_the_newest_first() {
+async fn decisions_of_replicas_are_printed_newest_first() {
     let webhook = Running::start().await;
     let denied = PodDecision {
         endpoint: "validate-pod".to_owned(),
@@ -269,13 +266,14 @@ async fn what_replicas_decided_is_shown_the_newest_first() {
 }
 
 #[tokio::test]
-async fn a_pod_that_no_replica_knows_is_an_error() {
+async fn a_pod_without_a_kept_review_is_an_error() {
     let webhook = Running::start().await;
     webhook.decisions.lock().unwrap().replica = "webhook-a".to_owned();
     let error = webhook.ask(&["pod", "explain", "shop/web"]).await.unwrap_err();
     assert_eq!(error.exit_code(), 1);
-    assert_eq!(
-        error.to_string(),
-        "no review of pod shop/web is kept by the webhook: replica webhook-a keeps 0"
+    let text = error.to_string();
+    assert!(
+        text.contains("pod shop/web") && text.ends_with(": replica webhook-a keeps 0"),
+        "{text}"
     );
 }

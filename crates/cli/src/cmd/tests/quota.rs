@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A webhook that knows three quotas, two in a page.
+/// A webhook with three quotas, two per page.
 pub(super) struct Quotas;
 
 fn resource(name: &str, used: &str, claimed: Option<&str>, left: &str) -> QuotaResource {
@@ -209,16 +209,16 @@ async fn a_quota_and_the_quota_of_a_pod_are_explained() {
 }
 
 #[tokio::test]
-async fn a_quota_that_nobody_knows_is_an_error_with_the_nearest_names() {
+async fn an_unknown_quota_gets_the_nearest_names() {
     let webhook = Running::start().await;
     for (command, expected) in [
         (
             &["quota", "explain", "lub"][..],
-            "quota lub is not known to the webhook; the nearest names are team/lab",
+            "the webhook does not know quota lub; the nearest names are team/lab",
         ),
         (
             &["quota", "tree", "team/lub"],
-            "quota team/lub is not known to the webhook",
+            "the webhook does not know quota team/lub",
         ),
     ] {
         let error = webhook.ask(command).await.unwrap_err();

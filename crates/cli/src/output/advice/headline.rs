@@ -1,4 +1,4 @@
-//! The headline of advice: what is gained, how many nodes that equals, and how many pods would have been at risk.
+//! Headline of advice: gained amounts, the equivalent number of nodes, and the number of pods at risk.
 
 use headroom_domain::resource::Resource;
 
@@ -7,14 +7,13 @@ use crate::{
     escape::one_line,
 };
 
-/// Pools that have a line of their own.
+/// Limit of pools with a line of their own.
 const MOST_POOLS: usize = 5;
-/// What memory is counted in.
 const GIB: u64 = 1 << 30;
 const MILLI: u64 = 1000;
 
 impl Advice {
-    /// A line for each of the first pools, those that gain most before the others, and one for all where there are several.
+    /// One line for each of the first pools, largest gain first, and one for all pools if there are several.
     pub(super) fn headline(&self) -> Vec<String> {
         let gained = |pool: &Group| Resource::ALL.map(|resource| gained(pool, resource));
         let mut pools: Vec<&Group> = self.pools.iter().collect();
@@ -32,7 +31,7 @@ impl Advice {
         }
         lines.extend(pools.iter().take(MOST_POOLS).map(|pool| line(pool)));
         if let Some(more @ 1..) = pools.len().checked_sub(MOST_POOLS) {
-            lines.push(format!("The other {more} pools are in the table."));
+            lines.push(format!("{more} more pools are in the table."));
         }
         lines
     }
@@ -45,7 +44,7 @@ fn line(pool: &Group) -> String {
             Resource::Cpu => "CPU",
             Resource::Memory => "memory",
         };
-        Some(format!("the {what} of {} nodes more", tenths(cents, 100, "")))
+        Some(format!("the {what} of {} more nodes", tenths(cents, 100, "")))
     });
     let equals: Vec<String> = equals.collect();
     let equals = if equals.is_empty() {
@@ -65,7 +64,7 @@ fn line(pool: &Group) -> String {
     )
 }
 
-/// In milli-cores or bytes; nothing where there are no figures.
+/// Gained milli-cores or bytes; 0 without figures.
 fn gained(pool: &Group, resource: Resource) -> u64 {
     pool.figures
         .get(resource)
@@ -73,7 +72,7 @@ fn gained(pool: &Group, resource: Resource) -> u64 {
         .map_or(0, |figures| figures.gained)
 }
 
-/// An amount in units of so many, with one decimal, cut off: no more is promised than there is.
+/// Formats an amount in a larger unit, with one decimal, truncated so that it is never overstated.
 fn tenths(amount: u64, unit: u64, name: &str) -> String {
     let tenths = u128::from(amount) * 10 / u128::from(unit);
     format!("{}.{}{name}", tenths / 10, tenths % 10)

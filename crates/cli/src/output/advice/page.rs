@@ -1,4 +1,4 @@
-//! Renders advice as one HTML file with plots, for people who plan capacity.
+//! Renders advice as one HTML file with plots.
 
 use std::cmp::Reverse;
 
@@ -17,46 +17,46 @@ use crate::{
     human_numbers::{percent, short},
 };
 
-/// Most pools in one plot, and most nodes among those that need less: further ones are in the table and in the JSON.
+/// Limit of pools in a plot; the table and the JSON have all.
 const MOST_POOLS: usize = 12;
 const MOST_NODES: usize = 24;
 
-/// What the words of the tables and plots mean.
+/// Terms of the tables and plots.
 const TERMS: [(&str, &str); 9] = [
     (
         "P5, P50, P95",
-        "the ratio in the lowest 5 % of all frames of all nodes, in the middle, in the highest 5 %",
+        "percentiles of the ratio over all frames of all nodes",
     ),
-    ("ALLOCATABLE", "what the nodes advertise without us, in the mean"),
-    ("GAINED", "what the ratio adds to it, in the mean"),
+    ("ALLOCATABLE", "mean raw allocatable of the nodes"),
+    ("GAINED", "mean amount that the ratio adds to it"),
     (
         "MISSED",
-        "hourly decisions to amplify after which, within a day, the pods that were there used more than the predicted peak",
+        "hourly decisions to amplify after which the same pods exceeded the predicted peak within a day",
     ),
     (
         "SATURATED",
-        "frames of five minutes whose peak was above capacity (memory: above raw allocatable), as it was",
+        "frames of five minutes with a measured peak above capacity (memory: above raw allocatable)",
     ),
     (
         "FILLED",
-        "the same, had the room been taken by pods that use as much of their requests as those there",
+        "such frames if pods with the same use per request had filled the gained amount",
     ),
-    ("demand", "the highest use in a frame, as far as the samples tell"),
+    ("demand", "the highest sample of use in a frame"),
     (
         "predicted peak",
-        "the highest use of the present pods that is reckoned with, its margin included",
+        "the highest expected use of the present pods, with the margin",
     ),
     (
         "advised allocatable",
-        "raw allocatable times the ratio: what the scheduler would have seen",
+        "raw allocatable times the ratio, as the scheduler would have seen it",
     ),
 ];
 
 impl Advice {
-    /// For those who plan capacity: one HTML file that needs nothing else. The same advice gives the same bytes.
+    /// Renders one HTML file for capacity planning, without external resources. The same advice gives the same bytes.
     pub fn html(&self) -> String {
         let mut page = Page::new("Headroom: advice");
-        page.heading("What Headroom would have given");
+        page.heading("Capacity that Headroom would have added");
         for line in self.headline() {
             page.text(&line);
         }
@@ -64,9 +64,9 @@ impl Advice {
         for resource in self.resources() {
             self.add_resource(&mut page, resource);
         }
-        page.section("What the words mean");
+        page.section("Terms");
         page.terms(TERMS);
-        page.section("What these numbers cannot say");
+        page.section("Limits of these numbers");
         page.list(CAVEATS);
         page.finish()
     }
@@ -78,8 +78,8 @@ impl Advice {
         });
         let bounds: Vec<String> = bounds.collect();
         format!(
-            "{} nodes in {} pools, from {} to {}, a sample of each node every {} s. Predicted use may reach {} of what there \
-             is, and the ratio lies {}.",
+            "{} nodes in {} pools, from {} to {}, a sample of each node every {} s. Predicted use may reach {} of capacity, and the \
+             ratio is {}.",
             self.nodes.len(),
             self.pools.len(),
             time(self.span.start_s()),
@@ -98,7 +98,7 @@ impl Advice {
             .filter_map(|pool| Some((pool, pool.figures.get(resource).as_ref()?)))
             .collect();
         if all.is_empty() {
-            page.text("There is no more than a day of measurements: nothing would have been given yet.");
+            page.text("There is at most one day of measurements; the estimator needs more.");
             return;
         }
         page.figure("Figures", &of_pools(resource, &all));
@@ -128,7 +128,7 @@ impl Advice {
         self.add_needs(page, resource);
     }
 
-    /// The nodes that need less than they advertise, the one that needs least first.
+    /// Nodes that advertise more than is safe, the one with the lowest safe ratio first.
     fn add_needs(&self, page: &mut Page, resource: Resource) {
         let mut nodes: Vec<(&Group, &Figures)> = self.overcommitted(resource).collect();
         if nodes.is_empty() {
@@ -158,14 +158,14 @@ impl Advice {
             series: vec!["safe to advertise"],
             rows: rows.collect(),
         };
-        page.figure("Nodes that need less than they advertise", &bars.svg());
+        page.figure("Nodes that advertise more than is safe", &bars.svg());
         if left > 0 {
-            page.text(&format!("{left} more are in the output as JSON."));
+            page.text(&format!("{left} more nodes are in the JSON output."));
         }
     }
 }
 
-/// The table of the pools, without the column that says the resource.
+/// Table of the pools, without the column RESOURCE.
 fn of_pools(resource: Resource, pools: &[(&Group, &Figures)]) -> String {
     let is_shown = |column: RankedColumn| column.title() != "RESOURCE";
     let columns = COLUMNS.into_iter().filter(|column| is_shown(*column));
@@ -226,8 +226,8 @@ fn gained(resource: Resource, pools: &[(&Group, &Figures)]) -> Bars {
     });
     Bars {
         x: match resource {
-            Resource::Cpu => "CPUs that could be requested beyond raw allocatable, in the mean",
-            Resource::Memory => "GiB that could be requested beyond raw allocatable, in the mean",
+            Resource::Cpu => "mean CPUs above raw allocatable",
+            Resource::Memory => "mean GiB above raw allocatable",
         },
         series: vec!["gained"],
         rows: rows.collect(),
@@ -249,7 +249,7 @@ fn hours<'c>(courses: impl Iterator<Item = (&'c Group, &'c Trend)> + Clone) -> P
         points.collect()
     };
     Plot {
-        x: "days since the first that counts",
+        x: "days since the first counted day",
         y: "gained, % of raw allocatable",
         step: None,
         with: Some(0.0),
@@ -265,7 +265,7 @@ fn violations(pools: &[(&Group, &Figures)]) -> Bars {
         name: pool.name.clone(),
         bars: vec![
             figures.missed_ppm.map_or_else(
-                || (0.0, "nothing to judge".to_owned()),
+                || (0.0, "no decisions".to_owned()),
                 |ppm| bar(ppm, format!(" of {} decisions", figures.judged)),
             ),
             bar(figures.saturated_ppm, String::new()),
@@ -273,11 +273,11 @@ fn violations(pools: &[(&Group, &Figures)]) -> Bars {
         ],
     });
     Bars {
-        x: "of hourly decisions to amplify (missed), of frames (saturated), %",
+        x: "% of hourly decisions to amplify (missed), % of frames (saturated)",
         series: vec![
-            "missed: more used than predicted",
-            "saturated as it was",
-            "saturated if filled",
+            "missed: use above prediction",
+            "saturated, as measured",
+            "saturated, if filled",
         ],
         rows: rows.collect(),
     }
@@ -311,7 +311,7 @@ fn of_day(resource: Resource, day: &Day) -> Plot {
     }
 }
 
-/// A moment as people read it; the number if no calendar has it.
+/// Formats a time; the number of seconds if it is out of range.
 fn time(at_s: u64) -> String {
     let known = i64::try_from(at_s)
         .ok()
@@ -319,7 +319,7 @@ fn time(at_s: u64) -> String {
     known.map_or_else(|| at_s.to_string(), |time| time.to_string())
 }
 
-/// The resource in a sentence.
+/// Name of the resource in a sentence.
 const fn called(resource: Resource) -> &'static str {
     match resource {
         Resource::Cpu => "CPU",
@@ -331,7 +331,7 @@ fn share(amount: u64, cents: Cents) -> i128 {
     i128::from(amount) * i128::from(cents.0) / 100
 }
 
-/// An amount in CPUs or GiB.
+/// Converts an amount to CPUs or GiB.
 fn amount(resource: Resource, amount: u64) -> f64 {
     match resource {
         Resource::Cpu => large(amount) / 1000.0,
@@ -444,15 +444,15 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_says_what_is_gained_and_what_that_equals() {
+    fn the_headline_has_gain_equivalent_nodes_and_pods_at_risk() {
         let pools = vec![group("blue", "blue", 120), group("red", "red", 120)];
         let headline = advice(pools, Vec::new()).headline();
         assert_eq!(
             headline,
             [
                 "Headroom would have added 12.6 cores and 0.0 GiB in 2 pools.",
-                "Pool blue, 1 node: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
-                "Pool red, 1 node: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 nodes more. 2 of 10 pods would have been at risk.",
+                "Pool blue, 1 node: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 more nodes. 2 of 10 pods would have been at risk.",
+                "Pool red, 1 node: 6.3 cores and 0.0 GiB gained: the CPU of 0.2 more nodes. 2 of 10 pods would have been at risk.",
             ]
         );
         let mut big = group("all", "all", 120);
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(
             advice(vec![big], Vec::new()).headline(),
             [
-                "Pool all, 40 nodes: 252.0 cores and 10.0 GiB gained: the CPU of 8.0 nodes more and the memory of 10.0 nodes more. 2 \
+                "Pool all, 40 nodes: 252.0 cores and 10.0 GiB gained: the CPU of 8.0 more nodes and the memory of 10.0 more nodes. 2 \
                  of 10 pods would have been at risk."
             ]
         );
@@ -475,23 +475,23 @@ mod tests {
         let headline = advice(many, Vec::new()).headline();
         assert_eq!(
             (headline.len(), headline[6].as_str()),
-            (7, "The other 2 pools are in the table.")
+            (7, "2 more pools are in the table.")
         );
     }
 
     #[test]
-    fn a_page_has_each_plot_and_loads_nothing() {
+    fn a_page_has_each_plot_and_no_external_resources() {
         let pools = vec![group("blue", "blue", 120), group("<script>&", "<script>&", 120)];
         let nodes = vec![group("n1", "blue", 120), group("n2", "blue", 87)];
         let html = advice(pools, nodes).html();
-        // Ratios, gain, gain by the hour, violations, the nodes that need less, and a day of each pool.
+        // Ratios, gain, gain by the hour, violations, the nodes that advertise too much, and a day of each pool.
         assert_eq!(html.matches("<svg").count(), 5 + 2);
         for text in [
             "from 2023-11-15T00:00:00Z to 2023-11-17T00:00:00Z",
-            "lies between 1.00 and 2.00 (CPU).",
+            "is between 1.00 and 2.00 (CPU).",
             "Pool blue: a day of blue, its fullest node, from 2023-11-15T00:00:00Z",
             "6300m (+20.0%)",
-            "nothing to judge",
+            "no decisions",
             "n2 (blue)",
             "0.87: 27405m of 31500m",
             "&lt;script&gt;&amp;",
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn plots_show_the_largest_pools_and_nodes_that_need_least() {
+    fn plots_show_the_largest_pools_and_the_lowest_safe_ratios() {
         let many = |prefix: &str, count: u32| -> Vec<Group> {
             let names = (0..count).map(|number| format!("{prefix}{number:02}"));
             names.map(|name| group(&name, &name, 50)).collect()
@@ -525,16 +525,16 @@ mod tests {
         assert!(html.contains("<td>pool-13"), "the table has all");
         assert!(
             html.contains("The plots show the 12 pools")
-                && html.contains("6 more are in the output as JSON.")
+                && html.contains("6 more nodes are in the JSON output.")
         );
         assert!(html.contains(">node-23 (node-23)<") && !html.contains("node-24"));
     }
 
     #[test]
-    fn a_page_without_figures_says_why() {
+    fn a_page_without_figures_has_the_reason() {
         let mut pool = group("all", "all", 100);
         pool.figures.cpu = None;
         let html = advice(vec![pool], Vec::new()).html();
-        assert!(html.contains("no more than a day of measurements") && !html.contains("<svg"));
+        assert!(html.contains("at most one day of measurements") && !html.contains("<svg"));
     }
 }

@@ -1,5 +1,4 @@
-//! The figures of an agent as a table: the rows that the list of the status's fields declares, so that each column has one
-//! unit.
+//! Renders the figures of an agent as a table with the rows that `FIELDS` declares, so that each column has one unit.
 
 use headroom_domain::{estimate::Reason, hint::Brake, ratio::Cents, resource::Resource};
 use headroom_proto::status::{FIELDS, FieldUnit, Place, ResourceStatus, StatusField};
@@ -22,7 +21,7 @@ const COLUMNS: [RankedColumn; 4] = [
     Number("MEMORY").always(),
     Text("MEANING").wrapped(),
 ];
-/// The table and, in words, the reasons below it.
+/// Renders the table, then the reasons as text.
 pub(super) fn render(resources: &[ResourceStatus], layout: Layout) -> String {
     shown(&COLUMNS, rows(resources).into_iter(), layout) + &reasons(resources)
 }
@@ -42,7 +41,7 @@ fn rows(resources: &[ResourceStatus]) -> Vec<[String; COLUMNS.len()]> {
     FIELDS.iter().filter_map(row).collect()
 }
 
-/// A figure in its unit.
+/// Formats a figure in its unit.
 fn figure(resource: Resource, unit: FieldUnit, value: i64) -> String {
     let small = u32::try_from(value).unwrap_or(u32::MAX);
     match unit {
@@ -67,7 +66,7 @@ fn figure(resource: Resource, unit: FieldUnit, value: i64) -> String {
     }
 }
 
-/// The reasons in words.
+/// Renders the reasons as text.
 fn reasons(resources: &[ResourceStatus]) -> String {
     let of = |status: &ResourceStatus| {
         let words = |code: &String| {

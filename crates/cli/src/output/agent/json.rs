@@ -1,10 +1,10 @@
-//! Renders an agent's pods and distributions as JSON: integers, with the unit in the key or beside it. A value that is
-//! not known is `null`.
+//! Renders an agent's pods and histograms as JSON: integers, with the unit in the key or in a field next to it. An
+//! unknown
+//! value is `null`.
 
 use headroom_proto::v1alpha1::{AgentBucket, AgentHistogram, AgentPod, AgentPodUse, Amounts};
 use serde_json::{Value, json};
 
-/// One pod.
 pub fn pod(pod: &AgentPod) -> Value {
     let AgentPod {
         uid,
@@ -43,7 +43,6 @@ pub fn pod(pod: &AgentPod) -> Value {
     })
 }
 
-/// One distribution.
 pub fn histogram(histogram: &AgentHistogram) -> Value {
     let AgentHistogram {
         metric,

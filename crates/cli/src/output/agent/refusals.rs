@@ -1,13 +1,13 @@
-//! Renders the kernel verifier's refusals of programs: a sentence and the end of the verifier's log.
+//! Renders the programs that the kernel's verifier refused, each with the end of the verifier's log.
 
 use headroom_proto::status::ProgramStatus;
 
 use crate::output::{Layout, slo::lines::wrapped_at};
 
-/// Lines of a log that a table has room for; the verdict is among the last.
+/// Limit of log lines in text output; the cause is among the last lines.
 const LINES: usize = 8;
 
-/// A part for each program that was refused; programs of which the same was said share one. Empty if none was.
+/// One part for each refused program; programs with the same log share a part. Empty if none was refused.
 pub(super) fn render(programs: &[ProgramStatus], layout: Layout) -> String {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for program in programs {
@@ -30,7 +30,7 @@ fn part(log: &str, hooks: &[&str], layout: Layout) -> String {
     let lines: Vec<&str> = log.lines().collect();
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
     let sentence = format!(
-        "the kernel's verifier refused the program for {}; the end of its log (-o json has more):",
+        "the kernel's verifier refused the program for {}; end of its log (-o json has all of it):",
         hooks.join(", ")
     );
     let sentence = wrapped_at(layout.text_width(), 0, &sentence);

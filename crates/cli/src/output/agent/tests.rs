@@ -206,7 +206,7 @@ fn the_status_of_an_agent() {
     ");
 }
 
-/// A document, and each that is made of it by another value in one of the fields at a path.
+/// Variants of a document, each with another value in one of the fields at a path.
 fn changed(document: &Value, path: &str) -> Vec<Value> {
     fn places(part: &Value, names: &[&str], at: &str) -> Vec<String> {
         let Some((name, deeper)) = names.split_first() else {
@@ -252,7 +252,7 @@ fn changed(document: &Value, path: &str) -> Vec<Value> {
 }
 
 #[test]
-fn tables_show_what_the_list_of_fields_says_they_show() {
+fn tables_show_the_fields_that_the_list_declares() {
     let mut agent = agent();
     agent.measured = Some(Measured {
         mem_spare_bytes: Some(1),
@@ -300,7 +300,7 @@ fn tables_show_what_the_list_of_fields_says_they_show() {
 }
 
 #[test]
-fn what_the_verifier_said_is_told_by_its_end_and_in_full_as_json() {
+fn text_has_the_end_of_the_verifier_log_and_json_all_of_it() {
     let log: Vec<String> = (1..=20).map(|line| format!("line {line}")).collect();
     let refused = |hook: &str| ProgramStatus {
         verifier_log: Some(log.join("\n")),
@@ -315,9 +315,11 @@ fn what_the_verifier_said_is_told_by_its_end_and_in_full_as_json() {
         ..agent()
     };
     let text = status(&agent, Layout::default());
-    let said = "the kernel's verifier refused the program for sched_wakeup, sched_switch; the end of its log (-o json has \
-                more):\n  line 13\n";
-    assert!(text.contains(said), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    let head = lines
+        .iter()
+        .position(|line| line.contains("refused the program for sched_wakeup, sched_switch; "));
+    assert_eq!(lines[head.unwrap() + 1], "  line 13", "{text}");
     assert!(
         text.contains("  line 20\n\nSERVER") && !text.contains("line 12\n"),
         "{text}"
@@ -328,7 +330,7 @@ fn what_the_verifier_said_is_told_by_its_end_and_in_full_as_json() {
 }
 
 #[test]
-fn an_agent_that_has_no_programs_and_no_server() {
+fn an_agent_without_programs_and_servers() {
     let alone = Status {
         node_uid: String::new(),
         programs: Vec::new(),
@@ -337,7 +339,7 @@ fn an_agent_that_has_no_programs_and_no_server() {
     };
     let text = status(&alone, Layout::default());
     assert!(
-        text.contains("uid not told yet") && text.contains("\nno kernel programs\n"),
+        text.contains("uid not known yet") && text.contains("\nno kernel programs\n"),
         "{text}"
     );
     assert!(text.ends_with("\nno hint server is known\n"), "{text}");
@@ -402,24 +404,24 @@ fn an_agent_fits_80_columns() {
 fn the_pods_of_an_agent() {
     assert_snapshot!(pods(&[pod("p1", false), pod("p2", true)], Layout::default()), @r"
     POD   CPU  CPU-REQUEST  MEMORY  MEM-REQUEST  TRUST  EXCLUSIVE  STATE
-    p1   250m            -  1024Mi            -  50.0%         0m  no server tells of it
+    p1   250m            -  1024Mi            -  50.0%         0m  not in any server's directive
     p2      -        1000m       -       2048Mi  50.0%         0m  deleting
     ");
     assert_eq!(pods(&[], Layout::default()), "no pods\n");
 }
 
 #[test]
-fn the_distributions_of_an_agent() {
+fn the_histograms_of_an_agent() {
     assert_snapshot!(histograms(&[waits([900, 90, 10]), waits([0, 0, 0])]), @r"
     Waits of sampled tasks for a CPU.
-    (headroom_agent_runq_wait_seconds, since the agent was started)
+    (headroom_agent_runq_wait_seconds, since the agent's start)
     UP TO  COUNT  SHARE  SO FAR
      16us    900  90.0%   90.0%  ##############################
     1.0ms     90   9.0%   99.0%  ###
      more     10   1.0%  100.0%
 
     Waits of sampled tasks for a CPU.
-    (headroom_agent_runq_wait_seconds, since the agent was started)
+    (headroom_agent_runq_wait_seconds, since the agent's start)
     UP TO  COUNT  SHARE  SO FAR
      16us      0   0.0%    0.0%
     1.0ms      0   0.0%    0.0%
@@ -435,7 +437,7 @@ fn a_line_has_a_pair_for_each_figure() {
 }
 
 #[test]
-fn json_has_null_for_what_is_not_known() {
+fn unknown_values_are_null_in_json() {
     assert_eq!(
         pod_json(&pod("p2", true)),
         json!({

@@ -1,4 +1,4 @@
-//! Tests of what people see of a pod's reviews on terminals of 80, 120 and 200 columns.
+//! Tests of the page about a pod's reviews on terminals of 80, 120 and 200 columns.
 
 use headroom_proto::v1alpha1::FieldWrite;
 use insta::assert_snapshot;

@@ -1,4 +1,4 @@
-//! What replicas say of one quota, or of the quota of a pod, for people.
+//! Renders the replicas' answers about one quota, or about a pod's quota, for people.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ use super::{
 };
 use crate::{human_numbers::counted, pod::PodName, quota::answers::QuotaAnswers};
 
-/// All quotas of a name.
+/// Page about all quotas with one name.
 pub(crate) struct QuotaPage<'a> {
     pub(crate) answers: &'a QuotaAnswers<ExplainQuotaResponse>,
     pub(crate) layout: Layout,
 }
 
-/// The quota of a pod.
+/// Page about the quota of a pod.
 pub(crate) struct PodQuotaPage<'a> {
     pub(crate) pod: &'a PodName,
     pub(crate) answers: &'a QuotaAnswers<ExplainQuotaPodResponse>,
@@ -51,7 +51,7 @@ impl fmt::Display for QuotaPage<'_> {
     }
 }
 
-/// Where another replica would say something else of a new pod.
+/// Writes the replicas whose answer to a new pod differs.
 fn write_difference(
     f: &mut fmt::Formatter<'_>,
     answer: &ExplainQuotaResponse,
@@ -69,7 +69,7 @@ fn write_difference(
             f.write_str(&wrapped_at(
                 width,
                 0,
-                &format!("replica {replica} knows another quota of the name"),
+                &format!("replica {replica} knows another quota with this name"),
             ))?;
             continue;
         };
@@ -81,10 +81,7 @@ fn write_difference(
             f.write_str(&wrapped_at(
                 width,
                 0,
-                &format!(
-                    "replica {replica} says of a new pod: {}",
-                    verdict_sentence(verdict)
-                ),
+                &format!("replica {replica}, a new pod: {}", verdict_sentence(verdict)),
             ))?;
         }
     }
@@ -123,42 +120,50 @@ fn write_quota(f: &mut fmt::Formatter<'_>, explained: &ExplainedQuota, layout: L
         f.write_str(&wrapped_at(width, 2, &namespace_sentence(namespace)))?;
     }
     if *namespaces_left_out > 0 {
-        writeln!(f, "  {namespaces_left_out} more namespaces had no room")?;
+        writeln!(f, "  {namespaces_left_out} more namespaces were left out")?;
     }
     if let Some(verdict) = verdict {
         let text = format!(
-            "a new pod with its name in the label: {}",
+            "a new pod with this quota in its label: {}",
             verdict_sentence(verdict)
         );
         f.write_str(&wrapped_at(width, 2, &text))?;
     }
     for fault in faults {
-        f.write_str(&wrapped_at(width, 2, &format!("wrong as it is stored: {fault}")))?;
+        f.write_str(&wrapped_at(
+            width,
+            2,
+            &format!("the stored quota is invalid: {fault}"),
+        ))?;
     }
     if !noted.is_empty() {
-        f.write_str(&wrapped_at(width, 2, &format!("noted by the scheduler: {noted}")))?;
+        f.write_str(&wrapped_at(
+            width,
+            2,
+            &format!("recorded by the scheduler: {noted}"),
+        ))?;
     }
     Ok(())
 }
 
-/// Where it stands in its tree.
+/// Position of a quota in its tree.
 fn place(status: &QuotaStatus, above: &[String], way_end: &str, children: u64) -> String {
     let way = match (above, way_end) {
-        ([], _) => "on the first level".to_owned(),
-        (above, "root") => format!("part of {}", above.join(" < ")),
-        ([missing], "orphan") => format!("its parent {missing} is not there"),
+        ([], _) => "at the first level".to_owned(),
+        (above, "root") => format!("child of {}", above.join(" < ")),
+        ([missing], "orphan") => format!("its parent {missing} does not exist"),
         ([above @ .., missing], "orphan") => {
             format!(
-                "part of {}, whose parent {missing} is not there",
+                "child of {}, whose parent {missing} does not exist",
                 above.join(" < ")
             )
         }
-        (above, "cycle") => format!("above itself: {}", above.join(" < ")),
-        (above, _) => format!("part of {} and more", above.join(" < ")),
+        (above, "cycle") => format!("its own ancestor: {}", above.join(" < ")),
+        (above, _) => format!("child of {} and more", above.join(" < ")),
     };
     let parts = match (status.is_parent, children) {
         (false, 0) => String::new(),
-        (false, children) => format!(", {children} parts, and yet no parent"),
+        (false, children) => format!(", {children} children, but isParent is not set"),
         (true, children) => format!(", parent of {children}"),
     };
     let tree = if status.tree_id.is_empty() {
@@ -181,20 +186,20 @@ fn write_status(f: &mut fmt::Formatter<'_>, status: &QuotaStatus, layout: Layout
         ..
     } = status;
     if *is_going {
-        writeln!(f, "  it is being removed")?;
+        writeln!(f, "  it is being deleted")?;
     }
     if *is_pending {
         writeln!(
             f,
-            "  its last write was admitted and is not seen on the watch yet"
+            "  its last write was admitted and has not arrived on the watch yet"
         )?;
     }
     if !unreadable.is_empty() {
-        let text = format!("every pod that is compared with it is refused: {unreadable}");
+        let text = format!("all its pods are refused: {unreadable}");
         f.write_str(&wrapped_at(width, 2, &text))?;
     }
     match pods {
-        Some(pods) => writeln!(f, "  {}, and {claims} just admitted", counted(*pods, "pod"))?,
+        Some(pods) => writeln!(f, "  {}, {claims} pending", counted(*pods, "pod"))?,
         None => writeln!(f, "  its pods are not known")?,
     }
     if !resources.is_empty() {
@@ -246,7 +251,7 @@ impl fmt::Display for PodQuotaPage<'_> {
             f.write_str(&wrapped_at(
                 width,
                 2,
-                "the webhook does not know it; this is what a pod without a label would be",
+                "the webhook does not know this pod; the answer is for a pod without a label",
             ))?;
         }
         let belongs = match (quota.as_str(), label.as_str()) {
@@ -262,7 +267,7 @@ impl fmt::Display for PodQuotaPage<'_> {
             f.write_str(&wrapped_at(
                 width,
                 2,
-                &format!("were it created now: {}", verdict_sentence(verdict)),
+                &format!("if created now: {}", verdict_sentence(verdict)),
             ))?;
         }
         for quota in quotas {
@@ -277,16 +282,12 @@ impl fmt::Display for PodQuotaPage<'_> {
     }
 }
 
-/// What a pod asks for.
+/// Requests of a pod, as a sentence.
 fn requests_sentence(requested: &[PodAmount], is_counted: bool) -> String {
     let amounts: Vec<String> = requested
         .iter()
         .map(|of| format!("{}={}", of.resource, of.amount))
         .collect();
-    let counted = if is_counted {
-        ""
-    } else {
-        ", which does not count yet"
-    };
-    format!("it asks for {}{counted}", amounts.join(", "))
+    let counted = if is_counted { "" } else { ", not counted yet" };
+    format!("it requests {}{counted}", amounts.join(", "))
 }

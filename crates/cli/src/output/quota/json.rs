@@ -1,4 +1,4 @@
-//! What replicas know of quotas, for machines: everything that they said.
+//! Renders the replicas' data about quotas as JSON, with all fields.
 
 use headroom_proto::v1alpha1::{
     ExplainQuotaPodResponse, ExplainQuotaResponse, ExplainedQuota, QuotaName, QuotaNamespace, QuotaResource,
@@ -22,7 +22,7 @@ pub(crate) fn tree_json(answers: &QuotaAnswers<SeenQuotas>, drawn: &[DrawnQuota<
     })
 }
 
-/// What each replica says of a quota.
+/// Answers of all replicas about a quota.
 pub(crate) fn quota_json(answers: &QuotaAnswers<ExplainQuotaResponse>) -> Value {
     replicas(answers, |answer| {
         json!({
@@ -33,7 +33,7 @@ pub(crate) fn quota_json(answers: &QuotaAnswers<ExplainQuotaResponse>) -> Value 
     })
 }
 
-/// What each replica says of the quota of a pod.
+/// Answers of all replicas about a pod's quota.
 pub(crate) fn pod_json(pod: &PodName, answers: &QuotaAnswers<ExplainQuotaPodResponse>) -> Value {
     let answers = replicas(answers, |answer| {
         let requested = answer.requested.iter();
@@ -53,9 +53,9 @@ pub(crate) fn pod_json(pod: &PodName, answers: &QuotaAnswers<ExplainQuotaPodResp
     json!({"pod": pod.to_string(), "replicas": answers})
 }
 
-fn replicas<T>(answers: &QuotaAnswers<T>, said: impl Fn(&T) -> Value) -> Value {
-    let replica = |QuotaAnswer { addr, said: answer }: &QuotaAnswer<T>| match answer {
-        Ok(answer) => json!({"address": addr, "answer": said(answer)}),
+fn replicas<T>(answers: &QuotaAnswers<T>, render: impl Fn(&T) -> Value) -> Value {
+    let replica = |QuotaAnswer { addr, result: answer }: &QuotaAnswer<T>| match answer {
+        Ok(answer) => json!({"address": addr, "answer": render(answer)}),
         Err(error) => json!({"address": addr, "error": error}),
     };
     answers.0.iter().map(replica).collect()

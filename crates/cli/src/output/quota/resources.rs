@@ -1,4 +1,4 @@
-//! The resources of a quota as a table: limits, what is used, and what is left.
+//! Renders the resources of a quota as a table: limits, use, and the rest.
 
 use headroom_proto::v1alpha1::{QuotaResource, QuotaStatus};
 
@@ -11,7 +11,6 @@ use super::super::{
     },
 };
 
-/// Columns of the table.
 const COLUMNS: [RankedColumn; 7] = [
     Text("RESOURCE").always(),
     Number("MIN").ranked(3),
@@ -55,7 +54,7 @@ pub(super) fn resource_table(quota: &QuotaStatus, layout: Layout) -> String {
         .plain()
 }
 
-/// An amount; `-` for none.
+/// Formats an amount; `-` if there is none.
 pub(super) fn amount(text: Option<&String>) -> String {
     text.map_or_else(|| "-".to_owned(), |text| printable(text))
 }

@@ -1,4 +1,4 @@
-//! Tests of what people see of quotas on terminals of 80, 120 and 200 columns.
+//! Tests of the pages about quotas on terminals of 80, 120 and 200 columns.
 
 use headroom_proto::v1alpha1::{
     ExplainQuotaResponse, ExplainedQuota, QuotaResource, QuotaSight, QuotaStatus, QuotaVerdict,
@@ -58,14 +58,14 @@ fn sight() -> QuotaSight {
     }
 }
 
-fn answers<T>(said: T) -> QuotaAnswers<T> {
+fn answers<T>(result: T) -> QuotaAnswers<T> {
     QuotaAnswers(vec![QuotaAnswer {
         addr: "10.0.0.1:9444".to_owned(),
-        said: Ok(said),
+        result: Ok(result),
     }])
 }
 
-/// A page on a terminal of so many columns, which no line of it is longer than.
+/// Compares a page with its snapshot, and checks that no line exceeds the terminal's columns.
 fn assert_fits(name: &str, columns: usize, page: &str) {
     let longest = page.lines().map(|line| line.chars().count()).max();
     assert!(longest <= Some(columns), "{page}");

@@ -1,4 +1,4 @@
-//! The tree of quotas for people.
+//! Renders the tree of quotas for people.
 
 use std::fmt;
 
@@ -17,12 +17,10 @@ use crate::{
     },
 };
 
-/// Which columns the tree has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TreeTable {
-    /// Namespace, min and max.
     Amounts,
-    /// What is used, was admitted, and is left.
+    /// Used, pending and left amounts.
     Usage,
 }
 
@@ -43,7 +41,6 @@ const USAGE: [RankedColumn; 7] = [
     Number("LEFT").always(),
 ];
 
-/// The tree.
 pub(crate) struct TreePage<'a> {
     pub(crate) answers: &'a QuotaAnswers<SeenQuotas>,
     pub(crate) drawn: &'a [DrawnQuota<'a>],
@@ -56,7 +53,7 @@ impl fmt::Display for TreePage<'_> {
         write_sights(f, self.layout, self.answers, |seen| Some(&seen.sight))?;
         writeln!(f)?;
         if self.drawn.is_empty() {
-            return writeln!(f, "there is no ElasticQuota");
+            return writeln!(f, "the cluster has no ElasticQuota");
         }
         let rows = self.drawn.iter().flat_map(rows);
         f.write_str(&match self.table {
@@ -76,7 +73,7 @@ fn table<const N: usize>(
         .plain()
 }
 
-/// A resource of a quota; without one where it names none. The first row of a quota says which it is.
+/// A resource of a quota, if the quota has any. The first row of a quota has its name.
 struct TreeRow<'q> {
     drawn: &'q DrawnQuota<'q>,
     resource: Option<&'q QuotaResource>,
@@ -137,7 +134,7 @@ impl TreeRow<'_> {
 
     fn name(&self) -> String {
         if !self.is_first {
-            // The lines go on to the next quota.
+            // The lines of the tree continue to the next quota.
             return self.drawn.lines.replace("├─", "│ ").replace("└─", "  ");
         }
         let DrawnQuota { lines, quota, note } = self.drawn;
@@ -150,8 +147,8 @@ impl TreeRow<'_> {
         } = quota;
         let marks = [
             (!note.is_empty(), note.as_str()),
-            (*is_going, "being removed"),
-            (*is_pending, "just admitted"),
+            (*is_going, "being deleted"),
+            (*is_pending, "pending"),
             (!unreadable.is_empty(), "unreadable"),
         ];
         let marks: Vec<&str> = marks

@@ -1,4 +1,4 @@
-//! Which nodes would get what else: the changes of each key, with the nodes that have them.
+//! Renders the changes of each key, with the nodes that get them.
 
 use std::fmt;
 
@@ -13,12 +13,10 @@ use super::{
     value_json,
 };
 
-/// What another version would change.
+/// Changes that another version would make.
 #[derive(Debug)]
 pub(crate) struct ConfigDifference {
-    /// The keys under which something changes.
     pub(crate) keys: Vec<KeyDifference>,
-    /// How many nodes there are.
     pub(crate) nodes: usize,
 }
 
@@ -26,7 +24,7 @@ impl fmt::Display for ConfigDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keys, nodes } = self;
         if keys.is_empty() {
-            return writeln!(f, "nothing changes for any of {nodes} nodes");
+            return writeln!(f, "no value changes on {nodes} nodes");
         }
         for (place, key) in keys.iter().enumerate() {
             if place > 0 {
@@ -47,7 +45,7 @@ fn write_key(f: &mut fmt::Formatter<'_>, difference: &KeyDifference) -> fmt::Res
     writeln!(f, "{}", key.name)?;
     if let Some(UnreadableVersion { is_new, reason }) = unreadable {
         let which = if *is_new { "new" } else { "old" };
-        let text = format!("the {which} version cannot be read, so nodes keep what they had: {reason}");
+        let text = format!("the {which} version is unreadable, so nodes keep their values: {reason}");
         f.write_str(&wrapped(2, &text))?;
     }
     groups.iter().try_for_each(|group| write_group(f, group))
@@ -84,7 +82,7 @@ fn write_change(f: &mut fmt::Formatter<'_>, change: &ValueChange) -> fmt::Result
     f.write_str(&wrapped(6, &format!("-> {after}")))
 }
 
-/// A value with its origin; of none, that nothing holds.
+/// A value with its source, or a text that there is none.
 fn side(value: Option<&EffectiveValue>) -> String {
     value.map_or_else(
         || "nothing".to_owned(),
@@ -93,7 +91,7 @@ fn side(value: Option<&EffectiveValue>) -> String {
 }
 
 impl ConfigDifference {
-    /// The same for machines.
+    /// Renders the changes as JSON.
     pub(crate) fn json(&self) -> Value {
         let Self { keys, nodes } = self;
         let keys = keys.iter().map(|difference| {

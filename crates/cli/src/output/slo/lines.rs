@@ -1,16 +1,15 @@
-//! Lines of 80 columns, or of the terminal's, without characters that move a terminal's cursor.
+//! Wraps text at 80 columns or at the terminal's width, and escapes characters that would move the cursor.
 
 use std::fmt::Write as _;
 
-/// Columns of a page.
 pub(in crate::output) const WIDTH: usize = 80;
 
-/// Breaks a text between words, each line behind that many blanks. A word that is too long has a line of its own.
+/// Wraps text between words, with an indentation. A word that is too long gets a line of its own.
 pub(in crate::output) fn wrapped(indent: usize, text: &str) -> String {
     wrapped_at(WIDTH, indent, text)
 }
 
-/// The same for lines of that width, in columns.
+/// Wraps text at this width, in columns.
 pub(in crate::output) fn wrapped_at(width: usize, indent: usize, text: &str) -> String {
     let text = printable(text);
     let mut lines = String::new();
@@ -35,7 +34,7 @@ pub(in crate::output) fn wrapped_at(width: usize, indent: usize, text: &str) -> 
     lines
 }
 
-/// The text with control characters written out.
+/// Escapes control and invisible characters.
 pub(in crate::output) fn printable(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
@@ -49,7 +48,7 @@ pub(in crate::output) fn printable(text: &str) -> String {
     plain
 }
 
-/// Characters that turn the direction of a text or have no width.
+/// Characters that change the direction of text or have no width.
 fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -59,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_ends_between_words() {
+    fn lines_break_between_words() {
         let text = "word ".repeat(40);
         let lines = wrapped(4, text.trim());
         assert!(
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_not_moved() {
+    fn control_characters_are_escaped() {
         assert_eq!(
             printable("a\u{1b}[2Jä\n\u{202e}b"),
             "a\\u{1b}[2Jä\\u{a}\\u{202e}b"

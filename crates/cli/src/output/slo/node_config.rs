@@ -1,4 +1,4 @@
-//! What a node gets of the ConfigMap: the values of each key, with their origins.
+//! Renders the ConfigMap's values for a node: the values of each key, with their sources.
 
 use std::fmt;
 
@@ -10,15 +10,12 @@ use super::{
     value_json,
 };
 
-/// The longest path and the longest value that others are set in columns with.
+/// Limits of path and value for which values are aligned in columns.
 const WIDEST: [usize; 2] = [44, 24];
 
-/// What a node gets.
 #[derive(Debug)]
 pub(crate) struct NodeConfig {
-    /// The node.
     pub(crate) node: String,
-    /// The keys.
     pub(crate) keys: Vec<EffectiveKey>,
 }
 
@@ -45,7 +42,7 @@ fn write_key(f: &mut fmt::Formatter<'_>, effective: &EffectiveKey) -> fmt::Resul
         several => {
             let names = several.join(", ");
             let text = format!(
-                "entries {names} select the node: the first counts, and the webhook refuses such a version"
+                "entries {names} all select the node: the first applies, and the webhook refuses such a version"
             );
             f.write_str(&wrapped(2, &text))?;
         }
@@ -55,10 +52,10 @@ fn write_key(f: &mut fmt::Formatter<'_>, effective: &EffectiveKey) -> fmt::Resul
     }
     match unreadable {
         Some(reason) => {
-            let text = format!("cannot be read, so the node keeps what it had: {reason}");
+            let text = format!("unreadable, so the node keeps its values: {reason}");
             f.write_str(&wrapped(2, &text))
         }
-        None if values.is_empty() => writeln!(f, "  nothing"),
+        None if values.is_empty() => writeln!(f, "  no values"),
         None => {
             let widths = widths(effective);
             values
@@ -68,7 +65,7 @@ fn write_key(f: &mut fmt::Formatter<'_>, effective: &EffectiveKey) -> fmt::Resul
     }
 }
 
-/// The widths of the columns of paths and values.
+/// Widths of the columns of paths and values.
 fn widths(effective: &EffectiveKey) -> [usize; 2] {
     let mut widths = [0, 0];
     for (path, value) in &effective.values {
@@ -105,7 +102,7 @@ fn write_value(
 }
 
 impl NodeConfig {
-    /// The same for machines.
+    /// Renders the values as JSON.
     pub(crate) fn json(&self) -> Value {
         let Self { node, keys } = self;
         let keys = keys.iter().map(|effective| {

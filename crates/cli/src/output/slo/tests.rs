@@ -1,4 +1,4 @@
-//! Tests of pages: they are 80 columns wide, whatever documents say.
+//! Tests of pages: they are at most 80 columns wide for any document.
 
 use headroom_domain::{installation::ConfigMapName, selector::Labels};
 use headroom_rules::slo::{Data, Report, difference::difference, documents::SloDocuments};
@@ -31,7 +31,7 @@ fn is_narrow(text: &str) {
 }
 
 #[test]
-fn long_paths_values_and_names_are_set_below_each_other() {
+fn long_paths_values_and_names_are_on_separate_lines() {
     let documents = qos("the-nodes-of-the-second-building-\\u001b[2J");
     let effective = documents
         .iter()
@@ -48,8 +48,8 @@ fn long_paths_values_and_names_are_set_below_each_other() {
         keys: difference(&qos("a"), &documents, &nodes),
         nodes: 1,
     };
-    // The name of the entry is no value.
-    assert_eq!(page.to_string(), "nothing changes for any of 1 nodes\n");
+    // The name of an entry is not a value.
+    assert_eq!(page.to_string(), "no value changes on 1 nodes\n");
     let page = ConfigDifference {
         keys: difference(&SloDocuments::read(&Data::new()), &documents, &nodes),
         nodes: 1,
@@ -59,7 +59,7 @@ fn long_paths_values_and_names_are_set_below_each_other() {
 }
 
 #[test]
-fn a_verdict_is_as_wide_as_its_words() {
+fn a_verdict_wraps_between_words() {
     let verdict = Verdict {
         config_map: ConfigMapName::default(),
         report: Report {

@@ -1,4 +1,4 @@
-//! The verdict on a version: refused or accepted, then all errors and warnings.
+//! Renders the check of a version: accepted or refused, then all errors and warnings.
 
 use std::fmt;
 
@@ -8,16 +8,14 @@ use serde_json::{Value, json};
 
 use super::lines::{printable, wrapped};
 
-/// What the webhook would answer.
+/// Answer of the webhook to a version.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    /// The ConfigMap.
     pub(crate) config_map: ConfigMapName,
-    /// The answer.
     pub(crate) report: Report,
-    /// How many nodes entries were compared with; `None` if nodes are not known.
+    /// Number of nodes that entries were compared with; `None` if nodes are unknown.
     pub(crate) nodes: Option<usize>,
-    /// True if keys that stay as they are were not looked at.
+    /// True if unchanged keys were not checked.
     pub(crate) has_old: bool,
 }
 
@@ -38,7 +36,7 @@ impl fmt::Display for Verdict {
             None => writeln!(f, "accepted: ConfigMap {config_map}")?,
             Some(words) => {
                 writeln!(f, "refused: ConfigMap {config_map}")?;
-                // Copied from here, it is what the API server says.
+                // The API server's message, so that users can copy it.
                 writeln!(f, "  {}", printable(words))?;
             }
         }
@@ -56,11 +54,11 @@ impl fmt::Display for Verdict {
         match nodes {
             None => writeln!(
                 f,
-                "nodes: not known; --nodes FILE or --online finds conflicts of existing ones"
+                "nodes: unknown; --nodes FILE or --online finds conflicts on existing nodes"
             )?,
             Some(count) => writeln!(f, "nodes: {count}")?,
         }
-        writeln!(f, "keys:  {}", if *has_old { "those that change" } else { "all" })
+        writeln!(f, "keys:  {}", if *has_old { "changed keys only" } else { "all" })
     }
 }
 
@@ -73,7 +71,7 @@ fn title(f: &mut fmt::Formatter<'_>, count: usize, what: &str) -> fmt::Result {
 }
 
 impl Verdict {
-    /// The same for machines.
+    /// Renders the verdict as JSON.
     pub(crate) fn json(&self) -> Value {
         let Self {
             config_map,

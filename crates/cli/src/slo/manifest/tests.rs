@@ -1,4 +1,4 @@
-//! Tests of the forms in which kubectl prints and takes objects.
+//! Tests of the forms in which kubectl prints and accepts objects.
 
 use headroom_rules::slo::Nodes as _;
 use rstest::rstest;
@@ -52,25 +52,25 @@ fn the_config_map_is_found(#[case] text: String) {
     "an object without kind slo-controller-config"
 )]
 #[case("kind: List\nitems: []", "nothing")]
-fn what_is_there_instead_is_named(#[case] text: &str, #[case] found: &str) {
+fn other_objects_in_the_file_are_named(#[case] text: &str, #[case] found: &str) {
     let error = manifest(text).config_map(&ConfigMapName::default()).unwrap_err();
-    let held = format!("; it holds {found}");
+    let held = format!("; it contains {found}");
     assert!(error.to_string().ends_with(&held), "{error}");
 }
 
 #[rstest]
-#[case("data: {a: 1}", "data[a] is not a text")]
-#[case("data: {a: true}", "data[a] is not a text")]
-#[case("data: {a: {b: c}}", "data[a] is not a text")]
-#[case("data: [a]", "data[] is not a text")]
-fn values_that_are_no_texts_are_refused(#[case] data: &str, #[case] reason: &str) {
+#[case("data: {a: 1}", "data[a] is not a string")]
+#[case("data: {a: true}", "data[a] is not a string")]
+#[case("data: {a: {b: c}}", "data[a] is not a string")]
+#[case("data: [a]", "data[] is not a string")]
+fn values_that_are_not_strings_are_refused(#[case] data: &str, #[case] reason: &str) {
     let text = format!("kind: ConfigMap\nmetadata: {{name: slo-controller-config}}\n{data}\n");
     let error = manifest(&text).config_map(&ConfigMapName::default()).unwrap_err();
     assert!(error.to_string().contains(reason), "{error}");
 }
 
 #[test]
-fn a_config_map_without_texts_is_empty() {
+fn a_config_map_without_data_is_empty() {
     for data in ["", "data:\n", "data: {}\n", "binaryData: {a: YQ==}\n"] {
         let text = format!("kind: ConfigMap\nmetadata: {{name: slo-controller-config}}\n{data}");
         assert!(
