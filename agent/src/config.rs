@@ -43,13 +43,11 @@ struct Servers(Vec<ServerAddress>);
 /// Settings in force: flags applied over the file and the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Log levels by module.
     pub log_filter: Filter,
     /// Number of hint servers to report to at the same time, 1 to 16.
     pub publish_fanout: u8,
     /// Addresses or DNS names of the hint servers; at least one.
     pub webhook_addr: Vec<ServerAddress>,
-    /// Source of CPU use.
     pub source: CpuSourceChoice,
     /// Path of the kernel's BTF file.
     pub btf: PathBuf,

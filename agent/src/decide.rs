@@ -1,5 +1,5 @@
 //! [`Decider`] turns samples and directives into the node's hint and its status; `start` drives it. It is pure: time
-//! comes with the samples.
+//! is part of the samples.
 //!
 //! ```text
 //! Sample, Directive, Settings -> EstimatorInputs -> estimates -> ReportSchedule -> NodeHint
@@ -51,12 +51,10 @@ use crate::{
     sample::{clock::Clocks, cpus::CpuSet},
 };
 
-/// Who the agent speaks for.
+/// Node and boot that the agent reports for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Name of the Node.
     pub node: String,
-    /// The kernel's boot id.
     pub boot_id: String,
 }
 
@@ -85,13 +83,12 @@ impl Decider {
         self.inputs.adopt(settings);
     }
 
-    /// Applies a directive; it lowers at once what it demands.
+    /// Applies a directive; a lowering takes effect immediately.
     pub fn direct(&mut self, directive: Directive) {
         self.inputs.direct(directive);
         self.view.log_mode(&self.inputs);
     }
 
-    /// Records a sample.
     pub fn observe(&mut self, sample: Sample) {
         self.view.observe(&sample);
         if let Some(mean) = self.inputs.observe(sample) {
@@ -101,7 +98,7 @@ impl Decider {
         self.view.log_mode(&self.inputs);
     }
 
-    /// The next report, if one is due. There is none before a hint server has told whom it would be about.
+    /// Next report, if one is due; `None` before the first directive, which names the Node.
     pub fn report(&mut self) -> Option<NodeHint> {
         let state = self.inputs.reportable()?;
         let seq = self.schedule.due(&state)?;
@@ -123,13 +120,13 @@ impl Decider {
         self.inputs.exclusive_cpus()
     }
 
-    /// Everything, for people; the streams are known elsewhere.
+    /// Complete status for users; the caller adds the streams.
     pub fn status(&self) -> Status {
         self.view
             .status(&self.identity, &self.inputs, self.schedule.seq())
     }
 
-    /// The pods that have a cgroup here or are told of by a hint server, by UID.
+    /// Pods that have a cgroup here or are in a directive, by UID.
     pub fn pods(&self) -> Vec<PodStatus> {
         self.view.pods(&self.inputs)
     }
@@ -139,7 +136,6 @@ impl Decider {
         self.inputs.begin(at, why);
     }
 
-    /// Whose state it is.
     pub fn owner(&self) -> Owner {
         Owner {
             node: self.identity.node.clone(),
@@ -147,7 +143,7 @@ impl Decider {
         }
     }
 
-    /// Goes on from a record; `at` and `wall`, the time since 1970, are now.
+    /// Resumes from a record; `at` and `wall`, the time since 1970, are now.
     ///
     /// # Errors
     /// The record is not of an estimator of this timing. Nothing has changed.
@@ -156,14 +152,14 @@ impl Decider {
         self.inputs.resume(record, boot, at, wall)
     }
 
-    /// The record to save now; `None` before the first sample, when it would say no more than what it would replace.
+    /// Record to save now; `None` before the first sample, when it would equal the saved one.
     pub fn record(&self, wall: Duration) -> Option<CheckpointFile> {
         self.inputs
             .record(self.owner(), self.identity.boot_id.clone(), wall)
     }
 
-    /// Is there more to save than there was when this was last asked? At the end of each frame, and when a brake comes
-    /// or goes: what it lowered must not be back after a crash.
+    /// True if there is more to save than at the last call: after each frame, and after a change of a brake, whose
+    /// lowering must survive a crash.
     pub fn has_more_to_save(&mut self) -> bool {
         self.inputs.has_more_to_save()
     }

@@ -16,7 +16,6 @@ use crate::kernel::hooks;
 pub static LISTS: [&[&Metric]; 4] = [METRICS, checkpoint::METRICS, histograms::METRICS, hooks::METRICS];
 
 headroom_kit::metrics! {
-    /// How much the agent sees.
     pub static MODE: Gauge<1> = Gauge::new(
         "headroom_agent_mode",
         Unit::Count,
@@ -24,7 +23,6 @@ headroom_kit::metrics! {
         "1 for the current mode of the agent (FULL, FULL_SHED, PROC or BLIND), 0 for the others.",
     );
 
-    /// Which hooks of the kernel programs are attached.
     pub static HOOKS: Gauge<1> = Gauge::new(
         "headroom_agent_hooks",
         Unit::Count,
@@ -32,7 +30,6 @@ headroom_kit::metrics! {
         "Hooks of the kernel programs by health: ok, unsupported or failed. All are zero with --source procfs.",
     );
 
-    /// Busy CPUs of the node.
     pub static CPU_BUSY: Gauge = Gauge::new(
         "headroom_agent_cpu_busy_cores",
         Unit::Cores,
@@ -40,7 +37,6 @@ headroom_kit::metrics! {
         "CPUs that were busy in the last second, stolen time included.",
     );
 
-    /// CPU time stolen by the hypervisor.
     pub static CPU_STEAL: Gauge = Gauge::new(
         "headroom_agent_cpu_steal_cores",
         Unit::Cores,
@@ -48,7 +44,6 @@ headroom_kit::metrics! {
         "CPUs that the hypervisor gave to other guests in the last second while the node wanted them.",
     );
 
-    /// CPUs that were asked for.
     pub static CPU_DEMAND: Gauge = Gauge::new(
         "headroom_agent_cpu_demand_cores",
         Unit::Cores,
@@ -56,7 +51,6 @@ headroom_kit::metrics! {
         "CPUs that were busy in the last second, plus those that tasks waited for while nearly all were busy.",
     );
 
-    /// CPUs that pods hold for themselves.
     pub static EXCLUSIVE_CPUS: Gauge = Gauge::new(
         "headroom_agent_exclusive_cpus_cores",
         Unit::Cores,
@@ -64,7 +58,6 @@ headroom_kit::metrics! {
         "CPUs that single pods hold exclusively.",
     );
 
-    /// Peak over mean.
     pub static BURST: Gauge = Gauge::new(
         "headroom_agent_burst_ratio",
         Unit::Ratio,
@@ -72,7 +65,6 @@ headroom_kit::metrics! {
         "The busiest 134 ms over the mean, of the last brake period. 0 from procfs.",
     );
 
-    /// Pressure as the kernel keeps it.
     pub static PRESSURE: Gauge<2> = Gauge::new(
         "headroom_agent_pressure_ratio",
         Unit::Ratio,
@@ -80,7 +72,6 @@ headroom_kit::metrics! {
         "Share of the last brake period in which some or all (full) tasks waited for cpu or memory. Quotas count for cpu.",
     );
 
-    /// Signals that are there.
     pub static SIGNAL_OK: Gauge<1> = Gauge::new(
         "headroom_agent_signal_ok",
         Unit::Count,
@@ -89,7 +80,6 @@ headroom_kit::metrics! {
          the reason.",
     );
 
-    /// Context switches.
     pub static SWITCHES: Counter = Counter::new(
         "headroom_agent_context_switches_total",
         Unit::Count,
@@ -97,7 +87,6 @@ headroom_kit::metrics! {
         "Context switches that the kernel programs counted.",
     );
 
-    /// Context switches that were missed.
     pub static MISSED_SWITCHES: Counter = Counter::new(
         "headroom_agent_missed_switches_total",
         Unit::Count,
@@ -105,7 +94,6 @@ headroom_kit::metrics! {
         "Detected context switches that the kernel did not report.",
     );
 
-    /// OOM kills.
     pub static OOM_KILLS: Counter = Counter::new(
         "headroom_agent_oom_kills_total",
         Unit::Count,
@@ -113,7 +101,6 @@ headroom_kit::metrics! {
         "Processes that the OOM killer killed on this machine, at any limit.",
     );
 
-    /// Pages that were needed again.
     pub static REFAULTED: Counter = Counter::new(
         "headroom_agent_refaulted_bytes_total",
         Unit::Bytes,
@@ -121,7 +108,6 @@ headroom_kit::metrics! {
         "Pages that were read again soon after they had been reclaimed.",
     );
 
-    /// Pages swapped out.
     pub static SWAPPED_OUT: Counter = Counter::new(
         "headroom_agent_swapped_out_bytes_total",
         Unit::Bytes,
@@ -129,7 +115,6 @@ headroom_kit::metrics! {
         "Pages swapped out.",
     );
 
-    /// Memory that could be had.
     pub static MEMORY_AVAILABLE: Gauge = Gauge::new(
         "headroom_agent_memory_available_bytes",
         Unit::Bytes,
@@ -137,7 +122,6 @@ headroom_kit::metrics! {
         "Memory available without swapping.",
     );
 
-    /// Working set of all pods.
     pub static WORKING_SET: Gauge = Gauge::new(
         "headroom_agent_working_set_bytes",
         Unit::Bytes,
@@ -145,7 +129,6 @@ headroom_kit::metrics! {
         "Memory that all pods need, half of their active page cache included.",
     );
 
-    /// Windows without an idle CPU.
     pub static SIGMA8: Gauge = Gauge::new(
         "headroom_agent_saturated_windows_ratio",
         Unit::Ratio,
@@ -154,7 +137,6 @@ headroom_kit::metrics! {
          busy, of the last brake period.",
     );
 
-    /// Memory in real use.
     pub static MEMORY_USED: Gauge = Gauge::new(
         "headroom_agent_memory_used_bytes",
         Unit::Bytes,
@@ -162,7 +144,6 @@ headroom_kit::metrics! {
         "Memory of the node in use, half of the active page cache included.",
     );
 
-    /// The ratio that is published.
     pub static PUBLISHED: Gauge<1> = Gauge::new(
         "headroom_agent_published_ratio",
         Unit::Ratio,
@@ -170,7 +151,6 @@ headroom_kit::metrics! {
         "Ratio of allocatable to raw allocatable that the agent publishes.",
     );
 
-    /// The brake in force.
     pub static BRAKE: Gauge<1> = Gauge::new(
         "headroom_agent_brake_level",
         Unit::Count,
@@ -178,7 +158,6 @@ headroom_kit::metrics! {
         "Level of the brake in force: 0 none, 1 hold, 2 shed, 3 stop.",
     );
 
-    /// Share of the history that counts.
     pub static COVERAGE: Gauge<1> = Gauge::new(
         "headroom_agent_coverage_ratio",
         Unit::Ratio,
@@ -186,7 +165,6 @@ headroom_kit::metrics! {
         "Share of the frames of the history that are valid.",
     );
 
-    /// Frames that ended.
     pub static FRAMES: Counter<1> = Counter::new(
         "headroom_agent_frames_total",
         Unit::Count,
@@ -194,7 +172,6 @@ headroom_kit::metrics! {
         "Ended frames, by validity.",
     );
 
-    /// Windows that were lost.
     pub static LOST_WINDOWS: Counter = Counter::new(
         "headroom_agent_lost_windows_total",
         Unit::Count,
@@ -202,7 +179,6 @@ headroom_kit::metrics! {
         "Windows of 8.39 ms that were overwritten before the agent could read them.",
     );
 
-    /// Readings that failed.
     pub static SAMPLE_ERRORS: Counter<1> = Counter::new(
         "headroom_agent_sample_errors_total",
         Unit::Count,
@@ -210,7 +186,6 @@ headroom_kit::metrics! {
         "Readings that failed, by signal: cpu, stat, cpu-pressure, memory, vmstat, memory-pressure, kubepods-pressure, limit-events, events, pods, cpusets or plain.",
     );
 
-    /// Pods with a cgroup.
     pub static PODS: Gauge<1> = Gauge::new(
         "headroom_agent_pods",
         Unit::Count,
@@ -218,7 +193,6 @@ headroom_kit::metrics! {
         "Pods by cgroup: tracked, untracked (beyond the limit) or unreadable (no UID in the name).",
     );
 
-    /// Reports that were made.
     pub static REPORTS: Counter = Counter::new(
         "headroom_agent_reports_total",
         Unit::Count,
@@ -226,7 +200,6 @@ headroom_kit::metrics! {
         "Reports made; each stream sends the newest.",
     );
 
-    /// Streams to hint servers.
     pub static STREAMS: Gauge = Gauge::new(
         "headroom_agent_streams",
         Unit::Count,
@@ -234,7 +207,6 @@ headroom_kit::metrics! {
         "Open streams to hint servers.",
     );
 
-    /// Streams that were opened and lost.
     pub static CONNECTS: Counter<1> = Counter::new(
         "headroom_agent_stream_events_total",
         Unit::Count,
@@ -242,7 +214,6 @@ headroom_kit::metrics! {
         "Streams to hint servers that were opened or lost; failed attempts count as lost.",
     );
 
-    /// What hint servers sent.
     pub static DIRECTIVES: Counter<1> = Counter::new(
         "headroom_agent_directives_total",
         Unit::Count,
@@ -250,7 +221,6 @@ headroom_kit::metrics! {
         "Messages of hint servers: ack, pods, policy, or invalid.",
     );
 
-    /// What hint servers answered reports with.
     pub static ACKS: Counter<1> = Counter::new(
         "headroom_agent_acks_total",
         Unit::Count,

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threshold_reads_as_the_kubelet_has_it_and_prints_to_be_read_again() {
+    fn a_threshold_is_parsed_in_the_kubelets_notation_and_printed_in_it() {
         for (text, expected, printed) in [
             ("100Mi", Eviction::Bytes(100 << 20), "100Mi"),
             ("1Gi", Eviction::Bytes(1 << 30), "1024Mi"),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_thresholds_are_refused() {
         for text in ["", "%", "5 %", "-1Mi", "101%", "100.1%", "1.00001%", "plenty"] {
             assert_eq!(text.parse::<Eviction>().unwrap_err().text, text);
         }

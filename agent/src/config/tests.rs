@@ -17,7 +17,7 @@ fn args(flags: &str) -> Args {
 }
 
 #[test]
-fn the_example_of_the_manual_says_something_of_every_key() {
+fn the_example_in_the_manual_has_every_key() {
     let manual =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md")).unwrap();
     let (_, rest) = manual.split_once("```yaml\n# headroom-agent --config").unwrap();
@@ -75,7 +75,7 @@ fn a_flag_with_the_value_of_its_default_wins_too() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_its_path() {
+fn invalid_values_are_refused_with_their_path() {
     for (text, reason) in [
         ("fanout: 2", "fanout: unknown field `fanout`"),
         ("publishFanout: 0", "publishFanout: 0 is outside 1..16"),
@@ -103,7 +103,7 @@ fn what_cannot_be_meant_is_refused_with_its_path() {
 }
 
 #[test]
-fn what_needs_a_restart_is_named() {
+fn keys_that_need_a_restart_are_named() {
     let settings = |text| Settings::resolve(&args(""), &read(text).unwrap());
     let known = settings("{}");
     assert_eq!(

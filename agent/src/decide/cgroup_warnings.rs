@@ -18,16 +18,16 @@ pub(super) struct CgroupWarnings {
 
 impl CgroupWarnings {
     pub(super) fn observe(&mut self, sample: &Sample) {
-        for complaint in self.complaints(sample.has_kubepods, sample.pods.as_ref()) {
-            warn!("{complaint}");
+        for warning in self.new_warnings(sample.has_kubepods, sample.pods.as_ref()) {
+            warn!("{warning}");
         }
     }
 
-    fn complaints(&mut self, has_kubepods: bool, pods: Option<&PodFrame>) -> Vec<String> {
-        let mut complaints = Vec::new();
-        let mut note = |was: &mut bool, is: bool, complaint: &dyn Fn() -> String| {
+    fn new_warnings(&mut self, has_kubepods: bool, pods: Option<&PodFrame>) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut note = |was: &mut bool, is: bool, warning: &dyn Fn() -> String| {
             if is && !*was {
-                complaints.push(complaint());
+                found.push(warning());
             }
             *was = is;
         };
@@ -56,7 +56,7 @@ impl CgroupWarnings {
                 )
             });
         }
-        complaints
+        found
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_strange_is_said_when_it_begins_and_when_it_comes_again() {
+    fn an_anomaly_warns_when_it_starts_and_when_it_recurs() {
         let mut warnings = CgroupWarnings::default();
         let pods = |untracked, unreadable| PodFrame {
             untracked,
@@ -73,9 +73,9 @@ mod tests {
             ..PodFrame::default()
         };
         let mut said = |has_kubepods: bool, pods: Option<PodFrame>| -> Vec<String> {
-            let complaints = warnings.complaints(has_kubepods, pods.as_ref()).into_iter();
+            let found = warnings.new_warnings(has_kubepods, pods.as_ref()).into_iter();
             let first_words = |text: String| text.split(' ').take(3).collect::<Vec<_>>().join(" ");
-            complaints.map(first_words).collect()
+            found.map(first_words).collect()
         };
         assert_eq!(said(false, None), ["cgroup kubepods does"]);
         assert_eq!(said(false, Some(pods(0, 0))), [""; 0], "it lasts");
@@ -88,6 +88,9 @@ mod tests {
         );
         assert_eq!(said(true, None), [""; 0], "no frame ended");
         assert_eq!(said(true, Some(pods(0, 2))), [""; 0]);
-        assert_eq!(said(false, Some(pods(1, 0))), ["cgroup kubepods does", "1 pods beyond"]);
+        assert_eq!(
+            said(false, Some(pods(1, 0))),
+            ["cgroup kubepods does", "1 pods beyond"]
+        );
     }
 }

@@ -8,11 +8,8 @@ use crate::sample::{Poll, StatSpan};
 pub(super) struct CpuTotals {
     /// Start of the counts, in CLOCK_MONOTONIC nanoseconds.
     pub(super) from_ns: u64,
-    /// Their end.
     pub(super) until_ns: u64,
-    /// Context switches.
     pub(super) switches: u64,
-    /// Windows that were lost.
     pub(super) lost_windows: u64,
     busy_ns: u64,
     /// Of that, time of the CPUs that pods share.
@@ -85,17 +82,16 @@ impl CpuTotals {
         per(self.busy_ns, 1000, self.length_ns())
     }
 
-    /// Stolen time, in milli-cores.
     pub(super) fn steal_milli(&self) -> u64 {
         self.stat
             .map_or(0, |span| per(span.time.steal_ns, 1000, span.elapsed_ns))
     }
 
-    /// Busy CPUs by the source, without the stolen time among it, in milli-cores: what tasks really ran.
+    /// Busy CPUs by the source, without its stolen time, in milli-cores: the time of tasks.
     ///
-    /// The hypervisor steals from running tasks, which the source takes for busy, and by waking an idle CPU late,
-    /// which it takes for idle. Nobody says how much of either, so it is shared out by how busy the source saw the
-    /// CPUs: `/proc/stat` counts ticks, and those of stolen time as busy.
+    /// The hypervisor steals from running tasks, which the source counts as busy, and by waking an idle CPU late,
+    /// which it counts as idle. The shares are unknown, so stolen time is divided by the busy share that the source
+    /// measured: `/proc/stat` counts ticks, and those of stolen time as busy.
     pub(super) fn used_milli(&self) -> u64 {
         let busy = self.busy_milli();
         let online = self.stat.map_or(0, |StatSpan { time, elapsed_ns, .. }| {
@@ -105,13 +101,12 @@ impl CpuTotals {
         busy.saturating_sub(stolen)
     }
 
-    /// Context switches a second.
     pub(super) fn switches_per_s(&self) -> u64 {
         per(self.switches, 1_000_000_000, self.length_ns())
     }
 
-    /// b_s, in milli-cores: the larger of what the source and `/proc/stat` saw. The one misses interrupts of idle
-    /// CPUs, the other has ticks for a resolution; use must not be reported too low.
+    /// b_s, in milli-cores: the larger of the source's and `/proc/stat`'s value. The source misses interrupts of idle
+    /// CPUs, and `/proc/stat` has a resolution of ticks; use must not be reported too low.
     pub(super) fn busiest_milli(&self) -> u64 {
         let by_stat = self
             .stat
@@ -119,7 +114,7 @@ impl CpuTotals {
         self.busy_milli().max(by_stat)
     }
 
-    /// The same of the CPUs that pods share.
+    /// Busiest value of the CPUs that pods share, in milli-cores.
     pub(super) fn shared_busiest_milli(&self) -> u64 {
         let by_stat = self
             .stat
@@ -127,8 +122,8 @@ impl CpuTotals {
         per(self.shared_busy_ns, 1000, self.length_ns()).max(by_stat)
     }
 
-    /// d_s, in milli-cores: demand on that many CPUs, at most twice what they have. What pods with CPUs of their own asked for
-    /// counts as busy. Waiting counts only from 97 % on: below, it is the wait of tasks at their quota. See
+    /// d_s, in milli-cores: demand on that many CPUs, at most twice their capacity. Requests of pods with exclusive
+    /// CPUs count as busy. Waiting counts only from 97 % on: below, tasks wait at their quota. See
     /// docs/estimator.md#frames.
     pub(super) fn demand_milli(&self, cpus: u32) -> u64 {
         let capacity = u64::from(cpus) * 1000;
@@ -192,7 +187,7 @@ mod tests {
         assert_eq!(
             tally(4000, 9000).demand_milli(4),
             8000,
-            "no more than twice what is there"
+            "at most twice the capacity"
         );
     }
 
@@ -211,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_that_are_held_idle_are_demand_and_not_use() {
+    fn idle_exclusive_cpus_are_demand_and_not_use() {
         let mut tally = tally(500, 9000);
         tally.add_unused(1500 * MS);
         assert_eq!((tally.demand_milli(4), tally.busy_milli()), (2000, 500));
@@ -237,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn late_wake_ups_are_not_taken_from_what_ran() {
+    fn late_wake_ups_are_not_subtracted_from_use() {
         let mut mostly_idle = stat(1000, 400, 1000);
         mostly_idle.time.idle_ns = 3000 * MS;
         let tally = CpuTotals {
@@ -281,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_is_nothing_used() {
+    fn without_counts_nothing_is_used() {
         assert_eq!(CpuTotals::default().demand_milli(0), 0);
         assert_eq!(
             (

@@ -10,18 +10,17 @@ use crate::{
     sample::{clock::Clocks, cpus::CpuSet},
 };
 
-/// What pods hold for themselves alone, as of the last reading of them.
+/// Exclusive CPUs of pods, as of the last reading.
 #[derive(Debug, Default)]
 pub(super) struct ExclusiveCpus {
-    /// Milli-cores by UID.
     milli: BTreeMap<String, u64>,
-    /// Kept from what brakes go by: a pod that fills CPUs of its own is no crowd.
+    /// Left out of the brakes' inputs: a pod that fills its exclusive CPUs is no contention.
     cpus: CpuSet,
     /// Monotonic time of the last reading.
     read_ns: u64,
 }
 
-/// What a reading of pods' cpusets changed.
+/// Change after a reading of pods' cpusets.
 #[derive(Debug, Default)]
 pub(super) struct ExclusiveChange {
     /// CPU time that was held and not used since the reading before, in nanoseconds.
@@ -31,7 +30,7 @@ pub(super) struct ExclusiveChange {
 }
 
 impl ExclusiveCpus {
-    /// Records a reading. While no hint server has told what pods request, nobody is known to hold a CPU.
+    /// Records a reading. Before the first directive the pods' requests are unknown, so no CPU counts as exclusive.
     pub(super) fn record(
         &mut self,
         found: &[PinnedUse],
@@ -61,12 +60,12 @@ impl ExclusiveCpus {
         &self.cpus
     }
 
-    /// What all of them hold together, in milli-cores.
+    /// Sum over all pods, in milli-cores.
     pub(super) fn milli(&self) -> u64 {
         self.milli.values().sum()
     }
 
-    /// What a pod holds, in milli-cores.
+    /// Exclusive CPUs of a pod, in milli-cores.
     pub(super) fn of_pod(&self, uid: &str) -> u64 {
         self.milli.get(uid).copied().unwrap_or(0)
     }
@@ -78,8 +77,8 @@ impl ExclusiveCpus {
 
 /// Milli-cores that pods hold for themselves alone, by UID.
 ///
-/// The kubelet gives CPUs to containers of Guaranteed pods that ask for whole ones, and confines all other containers
-/// to the rest. A cpuset larger than what its pod asks for is that rest.
+/// The kubelet assigns exclusive CPUs to containers of Guaranteed pods that request whole CPUs, and confines all
+/// other containers to the rest. A cpuset larger than the pod's request is that rest.
 fn exclusive_milli(found: &[PinnedUse], listed: &BTreeMap<String, PodRequest>) -> BTreeMap<String, u64> {
     let holding = |held: &PinnedUse| {
         let asked = listed
@@ -97,8 +96,8 @@ fn exclusive_milli(found: &[PinnedUse], listed: &BTreeMap<String, PodRequest>) -
     found.iter().filter_map(holding).collect()
 }
 
-/// The CPUs that these pods hold, each for itself alone: of each, the smallest sets that come to no more whole CPUs than it
-/// asked for. What containers share beyond that is larger, or is claimed by more than one of them.
+/// Exclusive CPUs of these pods: for each, the smallest sets that add up to at most its whole requested CPUs. Sets
+/// that containers share are larger, or belong to several pods.
 fn exclusive_cpus(
     found: &[PinnedUse],
     milli: &BTreeMap<String, u64>,
@@ -122,7 +121,7 @@ fn exclusive_cpus(
     once.without(&twice)
 }
 
-/// What the holders asked for and did not use since the poll before, in nanoseconds of CPU time: nobody else may.
+/// Requested and unused CPU time of the holders since the previous poll, in nanoseconds: no other task may use it.
 fn unused_ns(
     found: &[PinnedUse],
     milli: &BTreeMap<String, u64>,
@@ -148,7 +147,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Sets of so many CPUs each, one behind the other.
+    /// Consecutive sets with these numbers of CPUs.
     fn sets(counts: &[u32]) -> Vec<CpuSet> {
         let mut first = 0;
         let mut set = |count: &u32| {
@@ -198,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cpus_that_containers_share_are_nobodys_own() {
+    fn cpus_that_containers_share_are_not_exclusive() {
         assert_eq!(milli(&[6], 2000), None);
         assert_eq!(milli(&[6, 2], 2500), Some(2000));
-        assert_eq!(milli(&[1], 500), None, "nobody gets a whole CPU for half a one");
+        assert_eq!(milli(&[1], 500), None, "half a CPU does not make a CPU exclusive");
     }
 
     #[test]
-    fn no_pod_holds_more_than_it_asked_for() {
+    fn no_pod_holds_more_than_it_requests() {
         assert_eq!(milli(&[2, 2], 3000), Some(3000));
     }
 
@@ -215,7 +214,7 @@ mod tests {
         let listed = listed(3000, true);
         let mut exclusive = ExclusiveCpus::default();
         let mut is_other = |found: &[PinnedUse]| exclusive.record(found, Some(&listed), at).is_other;
-        assert!(!is_other(&[]), "nobody holds any");
+        assert!(!is_other(&[]), "no pod has any");
         assert!(is_other(&pinned(&[2], 0)));
         assert!(!is_other(&pinned(&[2], SECOND)), "the same CPUs, more used");
         assert!(is_other(&pinned(&[3], 0)));
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pods_share_is_taken_from_nobody() {
+    fn shared_cpus_are_not_subtracted_from_a_pod() {
         let listed: BTreeMap<_, _> = ["a", "b"]
             .into_iter()
             .flat_map(|uid| {
@@ -249,16 +248,12 @@ mod tests {
         };
         assert_eq!(exclusive(&["2-3"], &["4-5"]), "2-5");
         assert_eq!(exclusive(&["2-3", "6-9"], &["6-9"]), "2-3", "the rest is larger");
-        assert_eq!(
-            exclusive(&["2-3", "6-7"], &[]),
-            "2-3",
-            "no more than it asked for"
-        );
+        assert_eq!(exclusive(&["2-3", "6-7"], &[]), "2-3", "at most its request");
         assert_eq!(exclusive(&["6-7"], &["6-7"]), "", "both claim them");
     }
 
     #[test]
-    fn what_a_holder_leaves_idle_is_counted() {
+    fn unused_exclusive_cpu_time_is_counted() {
         let listed = listed(2000, true);
         let unused = |found: &[PinnedUse]| unused_ns(found, &exclusive_milli(found, &listed), &listed);
         assert_eq!(unused(&pinned(&[2], SECOND / 2)), SECOND * 3 / 2);

@@ -15,7 +15,6 @@ use crate::{
 };
 
 pub(crate) const POLL: Duration = Duration::from_millis(250);
-/// [`POLL`] in nanoseconds.
 pub(crate) const QUARTER: u64 = 250_000_000;
 pub(crate) const CPUS: u32 = 4;
 /// Memory of the machine, in bytes.

@@ -1,5 +1,5 @@
-//! `Frames` collects seconds of CPU demand and memory samples into frames, for `EstimatorInputs`. A frame has the peak
-//! of each, and counts as a whole, as a bound, or not at all.
+//! `Frames` collects seconds of CPU demand and memory samples into frames, for `EstimatorInputs`. A frame
+//! contains the 99th percentile of CPU demand and the largest memory sample. It is valid, only a lower bound, or void.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,24 +20,25 @@ use crate::{
 
 /// A jump of suspended time larger than this voids a frame.
 const LONGEST_SUSPEND_NS: u64 = 1_000_000_000;
-/// A frame that lost more than one window in so many is void: as many seconds may go unsampled.
+/// Divisor for lost windows: a frame that lost more than one in this many is void, since a fifth of its seconds may
+/// be unsampled.
 const WINDOWS_TO_A_LOST_ONE: u64 = 5;
 /// Without a sample for longer than this, the machine, or the agent, stood still.
 pub(super) const LONGEST_POLL_NS: u64 = 2_000_000_000;
 
-/// What a frame has been so far.
+/// State of the current frame.
 #[derive(Debug)]
 pub(super) struct Frames {
     timing: Timing,
     frame_ns: u64,
-    /// A stretch of at least this makes a second.
+    /// Polls are summed up until they cover this time; the sum is one CPU sample, called a second.
     least_second_ns: u64,
     /// A poll that covers more than this voids a frame.
     longest_poll_ns: u64,
     second: CpuTotals,
     open: Option<Open>,
-    /// Pods that were there when they were last read. A frame without a reading has these: were it empty, their use would
-    /// count as having left.
+    /// Pods of the last reading. They stand in for a frame whose pods could not be read; otherwise all pods would count
+    /// as deleted.
     there: BTreeSet<String>,
 }
 
@@ -53,19 +54,19 @@ struct Open {
     index: u64,
     demands: Vec<u64>,
     mean: CpuTotals,
-    /// The largest memory sample: U.
+    /// Largest sample of charged memory: U in docs/estimator.md.
     memory: u64,
     memory_samples: u32,
     /// `None` if they could not be read.
     pods: Option<PodFrame>,
-    /// At its beginning; a jump since then voids it.
+    /// Suspended time at the frame's start. A jump since then voids the frame.
     suspended_ns: u64,
-    /// At its beginning; another number voids it, as its seconds would be of different machines.
+    /// Number of CPUs at the frame's start. A change voids the frame, since its seconds are not comparable.
     cpus: u32,
     windows: u64,
     lost_windows: u64,
     is_void: bool,
-    /// Did time go back? Then nothing of it is believed.
+    /// True once time went back: no measurement of the frame counts then.
     has_gone_back: bool,
 }
 
@@ -77,7 +78,7 @@ impl Frames {
             frame_ns: nanoseconds(timing.frame()).max(1),
             // Polls are not exactly one interval apart; half of one keeps a second from swallowing the next poll.
             least_second_ns: nanoseconds(timing.second.saturating_sub(poll / 2)).max(1),
-            // Counters may not have been due at the samples of a second before that.
+            // Counters are read once a second, so a poll may cover up to a second more than the longest pause.
             longest_poll_ns: LONGEST_POLL_NS + nanoseconds(timing.second.saturating_sub(poll)),
             second: CpuTotals::default(),
             open: None,
@@ -85,7 +86,7 @@ impl Frames {
         }
     }
 
-    /// Records a memory sample: U.
+    /// Records a sample of charged memory: U in docs/estimator.md.
     pub(super) fn record_memory(&mut self, charged: u64) {
         if let Some(open) = &mut self.open {
             open.memory = open.memory.max(charged);
@@ -101,7 +102,7 @@ impl Frames {
         }
     }
 
-    /// Records CPU time that pods with CPUs of their own left unused since the poll before.
+    /// Records the idle time of exclusive CPUs since the previous poll.
     pub(super) const fn record_unused(&mut self, unused_ns: u64) {
         self.second.add_unused(unused_ns);
     }
@@ -113,17 +114,17 @@ impl Frames {
         }
     }
 
-    /// Records a poll; the frame, if the poll completes one.
+    /// Records a poll; returns the frame that it completes, if any.
     ///
-    /// Time since boot never goes back. Should a poll say that it did, it ends nothing and opens no frame a second
-    /// time: its frame is void, and goes on until time is past it.
+    /// Time since boot never goes back. If a poll reports an earlier time, the current frame is void, and stays open until
+    /// the clock passes its end.
     pub(super) fn observe(&mut self, poll: &Poll) -> Option<EndedFrame> {
         let suspended_ns = poll.at.suspended_ns();
         let open = self.open.get_or_insert_with(|| Open {
             index: poll.at.boottime_ns / self.frame_ns,
             suspended_ns,
             cpus: poll.cpus,
-            // Nobody watched its beginning.
+            // Its beginning was not observed.
             is_void: true,
             ..Open::default()
         });
@@ -158,7 +159,7 @@ impl Frames {
 }
 
 impl Open {
-    /// The frame; where pods could not be read, those that were there before have not left.
+    /// Ends the frame. If its pods could not be read, those of the last reading count as present.
     fn close(self, timing: &Timing, there: &BTreeSet<String>) -> EndedFrame {
         let Self {
             index,
@@ -204,8 +205,9 @@ impl Open {
     }
 }
 
-/// What the 99th percentile of a frame of so many seconds was at least, by what was seen of it: as if nothing had been asked
-/// for in the others. A stretch longer than a second counts as one of them, which was no less than its mean.
+/// Lower bound of the 99th percentile of a frame of `seconds`, from the observed part: the others count as without
+/// demand. A stretch longer than a second counts as one second at its mean demand,
+/// which is a lower bound.
 fn least_p99(mut demands: Vec<u64>, seconds: u32) -> u64 {
     let seconds = usize::try_from(seconds).unwrap_or(usize::MAX);
     demands.resize(seconds.max(demands.len()), 0);

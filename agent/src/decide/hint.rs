@@ -39,7 +39,7 @@ pub(super) fn hint(
         node_uid: state.node_uid.clone(),
         boot_id: identity.boot_id.clone(),
         seq,
-        // Each stream says so for itself.
+        // Each stream sets this for itself.
         is_primary: false,
         pods_generation: state.generation,
         sight: state.mode,
@@ -55,7 +55,7 @@ pub(super) fn hint(
     }
 }
 
-/// The Node counts isolated CPUs in; what pods may use of it does not.
+/// The Node counts isolated CPUs; the capacity of pods does not.
 fn resource_hint(machine: &Machine, resource: Resource, estimate: &Estimate, usage: u64) -> ResourceHint {
     let hint = estimate.hint(usage);
     let isolated = match resource {

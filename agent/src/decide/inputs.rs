@@ -48,12 +48,12 @@ pub(super) struct EstimatorInputs {
     machine: Machine,
     exclusive: ExclusiveCpus,
     blind_reason: Option<BlindReason>,
-    /// Set when what the estimator's view is made of has changed. Whoever changes a part of it must set this: the view is not
-    /// compared, as that would take a copy of all its pods four times a second.
+    /// Set by every change of the inputs of the estimator's view. The views are not compared, since that would copy
+    /// all pods four times a second.
     is_view_stale: bool,
     began: HistoryStart,
     saved: Saved,
-    /// When the last sample was taken; zero before the first.
+    /// Time of the last sample; zero before the first.
     at: Clocks,
     /// Up to when CPU counters were read, and up to when brakes allow for that they were not, in monotonic nanoseconds.
     polled_ns: u64,
@@ -65,7 +65,7 @@ pub(super) struct EstimatorInputs {
     event_counters: Option<EventCounters>,
 }
 
-/// What a report is about, and whose change makes one due.
+/// Content of a report whose change makes a report due.
 #[derive(Debug)]
 pub(super) struct Reportable {
     pub(super) at: Clocks,
@@ -74,7 +74,6 @@ pub(super) struct Reportable {
     pub(super) generation: u64,
     pub(super) mode: AgentMode,
     pub(super) estimates: PerResource<Estimate>,
-    /// What pods hold for themselves alone.
     pub(super) exclusive_milli: u64,
 }
 
@@ -105,12 +104,12 @@ impl EstimatorInputs {
         inputs
     }
 
-    /// Applies settings. Switching the calibration of the margin forgets what it came to: the bound on bad outcomes
-    /// counts from here.
+    /// Applies settings. Switching the calibration of the margin resets it: the bound on bad outcomes counts from
+    /// here.
     pub(super) fn adopt(&mut self, settings: &Settings) {
         let eviction = settings.eviction_hard_memory;
         if mem::replace(&mut self.eviction, eviction) != eviction {
-            info!(%eviction, "memory is short by another hard eviction threshold of the kubelet");
+            info!(%eviction, "the kubelet's hard eviction threshold has changed");
         }
         let margin_calibration = settings.margin_calibration;
         if mem::replace(&mut self.margin_calibration, margin_calibration) == margin_calibration {
@@ -128,7 +127,7 @@ impl EstimatorInputs {
         self.estimator.reset_outcomes(is_calibrated);
     }
 
-    /// Applies a directive; it lowers at once what it demands.
+    /// Applies a directive; a lowering takes effect immediately.
     pub(super) fn direct(&mut self, directive: Directive) {
         if self.server_view.apply(directive, self.at) {
             self.is_view_stale = true;
@@ -138,8 +137,9 @@ impl EstimatorInputs {
 
     /// Records a sample; the mean over the frame that ended with it.
     pub(super) fn observe(&mut self, sample: Sample) -> Option<CpuTotals> {
-        // Before the state of the programs changes: a period is judged by what its samples were taken with.
-        let ended_period = self.period.observe(&sample, self.cpu_source.hearing());
+        // Before the state of the programs changes: a period is evaluated with the state under which its samples were
+        // taken.
+        let ended_period = self.period.observe(&sample, self.cpu_source.wait_visibility());
         let ended_period = ended_period.map(|inputs| Self::with_pod_visibility(inputs, &sample));
         let Sample {
             at,
@@ -180,8 +180,8 @@ impl EstimatorInputs {
         if let Some(pinned_use) = pinned_use {
             self.record_pinned_use(&pinned_use);
         }
-        // Of pods that hold CPUs nobody knows what they leave unused, and interrupts of idle CPUs are in /proc/stat alone:
-        // without these, the frame's seconds would seem to ask for less than they do.
+        // The unused part of exclusive CPUs is unknown, and interrupts of idle CPUs are in /proc/stat alone: without
+        // these, the frame's seconds would show too little demand.
         if self.exclusive.is_unread_for(LONGEST_POLL_NS, at) || failing.contains(&GatheredSignal::Stat) {
             self.frames.void();
         }
@@ -196,9 +196,9 @@ impl EstimatorInputs {
         ended_frame
     }
 
-    /// What a report would be about; `None` before a hint server has told of the Node, and before the first sample. That
-    /// one, a quarter of a second after the start, says what the machine has, and reports are numbered by its time:
-    /// without it they would go back behind those of the agent before.
+    /// Content of a report; `None` before the first directive, and before the first sample. That sample, a quarter of
+    /// a second after the start, contains the machine's size, and its time numbers the reports: without it their
+    /// numbers would fall behind those of the previous agent.
     pub(super) fn reportable(&self) -> Option<Reportable> {
         let pods = self.server_view.pods.as_ref()?;
         if self.at == Clocks::default() {
@@ -214,7 +214,7 @@ impl EstimatorInputs {
         })
     }
 
-    /// The estimator's result; a blind agent says why and what the machine has.
+    /// Result of the estimator; a blind agent reports its reason and the machine's size.
     pub(super) fn estimates(&self) -> PerResource<Estimate> {
         let mut estimates = self.estimator.estimates();
         if let Some(blind_reason) = &self.blind_reason {
@@ -228,12 +228,12 @@ impl EstimatorInputs {
         estimates
     }
 
-    /// How much is seen, and a sentence about it.
+    /// Mode of the agent, with a sentence about it.
     pub(super) fn mode(&self) -> (AgentMode, String) {
         self.cpu_source.mode(self.blind_reason.as_ref())
     }
 
-    /// When the last sample was taken; zero before the first.
+    /// Time of the last sample; zero before the first.
     pub(super) const fn at(&self) -> Clocks {
         self.at
     }
@@ -250,7 +250,7 @@ impl EstimatorInputs {
         &self.machine
     }
 
-    /// The Node and its pods, as a hint server told of them.
+    /// Node and its pods, from the directives.
     pub(super) const fn node_view(&self) -> Option<&NodeView> {
         self.server_view.pods.as_ref()
     }
@@ -275,7 +275,7 @@ impl EstimatorInputs {
         self.estimator.timing().profile
     }
 
-    /// A CPU may have gone and come back between two polls: the frame under way would count it as there throughout.
+    /// A CPU may have gone offline and online between two polls: the current frame would count it as always online.
     fn record_event_counters(&mut self, now: EventCounters) {
         let before = self.event_counters.replace(now).unwrap_or(now);
         if before.changes.offline_steps != now.changes.offline_steps {
@@ -348,7 +348,7 @@ impl EstimatorInputs {
         self.blind_reason = blind_reason.or((!has_frames).then_some(BlindReason::NoFrame));
     }
 
-    /// What the servers told, and the capacity of this machine.
+    /// View of the servers, and the capacity of this machine.
     fn known(&self) -> Result<(&NodeView, PerResource<u64>), BlindReason> {
         let pods = self.node_view().ok_or(BlindReason::NoDirective)?;
         if !self.machine.is_known() {

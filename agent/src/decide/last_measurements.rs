@@ -13,18 +13,15 @@ use crate::{
 /// A stretch of at least this is shown: a second, less half a poll that may come early.
 const SHOWN_NS: u64 = 875_000_000;
 
-/// The last measurements.
 #[derive(Debug, Default)]
 pub(super) struct LastMeasurements {
     /// The stretch that is under way.
     open: CpuTotals,
-    /// The last whole one.
     pub(super) second: CpuTotals,
     /// Mean over the last frame.
     pub(super) frame: CpuTotals,
-    /// Memory in use.
     pub(super) memory_bytes: u64,
-    /// OOM kills of the machine when the agent first looked, and now.
+    /// OOM kills of the machine at the agent's start, and now.
     oom_kills: Option<(u64, u64)>,
     pub(super) pods: PodFrame,
     pub(super) runs: Vec<Runs>,

@@ -8,11 +8,10 @@ use crate::sample::memory::Meminfo;
 /// CPUs and memory of the machine.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
-    /// CPUs that are online.
     pub(super) online: u32,
-    /// Those of them that are not isolated.
+    /// Number of those that are not isolated.
     pub(super) cpus: u32,
-    /// Those of these that pods share.
+    /// Number of those that pods share.
     pub(super) shared_cpus: u32,
     pub(super) memory: Option<Meminfo>,
 }
@@ -29,7 +28,7 @@ impl Machine {
         self.cpus > 0 && self.memory.is_some()
     }
 
-    /// What pods may use of it, in milli-cores and bytes; 0 for what has not been measured.
+    /// Part of it that pods may use, in milli-cores and bytes; 0 before the first measurement.
     pub(super) fn capacity(&self) -> PerResource<u64> {
         PerResource {
             cpu: u64::from(self.cpus) * 1000,
@@ -37,7 +36,7 @@ impl Machine {
         }
     }
 
-    /// What its Node should have as capacity: with isolated CPUs and huge pages.
+    /// Expected capacity of its Node: with isolated CPUs and huge pages.
     pub(super) fn node_capacity(&self) -> PerResource<u64> {
         PerResource {
             cpu: u64::from(self.online) * 1000,
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_another_amount_is_another_memory() {
+    fn only_another_amount_is_a_change_of_memory() {
         let mut machine = Machine::default();
         let mut is_other = |total, hugetlb, available| {
             machine.has_other_memory(Meminfo {

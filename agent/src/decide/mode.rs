@@ -7,7 +7,7 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
-use super::wait_coverage::Hearing;
+use super::wait_coverage::WaitVisibility;
 use crate::{
     kernel::{
         cpu_source::CpuSource,
@@ -20,35 +20,34 @@ use crate::{
 /// Parts per million in a percent.
 const PERCENT: u32 = 10_000;
 
-/// Why nothing can be said about the node.
+/// Reason why the node cannot be measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlindReason {
     /// Capacity of machine and Node object differ.
     #[error(
-        "the machine has {machine} of {resource} and its Node object says {node}, more than {CAPACITY_TOLERANCE} % \
-         apart: nothing is amplified until both agree; restart the kubelet if CPUs or memory were added or removed"
+        "the machine has {machine} of {resource} and its Node object {node}, more than \
+         {CAPACITY_TOLERANCE} % apart: nothing is amplified until both agree; restart the kubelet if \
+         CPUs or memory were added or removed"
     )]
     Capacity {
-        /// The resource.
         resource: Resource,
-        /// What the machine has, in milli-cores or bytes.
+        /// Capacity of the machine, in milli-cores or bytes.
         machine: u64,
-        /// What the Node object says.
+        /// Capacity in the Node object.
         node: u64,
     },
-    /// No hint server has told about the node.
+    /// No directive has arrived for the node.
     #[error(
-        "no hint server has told about this node yet: nothing is amplified; see the streams in /status, and whether \
-         the Node exists"
+        "no directive from a hint server for this node yet: nothing is amplified; check the streams \
+         in /status, and that the Node exists"
     )]
     NoDirective,
     /// No frame is in the history.
-    #[error("nothing is amplified until the first frame was measured, which needs nothing but time")]
+    #[error("nothing is amplified until the first frame has been measured; wait for its end")]
     NoFrame,
 }
 
 impl BlindReason {
-    /// The reason in hints.
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Capacity { .. } => Reason::CapacityMismatch,
@@ -58,8 +57,7 @@ impl BlindReason {
     }
 }
 
-/// Whether the Node object is about this machine, as far as its capacity tells. `machine` counts huge pages in, as
-/// Nodes do.
+/// Checks by capacity that the Node object describes this machine. `machine` includes huge pages, as Nodes do.
 pub(super) fn compare(machine: PerResource<u64>, view: &View) -> Result<(), BlindReason> {
     for resource in Resource::ALL {
         let (machine, node) = (*machine.get(resource), *view.capacity.get(resource));
@@ -87,12 +85,12 @@ impl CpuSource {
         }
     }
 
-    /// What is seen of how waits begin.
-    pub(super) fn hearing(&self) -> Hearing {
+    /// Visibility of the start of waits.
+    pub(super) fn wait_visibility(&self) -> WaitVisibility {
         match self.can_see_waits() {
-            true if self.is_calm => Hearing::Calm,
-            true => Hearing::Every,
-            false => Hearing::Deaf,
+            true if self.is_calm => WaitVisibility::Calm,
+            true => WaitVisibility::All,
+            false => WaitVisibility::Partial,
         }
     }
 
@@ -113,14 +111,15 @@ impl CpuSource {
                 one_in(Shed::Nothing)
             ),
             Shed::WakeUps => {
-                "waits that begin with a wake-up are not measured, and the CPU brake goes by CPU pressure instead, or without it \
-                 takes all waits for long ones"
+                "waits after wake-ups are not measured: the CPU brake uses CPU pressure instead, or \
+                 without pressure counts all waits as long"
                     .to_owned()
             }
         };
         format!(
-            "a CPU switches more than {} times a second, so {lost}; busy time stays exact, and all comes back when it \
-             calms down; look for a task that sleeps and wakes in a loop",
+            "a CPU switches more than {} times a second, so {lost}; busy time stays exact, and \
+             sampling returns to normal after the load; look for a task that sleeps and wakes in a \
+             loop",
             Limits::hot_text()
         )
     }
@@ -130,7 +129,7 @@ impl CpuSource {
         self.verdicts.iter().any(|verdict| verdict.health != Health::Ok)
     }
 
-    /// The hooks that are not attached, and what is lost with each.
+    /// Hooks that are not attached, with the effect of each.
     fn missing(&self) -> String {
         let missing = self
             .verdicts
@@ -141,12 +140,13 @@ impl CpuSource {
         missing.collect::<Vec<_>>().join(", ")
     }
 
-    /// What is lost on procfs alone, why, and what to do.
+    /// Sentence about the procfs mode: its cost, its cause and its fix.
     pub fn procfs(&self) -> String {
         let why = self.obstacle.as_deref().unwrap_or("no reason given");
         format!(
-            "CPU use comes from /proc/stat: no peaks below a second, no run-queue latency, brakes by pressure and mean \
-             use only, a margin of {} % and ratios up to {HIGHEST_PROC}; the reason: {why}",
+            "CPU use comes from /proc/stat: no peaks below a second, no run-queue latency, brakes by \
+             pressure and mean use only, a margin of {} % and ratios up to {HIGHEST_PROC}; the \
+             reason: {why}",
             MARGIN_PROC_PPM / PERCENT
         )
     }
@@ -188,18 +188,18 @@ mod tests {
         assert!(
             blind_reason
                 .to_string()
-                .contains("102000 of memory and its Node object says 99999"),
+                .contains("102000 of memory and its Node object 99999"),
             "{blind_reason}"
         );
         assert!(compare(machine, &view(1000, 102_000)).is_err());
         assert!(
             compare(machine, &view(0, 0)).is_err(),
-            "a Node without capacity is about no machine"
+            "a Node without capacity matches no machine"
         );
     }
 
     #[test]
-    fn the_sentence_says_what_is_lost_and_why() {
+    fn the_sentence_states_the_loss_and_the_reason() {
         let cpu_source = CpuSource {
             origin: Origin::Procfs,
             verdicts: Vec::new(),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shed_is_told_in_numbers() {
+    fn the_sentence_of_shedding_has_rates() {
         let shedding = |shed| {
             let cpu_source = CpuSource {
                 origin: Origin::Ebpf,
@@ -245,7 +245,7 @@ mod tests {
             ),
             (
                 Shed::WakeUps,
-                "so waits that begin with a wake-up are not measured",
+                "so waits after wake-ups are not measured",
             ),
         ] {
             let (mode, sentence) = shedding(shed);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_lost_have_failed_and_say_why() {
+    fn lost_programs_are_failed_with_a_reason() {
         let ok = |hook| HookVerdict {
             hook,
             health: Health::Ok,
@@ -295,24 +295,24 @@ mod tests {
             verdicts: Some(one_lost.into()),
         });
         assert_eq!(
-            cpu_source.hearing(),
-            Hearing::Deaf,
-            "the brake goes by something else then"
+            cpu_source.wait_visibility(),
+            WaitVisibility::Partial,
+            "the brake uses other inputs then"
         );
         let (mode, sentence) = cpu_source.mode(None);
         assert_eq!(mode, AgentMode::Full);
         assert!(sentence.contains("sched_wakeup (waits of tasks"), "{sentence}");
 
-        cpu_source.observe(&ProbeState::Lost("they fell silent".into()));
+        cpu_source.observe(&ProbeState::Lost("no switch was counted".into()));
         let failed = |why: &str| (Health::Failed, None, Some(why.to_owned()));
         assert_eq!(
             said(&cpu_source),
-            [all[0].clone(), failed("refused"), failed("they fell silent")]
+            [all[0].clone(), failed("refused"), failed("no switch was counted")]
         );
     }
 
     #[test]
-    fn a_hook_that_is_missing_is_named_with_what_is_lost() {
+    fn a_missing_hook_is_named_with_its_loss() {
         let verdict = |hook, health| HookVerdict {
             hook,
             health,
@@ -336,14 +336,14 @@ mod tests {
             sentence.contains("mark_victim (victims of the OOM killer by pid"),
             "{sentence}"
         );
-        assert_eq!(cpu_source.hearing(), Hearing::Every);
+        assert_eq!(cpu_source.wait_visibility(), WaitVisibility::All);
         cpu_source
             .verdicts
             .push(verdict(Hook::SchedWakeupNew, Health::Failed));
         assert_eq!(
-            cpu_source.hearing(),
-            Hearing::Deaf,
-            "a brake must not go by half of the waits"
+            cpu_source.wait_visibility(),
+            WaitVisibility::Partial,
+            "a brake must not use half of the waits"
         );
     }
 }

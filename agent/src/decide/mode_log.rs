@@ -7,10 +7,9 @@ use tracing::{info, warn};
 use super::BlindReason;
 use crate::kernel::cpu_source::CpuSource;
 
-/// What was logged last.
 #[derive(Debug, Default)]
 pub(super) struct ModeLog {
-    /// Of what the CPUs are measured with.
+    /// Sentence about the source of CPU use.
     source_sentence: String,
     blind_reason: Option<BlindReason>,
 }
@@ -25,7 +24,7 @@ struct News {
 }
 
 impl ModeLog {
-    /// Logs what is new. Of an agent that is blind, how it would see otherwise is logged, too: why there are no kernel
+    /// Logs changes. For a blind agent the mode without blindness is logged as well: the cause of missing kernel
     /// programs does not wait for a hint server.
     pub(super) fn log_changes(&mut self, cpu_source: &CpuSource, blind_reason: Option<&BlindReason>) {
         for News {
@@ -93,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Modes and whether a warning tells of them, with the first words of what is logged.
+    /// Logged modes, their warning flag, and the first words of the log line.
     fn logged(
         log: &mut ModeLog,
         cpu_source: &CpuSource,
@@ -110,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn a_spell_of_blindness_is_said_and_what_was_said_before_is_not_said_again() {
+    fn a_blind_spell_is_logged_and_an_unchanged_sentence_is_not_logged_again() {
         let (mut log, procfs) = (ModeLog::default(), cpu_source(Origin::Procfs, Shed::Nothing));
         assert_eq!(
             logged(&mut log, &procfs, Some(&BlindReason::NoDirective)),
             [
                 line(None, true, "CPU use comes"),
-                line(Some(AgentMode::Blind), false, "no hint server")
+                line(Some(AgentMode::Blind), false, "no directive from")
             ]
         );
         assert_eq!(logged(&mut log, &procfs, Some(&BlindReason::NoDirective)), []);
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_of_what_is_seen_is_said_once_with_its_sentence() {
+    fn each_change_of_the_mode_is_logged_once_with_its_sentence() {
         let mut log = ModeLog::default();
         let full = cpu_source(Origin::Ebpf, Shed::Nothing);
         let sees = [line(Some(AgentMode::Full), false, "kernel programs count")];
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_that_changes_what_is_seen_is_one_line() {
+    fn a_recovery_that_changes_the_mode_is_one_line() {
         let mut log = ModeLog::default();
         let full = cpu_source(Origin::Ebpf, Shed::Nothing);
         log.news(&full, Some(&BlindReason::NoDirective));

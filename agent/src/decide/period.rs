@@ -8,14 +8,14 @@ use headroom_domain::estimate::{CpuPressure, MemoryPressure, Pressure, Visibilit
 use super::{
     cpu_totals::CpuTotals,
     saturation::{PeriodWindows, Saturation},
-    wait_coverage::{Hearing, WaitCoverage},
+    wait_coverage::{WaitCoverage, WaitVisibility},
 };
 use crate::{
     gather::Sample,
     sample::{Origin, clock::nanoseconds, memory::MemoryCounters, psi::Psi, waits::Waits},
 };
 
-/// What one brake period showed: the pressure to judge, and what people are shown besides.
+/// Measurements of one brake period: the pressure to evaluate, and further values for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BrakeInputs {
     pub(super) pressure: Pressure,
@@ -35,7 +35,7 @@ pub(super) struct Period {
     began: Option<PeriodStart>,
     /// Do the kernel programs count? As of the last poll.
     sees_windows: bool,
-    /// When a poll last counted time.
+    /// Time of the last poll that counted time.
     polled_ns: Option<u64>,
     wait_coverage: WaitCoverage,
     shared_cpus: u32,
@@ -76,7 +76,11 @@ impl Period {
 
     /// Records a sample of a source that sees waits begin or does not; the period's result, if the sample ends it.
     /// An OOM kill ends it at once.
-    pub(super) fn observe(&mut self, sample: &Sample, hearing: Hearing) -> Option<BrakeInputs> {
+    pub(super) fn observe(
+        &mut self,
+        sample: &Sample,
+        wait_visibility: WaitVisibility,
+    ) -> Option<BrakeInputs> {
         if let Some(poll) = &sample.poll {
             self.sees_windows = poll.origin == Origin::Ebpf;
             if poll.covers_time() {
@@ -84,15 +88,19 @@ impl Period {
             }
             self.shared_cpus = poll.shared_cpus;
             self.totals.add(&CpuTotals::count(poll));
-            // On a calm node only waits of preempted tasks are measured, and they say nothing of the others.
-            if hearing != Hearing::Calm {
+            // On a calm node only waits of preempted tasks are measured, which do not represent the others.
+            if wait_visibility != WaitVisibility::Calm {
                 self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
             }
             let full = self
                 .saturation
                 .observe(&poll.counts.windows, poll.cpus, poll.shared_cpus);
-            let hearing = if self.sees_windows { hearing } else { Hearing::Deaf };
-            self.wait_coverage.observe(&poll.counts, full, hearing);
+            let wait_visibility = if self.sees_windows {
+                wait_visibility
+            } else {
+                WaitVisibility::Partial
+            };
+            self.wait_coverage.observe(&poll.counts, full, wait_visibility);
         }
         if let Some(meminfo) = &sample.meminfo {
             let available = meminfo.available_to_pods();
@@ -114,7 +122,7 @@ impl Period {
         if elapsed_ns < self.least_ns && !has_killed {
             return None;
         }
-        // What could not be read now is measured from where it was last read.
+        // A counter that is unreadable now is measured from its last reading.
         self.began = Some(PeriodStart {
             cpu: now.cpu.or(began.cpu),
             ..now
@@ -127,9 +135,9 @@ impl Period {
         Some(self.judge(memory, cpu_pressure_ppm.unwrap_or(0), seen))
     }
 
-    /// What is seen of a period that ends now, but for waits, pods and CPUs.
+    /// Visibility of the period that ends now; the caller adds waits, pods and CPUs.
     fn visibility(&self, now: &PeriodStart, began: &PeriodStart, has_cpu_pressure: bool) -> Visibility {
-        // Nothing was counted for as long as a period: an idle node would look the same.
+        // No count for a whole period: an idle node would look the same.
         let is_unpolled = self
             .polled_ns
             .is_none_or(|polled_ns| now.at_ns.saturating_sub(polled_ns) >= self.least_ns);
@@ -138,14 +146,14 @@ impl Period {
             // Pressure counts by how busy the CPUs are.
             cpu_pressure: has_cpu_pressure && !is_unpolled,
             memory_pressure: now.memory.node.is_some(),
-            // Pressure that is no longer kept, or went back, is no calm.
+            // Pressure that is no longer measured, or went back, is no sign of calm.
             cpu_counters: began.cpu.is_none() || has_cpu_pressure,
             memory_counters: !has_gone(now.memory.node, began.memory.node),
             ..Visibility::ALL
         }
     }
 
-    /// What the period showed; how far waits are seen is added. Which pods and CPUs are is for others to say.
+    /// Measurements of the period, with the visibility of waits. The caller adds pods and CPUs.
     fn judge(&mut self, memory: MemoryPressure, some_ppm: u32, seen: Visibility) -> BrakeInputs {
         let PeriodWindows {
             sigma8_ppm,
@@ -234,7 +242,11 @@ mod tests {
     fn a_period_ends_with_the_sample_that_completes_it() {
         let mut period = period();
         let ended: Vec<_> = (4..=12)
-            .filter(|quarter| period.observe(&sample(*quarter, 100), Hearing::Every).is_some())
+            .filter(|quarter| {
+                period
+                    .observe(&sample(*quarter, 100), WaitVisibility::All)
+                    .is_some()
+            })
             .collect();
         assert_eq!(ended, [8, 12]);
     }
@@ -243,27 +255,27 @@ mod tests {
     fn a_sample_that_is_half_a_poll_early_ends_a_period() {
         let ends_after = |elapsed_ns: u64| {
             let mut period = period();
-            period.observe(&sample(4, 100), Hearing::Every);
+            period.observe(&sample(4, 100), WaitVisibility::All);
             let mut early = sample(8, 100);
             early.at.monotonic_ns = 4 * QUARTER + elapsed_ns;
-            period.observe(&early, Hearing::Every).is_some()
+            period.observe(&early, WaitVisibility::All).is_some()
         };
         assert!(ends_after(875_000_000));
         assert!(!ends_after(874_999_999));
     }
 
     #[test]
-    fn an_oom_kill_is_judged_at_once() {
+    fn an_oom_kill_ends_the_period_at_once() {
         let mut period = period();
         assert_eq!(
-            period.observe(&with_oom(4, 3), Hearing::Every),
+            period.observe(&with_oom(4, 3), WaitVisibility::All),
             None,
             "kills of before"
         );
-        assert_eq!(period.observe(&with_oom(5, 3), Hearing::Every), None);
+        assert_eq!(period.observe(&with_oom(5, 3), WaitVisibility::All), None);
         assert_eq!(
             period
-                .observe(&with_oom(6, 4), Hearing::Every)
+                .observe(&with_oom(6, 4), WaitVisibility::All)
                 .unwrap()
                 .pressure
                 .memory
@@ -271,28 +283,28 @@ mod tests {
             1
         );
         assert_eq!(
-            period.observe(&with_oom(7, 4), Hearing::Every),
+            period.observe(&with_oom(7, 4), WaitVisibility::All),
             None,
             "it counts once"
         );
     }
 
     #[test]
-    fn a_period_that_a_kill_ends_before_counters_were_due_has_the_cpus_as_they_were() {
+    fn a_period_that_a_kill_ends_early_keeps_the_last_cpu_values() {
         let mut period = period();
         let full = |quarter, kills| Sample {
             poll: sample(quarter, 4000).poll,
             ..with_oom(quarter, kills)
         };
         for quarter in 4..8 {
-            assert_eq!(period.observe(&full(quarter, 0), Hearing::Every), None);
+            assert_eq!(period.observe(&full(quarter, 0), WaitVisibility::All), None);
         }
-        let before = period.observe(&full(8, 0), Hearing::Every).unwrap().pressure;
+        let before = period.observe(&full(8, 0), WaitVisibility::All).unwrap().pressure;
         let killed = Sample {
             poll: None,
             ..with_oom(9, 1)
         };
-        let after = period.observe(&killed, Hearing::Every).unwrap().pressure;
+        let after = period.observe(&killed, WaitVisibility::All).unwrap().pressure;
         assert_eq!((after.memory.node_ooms, after.cpu.sigma8_ppm), (1, 1_000_000));
         assert_eq!(
             (after.cpu.busy_ppm, after.visibility.waits),
@@ -301,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_at_the_limit_of_all_pods_is_judged_at_once() {
+    fn a_kill_at_the_limit_of_all_pods_ends_the_period_at_once() {
         let mut period = period();
         let with_kill = |quarter, limit| Sample {
             memory_pressure: MemoryCounters {
@@ -310,21 +322,21 @@ mod tests {
             },
             ..sample(quarter, 100)
         };
-        assert_eq!(period.observe(&with_kill(4, 3), Hearing::Every), None);
-        let judged = period.observe(&with_kill(5, 4), Hearing::Every).unwrap();
+        assert_eq!(period.observe(&with_kill(4, 3), WaitVisibility::All), None);
+        let judged = period.observe(&with_kill(5, 4), WaitVisibility::All).unwrap();
         assert_eq!(judged.pressure.memory.limit_ooms, 1);
     }
 
     #[test]
-    fn what_could_not_be_read_is_made_up_for_later() {
+    fn counters_that_could_not_be_read_count_later() {
         let mut period = period();
-        period.observe(&with_oom(4, 3), Hearing::Every);
-        // What cannot be read stays at what it was.
-        let judged = period.observe(&with_oom(8, 3), Hearing::Every).unwrap();
+        period.observe(&with_oom(4, 3), WaitVisibility::All);
+        // An unreadable value keeps its last state.
+        let judged = period.observe(&with_oom(8, 3), WaitVisibility::All).unwrap();
         assert_eq!(judged.pressure.memory, MemoryPressure::default());
         assert_eq!(
             period
-                .observe(&with_oom(9, 4), Hearing::Every)
+                .observe(&with_oom(9, 4), WaitVisibility::All)
                 .unwrap()
                 .pressure
                 .memory
@@ -334,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn procfs_is_judged_by_pressure_and_use() {
+    fn on_procfs_a_period_uses_pressure_and_mean_use() {
         let mut period = period();
         let procfs = |quarter: u64| {
             let mut sample = sample(quarter, 3800);
@@ -346,7 +358,7 @@ mod tests {
             sample
         };
         let judged = (4..=8)
-            .find_map(|quarter| period.observe(&procfs(quarter), Hearing::Every))
+            .find_map(|quarter| period.observe(&procfs(quarter), WaitVisibility::All))
             .unwrap();
         assert_eq!(
             (judged.pressure.cpu.some_ppm, judged.pressure.cpu.busy_ppm),
@@ -362,15 +374,15 @@ mod tests {
     }
 
     #[test]
-    fn no_pressure_is_seen_and_a_counter_that_went_back_is_not() {
+    fn zero_pressure_is_visible_and_a_counter_that_went_back_is_not() {
         let judged_after = |some_us: u64| {
             let mut period = period();
             let with = |quarter, some_us| Sample {
                 cpu_pressure: Some(Psi { some_us, full_us: 0 }),
                 ..sample(quarter, 100)
             };
-            period.observe(&with(4, 1_000), Hearing::Every);
-            let judged = period.observe(&with(8, some_us), Hearing::Every).unwrap();
+            period.observe(&with(4, 1_000), WaitVisibility::All);
+            let judged = period.observe(&with(8, some_us), WaitVisibility::All).unwrap();
             let is_seen = judged.pressure.visibility.cpu_pressure;
             is_seen.then_some(judged.pressure.cpu.some_ppm)
         };
@@ -380,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_count_for_what_they_stand_for_when_sampling_is_shed_within_a_period() {
+    fn waits_are_weighted_by_the_sampling_rate_within_a_period() {
         let mut period = period();
         // A thousand waits of 100 us, sampled one in 8, and then one of 900 us, sampled one in 512.
         let with = |quarter, length_ns, count, wait_factor| {
@@ -391,10 +403,12 @@ mod tests {
             (poll.counts.waits, poll.counts.wait_factor) = (Waits::new(counts), wait_factor);
             sample
         };
-        period.observe(&with(4, 100_000, 1000, 8), Hearing::Every);
-        // Those of a poll that heard no wake-ups do not count at all.
-        period.observe(&with(5, 900_000, 1_000_000, 8), Hearing::Calm);
-        let judged = period.observe(&with(8, 900_000, 1, 512), Hearing::Every).unwrap();
+        period.observe(&with(4, 100_000, 1000, 8), WaitVisibility::All);
+        // Waits of a poll without wake-ups do not count.
+        period.observe(&with(5, 900_000, 1_000_000, 8), WaitVisibility::Calm);
+        let judged = period
+            .observe(&with(8, 900_000, 1, 512), WaitVisibility::All)
+            .unwrap();
         assert!(
             (800..=1000).contains(&judged.pressure.cpu.runq_p99_us),
             "{judged:?}"
@@ -403,10 +417,10 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_windows_are_judged_by_saturation() {
+    fn kernel_windows_are_evaluated_by_saturation() {
         let mut period = period();
         let judged = (4..=8)
-            .find_map(|quarter| period.observe(&sample(quarter, 4000), Hearing::Every))
+            .find_map(|quarter| period.observe(&sample(quarter, 4000), WaitVisibility::All))
             .unwrap();
         let cpu = judged.pressure.cpu;
         assert!(judged.pressure.visibility.waits, "{judged:?}");
@@ -415,19 +429,19 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_seen_if_they_were_in_half_of_what_was_saturated() {
+    fn waits_are_visible_if_they_were_in_half_of_the_saturated_windows() {
         // Quarters of a second that are saturated, and the first of them that sees no wait begin.
         let seen = |saturated: std::ops::Range<u64>, blind_from: u64| {
             let mut period = period();
             let busy = |quarter| if saturated.contains(&quarter) { 4000 } else { 400 };
             let judged = (4..=8)
                 .find_map(|quarter| {
-                    let hearing = if quarter < blind_from {
-                        Hearing::Every
+                    let wait_visibility = if quarter < blind_from {
+                        WaitVisibility::All
                     } else {
-                        Hearing::Deaf
+                        WaitVisibility::Partial
                     };
-                    period.observe(&sample(quarter, busy(quarter)), hearing)
+                    period.observe(&sample(quarter, busy(quarter)), wait_visibility)
                 })
                 .unwrap();
             judged.pressure.visibility.waits
@@ -439,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_that_cannot_be_read_or_goes_back_is_not_seen() {
+    fn pressure_that_cannot_be_read_or_goes_back_is_not_visible() {
         let judged = |totals: [Option<u64>; 2]| {
             let mut period = period();
             let with = |quarter, total: Option<u64>| {
@@ -449,9 +463,9 @@ mod tests {
                     ..sample(quarter, 4000)
                 }
             };
-            period.observe(&with(4, totals[0]), Hearing::Every);
+            period.observe(&with(4, totals[0]), WaitVisibility::All);
             let Pressure { visibility, cpu, .. } = period
-                .observe(&with(8, totals[1]), Hearing::Every)
+                .observe(&with(8, totals[1]), WaitVisibility::All)
                 .unwrap()
                 .pressure;
             (visibility.cpu_pressure, cpu.some_ppm)

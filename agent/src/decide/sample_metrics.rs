@@ -12,12 +12,10 @@ use crate::{
     sample::memory::{Vmstat, page_bytes},
 };
 
-/// What was noted so far.
 #[derive(Debug, Default)]
 pub(super) struct SampleMetrics {
     /// Readings that fail at the moment.
     pub(super) failing: BTreeSet<GatheredSignal>,
-    /// What the machine lacks.
     pub(super) lacking: BTreeSet<Need>,
     /// Memory in use, at the last sample of it.
     pub(super) memory: Option<MemoryUse>,
@@ -28,7 +26,6 @@ pub(super) struct SampleMetrics {
 }
 
 impl SampleMetrics {
-    /// Notes what a sample tells.
     pub(super) fn record(&mut self, sample: &Sample) {
         if let Some(poll) = &sample.poll {
             let counts = &poll.counts;
@@ -102,7 +99,7 @@ mod tests {
         sample::{memory::MemoryCounters, psi::Psi},
     };
 
-    /// Samples with so many OOM kills since boot, and lost windows since the sample before.
+    /// Samples with this number of OOM kills since boot, and windows lost since the previous sample.
     fn counted(oom_kills: u64, lost_windows: u64) -> Sample {
         let mut sample = sample(4, 100);
         sample.poll.as_mut().unwrap().counts.lost_windows = lost_windows;
@@ -117,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_since_boot_count_from_the_first_sample_on() {
+    fn counters_since_boot_count_from_the_first_sample() {
         let listed = [LOST_WINDOWS.metric(), SWITCHES.metric(), OOM_KILLS.metric()];
         let catalogue = Catalogue::new(&[&listed]).unwrap();
         let (recorder, exporter) = catalogue.recorder().unwrap();
@@ -143,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_lacks_is_what_the_last_sample_lacked() {
+    fn missing_sources_are_those_of_the_last_sample() {
         let mut metrics = SampleMetrics::default();
         metrics.record(&Sample {
             cpu_pressure: None,

@@ -8,12 +8,12 @@ use crate::{
     sample::{FULL_WINDOW_PERCENT, Windows},
 };
 
-/// Windows in a block, as a power of two: 134 ms, longer than the 100 ms after which quotas are handed out anew, so that no
-/// block lies within the busy part of one.
+/// Windows in a block, as a power of two: 134 ms, longer than the 100 ms period of CPU quotas, so that no block lies
+/// within the busy part of one.
 const BLOCK_SHIFT: u32 = 4;
 const BLOCK: u64 = 1 << BLOCK_SHIFT;
 
-/// What the windows of one period showed.
+/// Measurements from the windows of one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PeriodWindows {
     /// sigma8: share of windows in which no CPU that pods share was idle, in blocks in which these were nearly all busy,
@@ -29,9 +29,9 @@ pub(super) struct PeriodWindows {
 /// a few milliseconds in every hundred, and wait for the rest of them on idle CPUs. See docs/estimator.md#brakes.
 #[derive(Debug, Default)]
 pub(super) struct Saturation {
-    /// The block under way; it goes on over the end of a period, and counts in the one it ends in.
+    /// Current block; it continues over the end of a period, and counts in the one in which it ends.
     block: Block,
-    /// What the CPUs that pods share can do in a window.
+    /// CPU time that the shared CPUs have in a window.
     shared_ns: u64,
     windows: u64,
     saturated: u64,
@@ -50,8 +50,8 @@ struct Block {
 }
 
 impl Saturation {
-    /// Records windows of a machine with that many CPUs of which pods share so many; in how many of them none of those was
-    /// idle.
+    /// Records windows of a machine with that many CPUs, `shared_cpus` of them shared; returns the number of windows
+    /// without an idle shared CPU.
     pub(super) fn observe(&mut self, windows: &Windows, cpus: u32, shared_cpus: u32) -> u64 {
         let capacity_ns = u64::from(cpus) * WINDOW_NS;
         let shared_ns = u64::from(shared_cpus) * WINDOW_NS;
@@ -98,7 +98,7 @@ impl Saturation {
         self.peak_milli = self.peak_milli.max(busy_ns * 1000 / (BLOCK * WINDOW_NS));
     }
 
-    /// What the blocks showed that ended since the last call.
+    /// Measurements from the blocks that ended since the last call.
     pub(super) fn end_period(&mut self) -> PeriodWindows {
         let sigma8 = (self.saturated * 1_000_000)
             .checked_div(self.windows)
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn isolated_cpus_are_no_idle_ones() {
+    fn isolated_cpus_do_not_count_as_idle() {
         // Twelve of sixteen CPUs are for pods, and busy; the others rest.
         let window = Window {
             busy_ns: 12 * WINDOW_NS,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_in_which_other_cpus_came_to_be_shared_is_left_out() {
+    fn a_block_in_which_the_shared_cpus_changed_is_left_out() {
         let mut saturation = Saturation::default();
         saturation.observe(&windows(160, [100; 8]), 2, 2);
         saturation.observe(&windows(168, [100; 8]), 2, 1);

@@ -9,22 +9,23 @@ use tracing::{info, warn};
 
 use crate::{publish::Directive, sample::clock::Clocks};
 
-/// A view that no server has confirmed for so long outranks no older one: the server that sent it may be gone, and versions
-/// begin anew after an etcd is restored. A hint from an older view lowers only, at servers that know a newer one.
+/// Time after which a view that no server has confirmed no longer outranks an older one: its server may have been
+/// removed, and versions restart after an etcd restore. A hint for an older view only lowers, on servers with a newer
+/// view.
 const OUTRANKS_FOR: Duration = Duration::from_secs(600);
 
-/// What the hint servers told.
+/// View from the hint servers' directives.
 #[derive(Debug, Default)]
 pub(super) struct ServerView {
     pub(super) pods: Option<NodeView>,
     pub(super) policy: Option<(PerResource<Bounds>, PerResource<u32>)>,
-    /// When a server last sent the view that is followed, or a newer one.
+    /// Time at which a server last sent the view in use, or a newer one.
     confirmed: Clocks,
 }
 
 impl ServerView {
-    /// Applies a directive; false if it is a view older than the one that is followed. Replicas run apart, and the one that has
-    /// seen most is followed, for ten minutes beyond its last word.
+    /// Applies a directive; returns false for a view older than the one in use. Replicas are independent, and the
+    /// view of the one that has seen most is used, for ten minutes after its last confirmation.
     pub(super) fn apply(&mut self, directive: Directive, at: Clocks) -> bool {
         match directive {
             Directive::Pods(pods) => return self.apply_view(pods, at),
@@ -36,7 +37,10 @@ impl ServerView {
     fn apply_view(&mut self, pods: NodeView, at: Clocks) -> bool {
         let known = self.pods.as_ref().filter(|known| known.node_uid == pods.node_uid);
         match known.map(|known| known.view.generation) {
-            None => info!(node_uid = pods.node_uid, "told about the node"),
+            None => info!(
+                node_uid = pods.node_uid,
+                "received the first directive for the node"
+            ),
             Some(known) if pods.view.generation < known => {
                 let silent_ns = at.boottime_ns.saturating_sub(self.confirmed.boottime_ns);
                 if u128::from(silent_ns) < OUTRANKS_FOR.as_nanos() {
@@ -45,7 +49,8 @@ impl ServerView {
                 warn!(
                     generation = pods.view.generation,
                     before = known,
-                    "following an older view of the node: no server has confirmed the newer one for {OUTRANKS_FOR:?}"
+                    "using an older view of the node: no server has confirmed the newer one for \
+                     {OUTRANKS_FOR:?}"
                 );
             }
             Some(_) => {}

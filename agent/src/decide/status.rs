@@ -1,4 +1,4 @@
-//! `StatusView` builds the agent's status for people: `/status` on request, the pods, and the signals. It also records
+//! `StatusView` builds the agent's status for users: `/status` on request, the pods, and the signals. It also records
 //! metrics of samples and logs changes of the mode.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::{
     sample::{Origin, clock::nanoseconds},
 };
 
-/// What was measured last and logged last. What was decided is asked of [`EstimatorInputs`] when it is shown.
+/// Last measurements and last logged state. Decisions are read from [`EstimatorInputs`] on request.
 #[derive(Debug, Default)]
 pub(super) struct StatusView {
     last: LastMeasurements,
@@ -45,7 +45,7 @@ impl StatusView {
         self.last.frame = mean;
     }
 
-    /// Logs what has changed in how much is seen.
+    /// Logs changes of the visibility.
     pub(super) fn log_mode(&mut self, inputs: &EstimatorInputs) {
         self.mode_log
             .log_changes(inputs.cpu_source(), inputs.blind_reason());
@@ -105,7 +105,7 @@ impl StatusView {
         }
     }
 
-    /// What was measured; `None` before the first second.
+    /// Measurements; `None` before the first second.
     pub(super) fn measured(&self, inputs: &EstimatorInputs) -> Option<Measured> {
         let LastMeasurements {
             second, memory_bytes, ..
@@ -147,7 +147,6 @@ impl StatusView {
         })
     }
 
-    /// How every signal is.
     pub(super) fn signal_status(
         &self,
         inputs: &EstimatorInputs,
@@ -167,7 +166,7 @@ impl StatusView {
         })
     }
 
-    /// The pods that have a cgroup here or are told of by a hint server, by UID.
+    /// Pods that have a cgroup here or are in a directive, by UID.
     pub(super) fn pods(&self, inputs: &EstimatorInputs) -> Vec<PodStatus> {
         let used = &self.last.pods.used;
         let listed = inputs.node_view().map(|pods| &pods.view.pods);

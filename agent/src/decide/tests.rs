@@ -1,5 +1,5 @@
-//! Tests of `Decider` on made-up machines, nearly all under the demo's timing. They cover the ratio when load comes and
-//! goes, reports, brakes and checkpoints.
+//! Tests of `Decider` on simulated machines, nearly all under the demo's timing. They cover the ratio under changing
+//! load, reports, brakes and checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ fn decider_with_view() -> Decider {
     decider
 }
 
-/// What the three pods are seen to use; at a frame's end.
+/// Use of the three pods, at a frame's end.
 fn used(cpu: u64) -> PodFrame {
     let part = PerResource {
         cpu: cpu / 3,
@@ -154,16 +154,16 @@ fn the_ratio_rises_on_an_idle_node_falls_at_once_under_load_and_recovers() {
     assert_eq!(*after.last().unwrap(), high);
 }
 
-/// The first so many CPUs.
+/// The first CPUs of this number.
 fn first_cpus(count: u32) -> CpuSet {
     CpuSet::parse(&format!("0-{}", count - 1)).unwrap()
 }
 
 #[test]
-fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy() {
+fn exclusive_cpus_are_reported_untrusted_and_count_as_busy() {
     let mut decider = decider(Origin::Ebpf);
     let Directive::Pods(mut directive) = pods(1) else {
-        panic!("pods are told of");
+        panic!("the directive has pods");
     };
     directive.view.pods.get_mut("p1").unwrap().is_guaranteed = true;
     decider.direct(Directive::Pods(directive));
@@ -189,7 +189,7 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
         let cpu = hint.resources.cpu;
         (p1.exclusive_cpus_milli, p1.cpu_ppm, cpu.warm_requests, cpu.peak)
     };
-    // The set of three CPUs is what is left for all; 1200m asked for, of which 100m are used.
+    // The set of three CPUs is the shared rest; 1200m requested, of which 100m are used.
     assert_eq!(run(10..50, Some(3)), (0, 1_000_000, 3600, 400));
     assert_eq!(run(50..51, Some(1)), (1000, 0, 2400, 1500));
     assert_eq!(
@@ -200,12 +200,12 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
 }
 
 #[test]
-fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
+fn a_frame_without_a_reading_of_exclusive_cpus_does_not_count() {
     // How often they are read, in quarters of a second, and until which second.
     for (every, until, coverage_ppm) in [(8, 100, 1_000_000), (1, 50, 0), (8, 50, 0)] {
         let mut decider = decider(Origin::Ebpf);
         let Directive::Pods(mut directive) = pods(1) else {
-            panic!("pods are told of");
+            panic!("the directive has pods");
         };
         directive.view.pods.get_mut("p1").unwrap().is_guaranteed = true;
         decider.direct(Directive::Pods(directive));
@@ -227,7 +227,7 @@ fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
 }
 
 #[test]
-fn a_report_carries_what_was_measured_and_decided() {
+fn a_report_contains_measurements_and_estimates() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let hint = decider.report().unwrap();
@@ -261,7 +261,7 @@ fn a_report_carries_what_was_measured_and_decided() {
 }
 
 #[test]
-fn reports_come_on_change_at_frame_ends_and_at_the_latest_after_the_interval() {
+fn reports_are_due_on_change_at_frame_ends_and_after_the_interval() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let seq = decider.report().unwrap().seq;
@@ -306,7 +306,7 @@ fn production_reports_at_the_interval() {
 }
 
 #[test]
-fn nothing_is_reported_before_a_server_has_told_about_the_node() {
+fn nothing_is_reported_before_the_first_directive() {
     let mut decider = decider(Origin::Ebpf);
     run(&mut decider, 10..12, 400);
     assert_eq!((decider.report(), decider.final_report()), (None, None));
@@ -317,7 +317,7 @@ fn nothing_is_reported_before_a_server_has_told_about_the_node() {
 }
 
 #[test]
-fn the_first_report_is_of_the_first_sample_and_numbered_behind_those_of_an_agent_before() {
+fn the_first_report_follows_the_first_sample_and_continues_the_numbers_of_the_previous_agent() {
     let mut decider = decider_with_view();
     assert_eq!((decider.report(), decider.final_report()), (None, None));
     decider.observe(sample(200, 400));
@@ -332,7 +332,7 @@ fn the_first_report_is_of_the_first_sample_and_numbered_behind_those_of_an_agent
 }
 
 #[test]
-fn a_report_tells_what_its_peak_its_margin_and_its_ratio_were_made_of() {
+fn a_report_contains_the_terms_of_its_peak_margin_and_ratio() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let (hint, status) = (decider.report().unwrap(), decider.status());
@@ -356,7 +356,7 @@ fn a_report_tells_what_its_peak_its_margin_and_its_ratio_were_made_of() {
 }
 
 #[test]
-fn the_last_report_says_that_the_agent_ends() {
+fn the_last_report_states_that_the_agent_ends() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..12, 400);
     let (before, last) = (decider.report().unwrap(), decider.final_report().unwrap());
@@ -389,7 +389,7 @@ fn a_node_object_about_another_machine_blinds_the_agent_until_it_is_corrected() 
 }
 
 #[test]
-fn the_highest_generation_is_followed_and_another_node_object_starts_anew() {
+fn the_highest_generation_is_followed_and_another_node_object_resets_it() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..12, 400);
     decider.direct(pods(9));
@@ -405,7 +405,7 @@ fn the_highest_generation_is_followed_and_another_node_object_starts_anew() {
 }
 
 #[test]
-fn a_view_that_nobody_confirms_outranks_others_for_ten_minutes() {
+fn an_unconfirmed_view_outranks_others_for_ten_minutes() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..12, 400);
     decider.direct(pods(9));
@@ -505,7 +505,7 @@ fn a_report_has_every_signal_of_the_table_that_has_a_value() {
 }
 
 #[test]
-fn what_pods_use_together_is_a_signal_once_any_is_measured() {
+fn the_use_of_all_pods_is_a_signal_once_a_pod_is_measured() {
     let mut decider = decider_with_view();
     decider.observe(sample(41, 600));
     let shown = |decider: &Decider| {
@@ -547,7 +547,7 @@ fn an_oom_kill_stops_the_node_at_the_next_sample() {
     );
 }
 
-/// A brake period in which for a moment no more was available than so many bytes, out of [`MEMORY`].
+/// Brake period in which available memory fell to this minimum for a moment, out of [`MEMORY`].
 fn period_with(decider: &mut Decider, available: u64) {
     for quarter in 201..=205 {
         let mut sample = sample(quarter, 400);
@@ -584,7 +584,7 @@ fn memory_brakes_before_the_kubelet_evicts() {
 }
 
 #[test]
-fn the_threshold_is_the_one_that_the_agent_is_told() {
+fn the_eviction_threshold_comes_from_the_settings() {
     let mut decider = decider_with_view();
     let flags = "headroom-agent --node-name n --ca-file c --token-file t --eviction-hard-memory 75%";
     let args = Args::read(flags.split(' ').map(Into::into)).unwrap();
@@ -598,7 +598,7 @@ fn the_threshold_is_the_one_that_the_agent_is_told() {
 }
 
 #[test]
-fn the_kubelets_own_word_stops_memory_in_the_next_period_and_for_its_time() {
+fn the_kubelets_pressure_condition_stops_memory_in_the_next_period_and_while_it_lasts() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let pressed = |generation, has_memory_pressure| match pods(generation) {
@@ -625,7 +625,7 @@ fn the_kubelets_own_word_stops_memory_in_the_next_period_and_for_its_time() {
 }
 
 #[test]
-fn procfs_alone_is_said_and_trusted_less() {
+fn procfs_alone_is_in_the_mode_and_has_a_larger_margin() {
     let mut decider = decider(Origin::Procfs);
     decider.direct(pods(1));
     for quarter in 41..=200 {
@@ -650,7 +650,7 @@ fn procfs_alone_is_said_and_trusted_less() {
 }
 
 #[test]
-fn the_status_shows_one_second_and_reads_back() {
+fn the_status_contains_one_second_and_can_be_parsed() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let status = decider.status();
@@ -671,7 +671,7 @@ fn the_status_shows_one_second_and_reads_back() {
 }
 
 #[test]
-fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() {
+fn the_state_of_the_kernel_programs_sets_the_mode_and_its_sentence() {
     let mut decider = decider(Origin::Ebpf);
     decider.direct(pods(1));
     let mut quarter = 4;
@@ -696,19 +696,22 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
     let (mode, _, sentence) = run(&mut decider, shed(Shed::WakeUps));
     assert_eq!(mode, "FULL_SHED");
     assert!(
-        sentence.contains("the CPU brake goes by CPU pressure instead"),
+        sentence.contains("the CPU brake uses CPU pressure instead"),
         "{sentence}"
     );
     let (mode, ..) = run(&mut decider, shed(Shed::Nothing));
     assert_eq!(mode, "FULL");
-    let (mode, source, sentence) = run(&mut decider, ProbeState::Lost("they fell silent".into()));
+    let (mode, source, sentence) = run(&mut decider, ProbeState::Lost("no switch was counted".into()));
     assert_eq!((mode.as_str(), source.as_str()), ("PROC", "procfs"));
-    assert!(sentence.ends_with("the reason: they fell silent"), "{sentence}");
+    assert!(
+        sentence.ends_with("the reason: no switch was counted"),
+        "{sentence}"
+    );
     assert_eq!(decider.report().unwrap().sight, AgentMode::Proc);
 }
 
 #[test]
-fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
+fn a_frame_in_which_a_cpu_went_offline_and_online_is_void() {
     let coverage = |change_at: u64| {
         let mut decider = decider(Origin::Ebpf);
         decider.direct(pods(1));
@@ -732,7 +735,7 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
 }
 
 #[test]
-fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_shed_is_not() {
+fn a_frame_is_void_after_reattachment_and_valid_after_shedding() {
     let coverage = |later: ProbeState| {
         let mut decider = decider(Origin::Ebpf);
         decider.direct(pods(1));
@@ -761,7 +764,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
 }
 
 #[test]
-fn an_agent_that_is_started_again_goes_on_where_it_was() {
+fn a_restarted_agent_resumes_its_history() {
     let mut before = decider_with_view();
     run(&mut before, 10..50, 400);
     assert!(before.has_more_to_save(), "a frame ended");
@@ -769,7 +772,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
     before.begin(sample(40, 0).at, Beginning::NothingSaved);
     let record = before.record(Duration::from_secs(1000)).unwrap();
     let mut after = decider(Origin::Ebpf);
-    // Three seconds went by: as many frames are missing.
+    // Three seconds passed: as many frames are missing.
     let at = sample(212, 0).at;
     after.resume(record, at, Duration::from_secs(1003)).unwrap();
     let past = Past {
@@ -784,7 +787,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
     assert_eq!(
         after.inputs.mode().0,
         AgentMode::Blind,
-        "nobody has told of the node yet"
+        "no server has described the node yet"
     );
     after.observe(sample(212, 400));
     after.direct(pods(1));
@@ -798,7 +801,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
 }
 
 #[test]
-fn why_a_history_begins_anew_is_told() {
+fn the_reason_of_a_new_history_is_reported() {
     let mut before = decider_with_view();
     run(&mut before, 10..50, 400);
     let wall = Duration::from_secs(1000);
@@ -836,7 +839,7 @@ fn nothing_is_saved_before_the_first_sample() {
 }
 
 #[test]
-fn a_brake_is_worth_saving_at_once() {
+fn a_brake_is_saved_at_once() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     decider.has_more_to_save();
@@ -852,7 +855,7 @@ fn a_brake_is_worth_saving_at_once() {
 
 /// A Node of as many CPUs as are online is about this machine, though pods may use fewer.
 #[test]
-fn isolated_cpus_are_the_nodes_and_not_the_estimators() {
+fn isolated_cpus_are_in_the_nodes_capacity_and_not_in_the_estimators() {
     let mut decider = decider_with_view();
     for quarter in 41..=80 {
         let mut sample = Sample {
@@ -895,7 +898,7 @@ fn procfs_without_pressure_is_not_amplified() {
     assert_eq!(ratio(195, false), (100, true), "it was there until a moment ago");
 }
 
-/// As [`decider_with_view`], where memory may be amplified, too.
+/// Like [`decider_with_view`], but memory may be amplified too.
 fn decider_that_raises_memory() -> Decider {
     let mut decider = decider(Origin::Ebpf);
     let Directive::Pods(mut view) = pods(1) else {
@@ -907,7 +910,7 @@ fn decider_that_raises_memory() -> Decider {
 }
 
 #[test]
-fn nothing_rises_while_what_would_brake_it_cannot_be_read() {
+fn nothing_rises_while_the_inputs_of_a_brake_cannot_be_read() {
     // Which of CPU and memory rise while this reading fails.
     let risen = |reading: Option<GatheredSignal>| {
         let mut decider = decider_that_raises_memory();
@@ -948,9 +951,10 @@ fn nothing_rises_while_what_would_brake_it_cannot_be_read() {
     }
 }
 
-/// Without the files that tell the machine's shortage from that of a pod at its limit, pressure counts for either.
+/// Without the files that distinguish the machine's shortage from that of a pod at its limit, pressure counts for
+/// both.
 #[test]
-fn memory_pressure_brakes_while_it_cannot_be_told_whose_it_is() {
+fn memory_pressure_of_unknown_origin_brakes() {
     let braked = |reading: Option<GatheredSignal>| {
         let mut decider = decider_that_raises_memory();
         run(&mut decider, 10..14, 400);
@@ -972,7 +976,7 @@ fn memory_pressure_brakes_while_it_cannot_be_told_whose_it_is() {
 }
 
 #[test]
-fn pressure_that_goes_back_raises_nothing() {
+fn a_pressure_total_that_goes_back_raises_nothing() {
     // Which of CPU and memory rise when both pressures are these, by quarter of a second.
     let risen = |psi: fn(u64) -> Option<Psi>| {
         let mut decider = decider_that_raises_memory();
@@ -1004,7 +1008,7 @@ fn pressure_that_goes_back_raises_nothing() {
 
 /// Twelve full CPUs of sixteen may be all that pods share.
 #[test]
-fn pressure_is_asked_while_it_is_not_known_which_cpus_pods_share() {
+fn pressure_is_used_while_the_shared_cpus_are_unknown() {
     let levels = |knows_shared_cpus| {
         let mut decider = decider_with_view();
         run(&mut decider, 10..30, 400);
@@ -1031,7 +1035,7 @@ fn pressure_is_asked_while_it_is_not_known_which_cpus_pods_share() {
 
 /// A tenant whose tasks switch so fast that wake-ups are given up, on a kernel that keeps no pressure.
 #[test]
-fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
+fn shedding_waits_without_cpu_pressure_keeps_the_brake() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..30, 400);
     let mut levels = Vec::new();
@@ -1050,9 +1054,9 @@ fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
     assert_eq!(levels, [Brake::Hold, Brake::Shed, Brake::Stop]);
 }
 
-/// A paused machine: monotonic time jumps by a minute between two samples, and nobody saw what happened meanwhile.
+/// A paused machine: monotonic time jumps by a minute between two samples, without measurements in between.
 #[test]
-fn a_minute_in_which_the_clock_stood_still_releases_no_brake_and_raises_nothing() {
+fn a_minute_without_samples_releases_no_brake_and_raises_nothing() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let before = decider.inputs.estimates().cpu.published;
@@ -1101,7 +1105,7 @@ fn cpu_counters_that_cannot_be_read_end_the_ratio_at_one() {
     let cpu = decider.inputs.estimates().cpu;
     assert_eq!(cpu.published, Cents(100), "nothing would brake it");
     assert!(cpu.reasons.contains(&Reason::NoBrake), "{:?}", cpu.reasons);
-    // What is read again rises by the usual steps.
+    // A readable signal lets the ratio rise by the usual steps.
     let rising = run(&mut decider, 55..57, 400);
     assert!(rising.iter().all(|ratio| *ratio <= 110), "{rising:?}");
 }

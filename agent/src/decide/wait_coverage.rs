@@ -3,21 +3,21 @@
 
 use crate::sample::Counts;
 
-/// Waits are sampled if so many were; fewer say nothing of a 99th percentile.
+/// Minimum number of samples; fewer give no 99th percentile.
 const LEAST_SAMPLES: u64 = 100;
 
-/// What is seen of how waits begin.
+/// Visibility of the start of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hearing {
-    /// The start of every kind of wait.
-    Every,
-    /// Not that of waits that begin with a wake-up, as no CPU is nearly full; it is seen as soon as one is.
+pub(super) enum WaitVisibility {
+    /// The start of every kind of wait is measured.
+    All,
+    /// Waits that begin with a wake-up are not measured, because no CPU is nearly full; they are as soon as one is.
     Calm,
-    /// Not that of every kind, whatever the CPUs do.
-    Deaf,
+    /// Some kind of wake-up is not measured, whatever the load.
+    Partial,
 }
 
-/// How much was seen of the waits under saturation in the period that is under way.
+/// Coverage of the waits under saturation in the current period.
 #[derive(Debug, Default)]
 pub(super) struct WaitCoverage {
     /// Windows in which no CPU that pods share was idle.
@@ -28,7 +28,7 @@ pub(super) struct WaitCoverage {
     is_last_able: bool,
     /// Switches in polls of which all windows were full: each of them ended a wait.
     switches: u64,
-    /// What the sampled waits that ended in them stand for.
+    /// Number of waits that the ended samples represent.
     measured: u64,
     /// Of those switches, the ones in polls that did not sample every task; and the waits that were sampled then.
     sampled_switches: u64,
@@ -36,12 +36,12 @@ pub(super) struct WaitCoverage {
 }
 
 impl WaitCoverage {
-    /// Records the counts of a poll in which so many windows were full, and which saw waits begin or did not.
-    pub(super) fn observe(&mut self, counts: &Counts, full: u64, hearing: Hearing) {
+    /// Records the counts of a poll with this number of full windows, and its visibility of waits.
+    pub(super) fn observe(&mut self, counts: &Counts, full: u64, wait_visibility: WaitVisibility) {
         let windows = u64::try_from(counts.windows.windows.len()).unwrap_or(u64::MAX);
-        self.is_last_able = hearing != Hearing::Deaf;
+        self.is_last_able = wait_visibility != WaitVisibility::Partial;
         self.full += full;
-        if hearing != Hearing::Every {
+        if wait_visibility != WaitVisibility::All {
             return;
         }
         self.seen += full;
@@ -59,12 +59,12 @@ impl WaitCoverage {
         }
     }
 
-    /// Do the waits of the period that ends say how long tasks waited?
+    /// True if the waits of the ended period give the length of waits.
     ///
-    /// They do if they were seen in at least half of what was saturated, so that a tenant who has them given up for the rest
-    /// hides nothing, and hooks that are attached when CPUs fill up say enough at once; and if three quarters of the switches
-    /// under saturation ended a wait that was measured. Those that did not ended waits that began too long ago, or of
-    /// tasks that were not sampled, and nobody knows how long they were.
+    /// Waits must have been observed in at least half of the saturated windows, so that a tenant who causes them to
+    /// be shed for the rest hides nothing, and hooks that are attached when CPUs fill up suffice at once; and three
+    /// quarters of the switches under saturation must have ended a measured wait. The others ended waits that began
+    /// too early, or of unsampled tasks, whose length is unknown.
     pub(super) fn end_period(&mut self) -> bool {
         let Self {
             full,
@@ -91,7 +91,8 @@ mod tests {
     use super::*;
     use crate::sample::{Window, Windows, waits::Waits};
 
-    /// A poll of 30 windows with so many switches, of which so many ended a sampled wait that stands for `factor`.
+    /// Poll of 30 windows with this number of switches, of which `samples` ended a sampled wait that represents
+    /// `factor`.
     fn counts(switches: u64, samples: u64, factor: u64) -> Counts {
         let mut waits = [0; BUCKETS];
         waits[40] = samples;
@@ -107,17 +108,17 @@ mod tests {
         }
     }
 
-    /// Whether a period of such polls says how long tasks waited; of each, how many windows were full.
+    /// True if a period of such polls gives the length of waits; each poll has its number of full windows.
     fn reports_waits(polls: &[(Counts, u64)]) -> bool {
         let mut coverage = WaitCoverage::default();
         for (counts, full) in polls {
-            coverage.observe(counts, *full, Hearing::Every);
+            coverage.observe(counts, *full, WaitVisibility::All);
         }
         coverage.end_period()
     }
 
     #[test]
-    fn waits_that_end_without_having_been_measured_are_not_short_ones() {
+    fn unmeasured_waits_do_not_count_as_short() {
         assert!(reports_waits(&[(counts(100, 75, 1), 30)]));
         assert!(!reports_waits(&[(counts(100, 74, 1), 30)]));
         assert!(
@@ -126,12 +127,12 @@ mod tests {
         );
         assert!(
             reports_waits(&[(counts(0, 0, 1), 30)]),
-            "one task a CPU: nobody waits"
+            "one task per CPU: no task waits"
         );
     }
 
     #[test]
-    fn a_few_samples_say_nothing_of_the_others() {
+    fn too_few_samples_give_no_waits() {
         assert!(reports_waits(&[(counts(800, 100, 8), 30)]));
         assert!(!reports_waits(&[(counts(792, 99, 8), 30)]));
         assert!(!reports_waits(&[(counts(16_000, 0, 512), 30)]));
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_saturated_all_the_time_is_not_counted_against_it() {
+    fn partly_saturated_polls_do_not_lower_the_coverage() {
         // Half of those switches begin with the idle task.
         assert!(reports_waits(&[
             (counts(1000, 10, 1), 29),
@@ -154,31 +155,34 @@ mod tests {
     }
 
     #[test]
-    fn a_calm_node_is_no_blind_one_and_what_fills_it_is_seen_after_one_poll() {
-        let says = |polls: &[(u64, Hearing)]| {
+    fn a_calm_node_has_waits_and_a_full_one_has_them_after_one_poll() {
+        let says = |polls: &[(u64, WaitVisibility)]| {
             let mut coverage = WaitCoverage::default();
-            for &(full, hearing) in polls {
-                coverage.observe(&counts(100, 100, 1), full, hearing);
+            for &(full, wait_visibility) in polls {
+                coverage.observe(&counts(100, 100, 1), full, wait_visibility);
             }
             coverage.end_period()
         };
-        assert!(says(&[(0, Hearing::Calm)]), "nothing is saturated");
-        assert!(!says(&[(0, Hearing::Deaf)]));
-        assert!(!says(&[(30, Hearing::Calm)]), "what filled it was not seen");
-        assert!(says(&[(30, Hearing::Calm), (30, Hearing::Every)]));
+        assert!(says(&[(0, WaitVisibility::Calm)]), "nothing is saturated");
+        assert!(!says(&[(0, WaitVisibility::Partial)]));
+        assert!(
+            !says(&[(30, WaitVisibility::Calm)]),
+            "what filled it was not seen"
+        );
+        assert!(says(&[(30, WaitVisibility::Calm), (30, WaitVisibility::All)]));
         assert!(!says(&[
-            (30, Hearing::Deaf),
-            (30, Hearing::Deaf),
-            (30, Hearing::Every)
+            (30, WaitVisibility::Partial),
+            (30, WaitVisibility::Partial),
+            (30, WaitVisibility::All)
         ]));
     }
 
     #[test]
-    fn a_period_begins_anew() {
+    fn a_period_starts_from_zero() {
         let mut coverage = WaitCoverage::default();
-        coverage.observe(&counts(100, 0, 1), 30, Hearing::Every);
+        coverage.observe(&counts(100, 0, 1), 30, WaitVisibility::All);
         assert!(!coverage.end_period());
-        coverage.observe(&counts(100, 100, 1), 30, Hearing::Every);
+        coverage.observe(&counts(100, 100, 1), 30, WaitVisibility::All);
         assert!(coverage.end_period());
     }
 }

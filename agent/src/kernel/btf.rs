@@ -33,18 +33,13 @@ pub enum BtfError {
     Malformed {
         /// Path of the BTF file.
         path: PathBuf,
-        /// The defect.
         what: &'static str,
         /// Offset from the start of the file, in bytes.
         offset: usize,
     },
     /// The kernel has no such type.
     #[error("the kernel's BTF has no {kind} `{name}`")]
-    NoType {
-        /// `struct` or `tracepoint`.
-        kind: &'static str,
-        name: String,
-    },
+    NoType { kind: &'static str, name: String },
     /// The structure has none of the fields.
     #[error("`struct {structure}` has no field `{fields}`")]
     NoField {

@@ -1,4 +1,5 @@
-//! [`CpuSource`]: the source of CPU counters, with a verdict on each hook and the obstacle to the kernel programs.
+//! [`CpuSource`]: the source of CPU counters, with the status of each kernel hook, and the reason if
+//! eBPF is not used.
 
 use crate::{
     kernel::{
@@ -9,16 +10,15 @@ use crate::{
 };
 
 /// Shown for hooks that are detached on a calm node, and for the signals that they feed.
-pub const CALM: &str = "detached while no CPU is nearly full: the time that tasks wait is not used then";
+pub const CALM: &str = "detached while no CPU is nearly full, since run-queue latency is not needed then";
 
-/// Source of CPU counters, and the obstacle to a better one.
+/// Source of CPU counters, and the reason if it is not eBPF.
 #[derive(Clone, Debug)]
 pub struct CpuSource {
-    /// Kernel programs or procfs.
     pub origin: Origin,
     /// Verdict on each hook; empty if the kernel programs were not requested.
     pub verdicts: Vec<HookVerdict>,
-    /// Why the kernel programs are not the source, and the remedy.
+    /// Reason why the kernel programs are not the source, with a fix.
     pub obstacle: Option<String>,
     /// Sampling of waits that is given up because tasks switch too often.
     pub shed: Shed,

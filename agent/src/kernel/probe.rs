@@ -78,7 +78,6 @@ pub struct Runs {
     pub hook: Hook,
     /// Program id.
     pub id: u32,
-    /// Number of runs.
     pub count: u64,
     /// Total run time.
     pub time: Duration,

@@ -3,7 +3,6 @@
 use headroom_kit::metric::{Counter, Unit};
 
 headroom_kit::metrics! {
-    /// Checkpoints.
     pub static CHECKPOINTS: Counter<1> = Counter::new(
         "headroom_agent_checkpoints_total",
         Unit::Count,

@@ -6,7 +6,6 @@ use headroom_kit::metric::{Cells, CountedHistogram, Unit};
 headroom_kit::metrics! {
     /// Waits for a CPU.
     ///
-    /// The bounds are powers of two of 1.024 us, where buckets of the kernel's histogram end, so none is split.
     pub static RUNQ_WAIT: CountedHistogram = CountedHistogram::new(
         "headroom_agent_runq_wait_seconds",
         Unit::Seconds,
@@ -29,7 +28,6 @@ headroom_kit::metrics! {
         &RUNQ_WAIT_CELLS,
     );
 
-    /// Use in windows of 8.39 ms.
     pub static WINDOW_USE: CountedHistogram = CountedHistogram::new(
         "headroom_agent_cpu_window_use_ratio",
         Unit::Ratio,
@@ -38,7 +36,6 @@ headroom_kit::metrics! {
         &WINDOW_USE_CELLS,
     );
 
-    /// Use in blocks of 134 ms.
     pub static BLOCK_USE: CountedHistogram = CountedHistogram::new(
         "headroom_agent_cpu_block_use_ratio",
         Unit::Ratio,
@@ -56,7 +53,7 @@ static BLOCK_USE_CELLS: Cells = Cells::new();
 /// Bounds of shares: 0.95 and 0.98 are those from which a block and a window count as saturated.
 const SHARES: [f64; 12] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 #[expect(clippy::cast_precision_loss, reason = "exact up to 104 days")]
 pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9

@@ -23,7 +23,6 @@ pub enum StartError {
     Flag {
         /// Name of the flag with its dashes.
         flag: &'static str,
-        /// The cause.
         #[source]
         source: TlsError,
     },

@@ -18,7 +18,6 @@ pub(super) struct Changeable {
     pub(super) levels: Levels,
     pub(super) servers_tx: watch::Sender<Vec<ServerAddress>>,
     pub(super) fanout_tx: watch::Sender<u8>,
-    /// For the task `decide`.
     pub(super) settings_tx: watch::Sender<Settings>,
 }
 

@@ -147,7 +147,7 @@ mod tests {
         "amplification: {staticMax: {cpu: 0.5}}",
         "amplification.staticMax.cpu: max 0.50 is outside"
     )]
-    fn what_cannot_be_meant_is_refused_with_its_path(#[case] text: &str, #[case] reason: &str) {
+    fn invalid_values_are_refused_with_their_path(#[case] text: &str, #[case] reason: &str) {
         let error = read(text).unwrap_err().to_string();
         assert!(error.contains(&format!(": {reason}")), "{error}");
     }

@@ -12,7 +12,7 @@ fn frames() -> Frames {
     Frames::new(Profile::Demo.timing(), POLL)
 }
 
-/// Polls with this many busy milli-cores each, from quarter `first` on; what ended.
+/// Runs polls with this many busy milli-cores each, from quarter `first` on; returns the ended frames.
 fn run(frames: &mut Frames, first: u64, busy: &[u64]) -> Vec<Frame> {
     let mut ended = Vec::new();
     for (quarter, busy) in (first..).zip(busy) {
@@ -86,7 +86,7 @@ fn a_frame_without_memory_samples_does_not_count() {
     assert!(!ended.frame.is_valid);
 }
 
-/// Is a production frame valid in which so many memory samples were taken, of 60 that were due?
+/// True if a production frame with this number of memory samples is valid, of 60 that were due.
 fn is_valid_with(memory_samples: u32) -> bool {
     let mut frames = Frames::new(Profile::Production.timing(), POLL);
     let mut due = 0;
@@ -112,7 +112,7 @@ fn a_frame_with_too_few_memory_samples_does_not_count() {
 }
 
 #[test]
-fn a_demonstration_wants_three_memory_samples_of_four() {
+fn demo_timing_requires_three_of_four_memory_samples() {
     let ended = [2, 3].map(|samples| {
         let mut frames = frames();
         run(&mut frames, 4, &[1; 5]);
@@ -245,9 +245,9 @@ fn a_poll_of_more_than_two_seconds_and_three_turns_voids_its_frame() {
     assert!(!is_valid_with(1));
 }
 
-/// A machine so starved that a poll comes every three seconds: what was seen of the frame is a bound.
+/// A machine so starved that polls are three seconds apart: the observed part of the frame is a bound.
 #[test]
-fn a_frame_that_starvation_spoiled_tells_what_its_peak_was_at_least() {
+fn a_frame_with_missing_polls_bounds_its_peak_from_below() {
     let timing = Profile::Production.timing();
     let mut frames = Frames::new(timing, POLL);
     let mut last = None;
@@ -280,7 +280,7 @@ fn a_frame_that_starvation_spoiled_tells_what_its_peak_was_at_least() {
 }
 
 #[test]
-fn a_bound_is_of_the_whole_frame() {
+fn a_bound_covers_the_whole_frame() {
     assert_eq!(
         least_p99(vec![9, 8, 7, 6, 5], 300),
         6,
@@ -292,7 +292,7 @@ fn a_bound_is_of_the_whole_frame() {
     assert_eq!(least_p99(all.clone(), 300), nearest_rank_p99(&all));
 }
 
-/// What a clock that goes back measures is not a bound of anything.
+/// Measurements under a clock that goes back bound nothing.
 #[test]
 fn a_frame_in_which_time_went_back_bounds_nothing() {
     let mut frames = frames();
@@ -306,7 +306,7 @@ fn a_frame_in_which_time_went_back_bounds_nothing() {
 
 /// A clock that stands still ends no frame, and the one that follows the pause does not count.
 #[test]
-fn a_machine_that_stood_still_for_a_minute_has_no_valid_frame_of_it() {
+fn a_machine_that_stood_still_has_no_valid_frame_of_that_minute() {
     let mut frames = frames();
     run(&mut frames, 4, &[1; 6]);
     for _ in 0..240 {

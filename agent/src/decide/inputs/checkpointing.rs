@@ -16,7 +16,6 @@ use crate::{
     sample::clock::{Clocks, nanoseconds},
 };
 
-/// What was saved last.
 #[derive(Debug, Default)]
 pub(super) struct Saved {
     /// Set when a frame ended since.
@@ -24,7 +23,7 @@ pub(super) struct Saved {
     brake: PerResource<Brake>,
 }
 
-/// When the history began, and why then.
+/// Start of the history, with its reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HistoryStart {
     /// In nanoseconds since boot; negative before it.
@@ -33,7 +32,7 @@ pub(super) struct HistoryStart {
 }
 
 impl HistoryStart {
-    /// It began so long before `at`.
+    /// Start that lies this long before `at`.
     pub(super) fn before(at: Clocks, age: Duration, why: Beginning) -> Self {
         let age = i128::from(nanoseconds(age));
         Self {
@@ -47,7 +46,7 @@ impl HistoryStart {
         Duration::from_nanos(u64::try_from(age).unwrap_or(0))
     }
 
-    /// As reports say it.
+    /// Start in the form of reports.
     pub(super) fn past(self, at: Clocks) -> Past {
         Past {
             age_s: self.age(at).as_secs(),
@@ -67,7 +66,7 @@ impl EstimatorInputs {
         self.began.past(at)
     }
 
-    /// Goes on from a record of this boot or another; `at` and `wall`, the time since 1970, are now.
+    /// Resumes from a record of this boot or another; `at` and `wall`, the time since 1970, are now.
     ///
     /// # Errors
     /// The record is not of an estimator of this timing. Nothing has changed.
@@ -108,11 +107,11 @@ impl EstimatorInputs {
             .estimator
             .estimates()
             .map(|_, estimate| estimate.coverage_ppm);
-        info!(?boot, coverage_ppm = coverage.cpu, "going on from a checkpoint");
+        info!(?boot, coverage_ppm = coverage.cpu, "resumed from a checkpoint");
         Ok(())
     }
 
-    /// The record to save now; `None` before the first sample, when it would say no more than what it would replace.
+    /// Record to save now; `None` before the first sample, when it would equal the saved one.
     pub(in crate::decide) fn record(
         &self,
         owner: Owner,

@@ -12,7 +12,8 @@ impl EstimatorInputs {
         Some(available.saturating_sub(self.threshold()?))
     }
 
-    /// What a period showed, with what only servers and flags tell: without raw allocatable there is no row to judge.
+    /// Adds the memory margin to a period's measurements. Before a directive contains raw allocatable, they are returned
+    /// unchanged.
     pub(super) fn with_eviction_margin(&self, mut inputs: BrakeInputs) -> BrakeInputs {
         let memory = &mut inputs.pressure.memory;
         let Some(pods) = &self.server_view.pods else {

@@ -1,5 +1,5 @@
-//! Tells the estimator what can be measured now: kernel programs that sample less, are attached again or are lost, CPUs
-//! that come and go, and gaps without samples.
+//! Passes the current visibility to the estimator: kernel programs that sample less, are attached again or are lost,
+//! CPUs that go online or offline, and gaps without samples.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl EstimatorInputs {
         if before == *now {
             return;
         }
-        // Shedding changes sampling alone; otherwise busy time went uncounted just before.
+        // Shedding only changes the sampling; in the other cases busy time went uncounted just before.
         if before.reattached() != now.reattached() {
             self.frames.void();
         }
@@ -32,7 +32,7 @@ impl EstimatorInputs {
         self.refresh_visibility();
     }
 
-    /// Tells the estimator at once whether the kernel programs count; the end of each brake period tells the rest.
+    /// Updates the state of the kernel programs at once; the end of each brake period updates the rest.
     pub(super) fn refresh_visibility(&mut self) {
         let known = self.brake_inputs.map(|inputs| inputs.pressure.visibility);
         let known = known.unwrap_or(Visibility::ALL);
@@ -62,7 +62,7 @@ impl EstimatorInputs {
             online,
             isolated = *online - *cpus,
             shared = shared_cpus,
-            "CPUs of the node: brakes are for those that pods share"
+            "CPUs of the node; brakes use those that pods share"
         );
     }
 
@@ -78,11 +78,12 @@ impl EstimatorInputs {
         let is_unread = !has_poll && now_ns.saturating_sub(self.polled_ns) > LONGEST_POLL_NS;
         if has_stood_still || is_unread {
             let unseen = Duration::from_nanos(now_ns.saturating_sub(self.accounted_ns));
-            // That counters cannot be read is logged by who reads them.
+            // The reader of the counters logs that they are unreadable.
             if has_stood_still {
                 warn!(
                     ?unseen,
-                    "nothing was seen for a while: the machine or the agent stood still; brakes stay for as much longer"
+                    "no samples for a while: the machine or the agent was stopped; brakes are \
+                     extended by that time"
                 );
             }
             self.estimator
@@ -94,7 +95,7 @@ impl EstimatorInputs {
         }
     }
 
-    /// What a period showed, with what its last sample tells of pods, of which CPUs they share, and of what fails.
+    /// Measurements of a period, completed by its last sample: pods, their shared CPUs, and failing signals.
     pub(super) fn with_pod_visibility(mut inputs: BrakeInputs, sample: &Sample) -> BrakeInputs {
         use GatheredSignal::{
             Cpu, CpuPressure, Cpusets, Events, KubepodsPressure, LimitEvents, Memory, MemoryPressure, Pods,
@@ -118,7 +119,7 @@ impl EstimatorInputs {
             Vmstat,
             Events,
         ]);
-        // By these, pressure is told from that of pods at limits of their own: without them all of it counts.
+        // These distinguish machine pressure from that of pods at their own limits: without them all pressure counts.
         inputs.pressure.memory.has_global_reclaim |= fails(&[Vmstat, LimitEvents]);
         inputs
     }

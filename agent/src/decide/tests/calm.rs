@@ -12,7 +12,7 @@ fn busy_milli(quarter: u64) -> u64 {
     }
 }
 
-/// Adds what `next` counts to a stretch that ends where it begins.
+/// Adds the counts of `next` to a stretch that ends at its start.
 fn add(stretch: &mut Counts, next: Counts) {
     stretch.until_ns = next.until_ns;
     stretch.busy_ns += next.busy_ns;
@@ -21,7 +21,7 @@ fn add(stretch: &mut Counts, next: Counts) {
     stretch.windows.windows.extend(next.windows.windows);
 }
 
-/// What is decided after so many quarters of a second when counters come with one sample in `one_in`.
+/// Decision after this number of quarters of a second, if counters arrive with one sample in `one_in`.
 fn decided(quarters: u64, one_in: u64) -> Decider {
     let identity = Identity {
         node: "n1".into(),
@@ -48,7 +48,7 @@ fn decided(quarters: u64, one_in: u64) -> Decider {
 }
 
 #[test]
-fn counters_that_come_once_a_second_decide_as_those_that_come_with_each_sample() {
+fn counters_once_a_second_give_the_same_decisions_as_with_each_sample() {
     // Four frames and more; the last brake periods are full.
     let quarters = 3 * 13 * 150 + 140;
     let [close, calm] = [1, 4].map(|one_in| decided(quarters, one_in).inputs);

@@ -30,7 +30,7 @@ fn stolen_time_is_reported_as_its_share_of_all_cpus() {
 }
 
 #[test]
-fn runs_of_a_program_are_shown_at_its_hook_and_at_no_other() {
+fn runs_of_a_program_are_shown_only_at_its_hook() {
     let mut decider = decider_with_view();
     let verdicts = [Hook::SchedWakeup, Hook::SchedSwitch].map(|hook| HookVerdict {
         hook,

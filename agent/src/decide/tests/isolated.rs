@@ -24,7 +24,7 @@ const CPUS_THERE: usize = 16;
 const WAIT_NS: u64 = 100_000_000;
 /// Switches of a CPU between two polls; each ends a wait.
 const SWITCHES: u64 = 10;
-/// When the programs were attached.
+/// Time of the programs' attachment.
 const START_NS: u64 = 40 * QUARTER;
 
 /// The rings: CPUs that have been busy since before the programs were attached, and the others idle for as long.
@@ -71,7 +71,7 @@ fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// The files of the machine: no tick has passed, so the rings alone say what is busy.
+/// Files of the machine: no tick has passed, so only the rings show busy time.
 fn machine() -> (TempDir, Procfs) {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "devices/system/cpu/online", "0-15\n");
@@ -83,7 +83,8 @@ fn machine() -> (TempDir, Procfs) {
     (root, files)
 }
 
-/// The brake after so many seconds in which so many CPUs were busy and tasks waited, when these are kept from pods.
+/// Brake after this time in which this number of CPUs were busy and tasks waited, while `kept` are withheld from
+/// pods.
 fn brake_after(seconds: u64, busy: usize, kept: Kept) -> (Brake, u64) {
     let (_root, files) = machine();
     let at = |ns| Clocks {
@@ -132,7 +133,7 @@ fn isolated() -> Kept {
 }
 
 #[test]
-fn twelve_saturated_cpus_of_sixteen_stop_the_node_when_the_others_are_isolated() {
+fn twelve_saturated_cpus_of_sixteen_stop_the_node_if_the_others_are_isolated() {
     assert_eq!(brake_after(35, 12, isolated()), (Brake::Stop, 12));
     assert_eq!(
         brake_after(35, 12, Kept::default()),
@@ -143,7 +144,7 @@ fn twelve_saturated_cpus_of_sixteen_stop_the_node_when_the_others_are_isolated()
 }
 
 #[test]
-fn cpus_that_one_pod_holds_or_none_may_use_are_none_that_pods_share() {
+fn exclusive_and_isolated_cpus_are_not_shared() {
     let set = |text: &str| CpuSet::parse(text).unwrap();
     let kept = |kubepods: &str, exclusive: &str| Kept {
         kubepods: Some(set(kubepods)),

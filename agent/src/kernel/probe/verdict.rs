@@ -12,7 +12,6 @@ use crate::kernel::hooks::{Flavour, Hook};
 /// Bytes of the verifier's log that a verdict keeps: the end of the log contains the refused instruction.
 const LOG_TAIL: usize = 4096;
 
-/// Health of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {

@@ -24,7 +24,6 @@ pub struct Limits {
     pub links_every: Duration,
 }
 
-/// Level of shedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shed {
     /// No shedding: one task in 8 is sampled.

@@ -23,60 +23,51 @@ const BACKLOG: i32 = 16;
 /// A bound socket; its file is removed when dropped.
 #[derive(Debug)]
 pub struct Socket {
-    /// What listens.
     pub listener: UnixListener,
-    /// Its file.
     pub file: SocketFile,
 }
 
-/// The file of a socket; removed when dropped, unless somebody else's has taken its place.
+/// File of a socket; removed on drop, unless another process has replaced it.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
     identity: (u64, u64),
 }
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Another process listens there.
     #[error("another process answers at {}: is a second agent running on this node?", path.display())]
     Taken {
-        /// The file.
         path: PathBuf,
     },
     /// Something is there that is no socket.
-    #[error("{} is there and is no socket", path.display())]
+    #[error("{} exists and is not a socket", path.display())]
     Foreign {
-        /// The file.
         path: PathBuf,
     },
-    /// The system refuses.
     #[error("cannot listen at {}", path.display())]
     System {
-        /// The file.
         path: PathBuf,
-        /// The reason it gives.
         #[source]
         source: io::Error,
     },
 }
 
 impl Socket {
-    /// Listens where the flag says: nowhere if it is empty. A socket that cannot be had is told of and done without, for
-    /// measuring matters more than being asked about it.
+    /// Listens at the path; an empty path means no socket. A failure is logged and ignored, since measuring must not
+    /// depend on queries.
     pub fn open(path: &Path) -> Option<Self> {
         let bound = (!path.as_os_str().is_empty()).then(|| Self::bind(path))?;
-        let tell = |error| warn!(error = %chain(&error), "--debug-socket: there is none until the agent is restarted");
+        let tell = |error| warn!(error = %chain(&error), "--debug-socket: no socket until the agent is restarted");
         bound.map_err(tell).ok()
     }
 
-    /// Listens at a path; only the owner of this process may connect. What an agent that was killed has left there is
-    /// removed first.
+    /// Listens at a path; only the owner of this process may connect. A socket file of a killed agent is removed
+    /// first.
     ///
     /// # Errors
-    /// Somebody listens there, something else is there, or the system refuses.
+    /// Another process listens there, the path is not a socket, or the system call fails.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
         let at = |source: io::Error| SocketError::System {
             path: path.to_owned(),
@@ -111,13 +102,13 @@ impl Socket {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|now| now == self.identity) {
-            // Whoever cannot remove it now could not do anything about it either.
+            // A failed removal has no remedy here.
             let _is_removed = fs::remove_file(&self.path).is_ok();
         }
     }
 }
 
-/// Removes a socket on which nobody listens.
+/// Removes a socket file without a listener.
 fn remove_stale(path: &Path) -> Result<(), SocketError> {
     let at = |source| SocketError::System {
         path: path.to_owned(),
@@ -178,7 +169,7 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_taken_over() {
         let (_folder, path) = place();
-        // The file stays when such a listener goes.
+        // The file stays after such a listener is dropped.
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         let _socket = Socket::bind(&path).unwrap();
@@ -199,7 +190,7 @@ mod tests {
         let (_folder, path) = place();
         fs::write(&path, "kept").unwrap();
         let refusal = Socket::bind(&path).unwrap_err();
-        assert!(refusal.to_string().ends_with("is no socket"), "{refusal}");
+        assert!(refusal.to_string().ends_with("is not a socket"), "{refusal}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
     }
 
