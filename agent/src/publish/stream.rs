@@ -26,39 +26,38 @@ use tonic::{
 use super::backoff::Backoff;
 use crate::args::Credential;
 
-/// How long connecting may take, handshake included.
+/// Timeout of a connection, handshake included.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// A server that says nothing for this long is asked whether it is still there, whatever its machine's kernel acknowledges.
+/// Time without data after which a server gets a ping, whatever its kernel acknowledges.
 const PING_EVERY: Duration = Duration::from_secs(3);
-/// And has this long to answer: within five seconds of its last word another server is the primary one.
+/// Timeout of the ping: within five seconds of its last data another server is primary.
 const PING_LIMIT: Duration = Duration::from_secs(2);
-/// How often the token file is compared with the token in use.
+/// Interval for comparing the token file with the token in use.
 const TOKEN_CHECK: Duration = Duration::from_secs(10);
 
-/// How to reach hint servers and what to show them.
+/// Connection parameters and credential for hint servers.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The name their certificate is for.
     pub server_name: ServerName<'static>,
     /// CA bundle to check it against.
     pub ca_file: PathBuf,
-    /// What the agent shows.
+    /// Credential of the agent.
     pub credential: Credential,
 }
 
-/// What happens on a stream.
+/// Event on a stream.
 #[derive(Debug)]
 pub(super) enum Event {
     /// The server took the stream. The first report waits for the answer, by which it is known whether this stream is
     /// the primary one.
     Opened(oneshot::Sender<()>),
-    /// The server said something.
     Directive(Directive),
-    /// There is no stream; why, for people.
+    /// There is no stream; the reason is text for users.
     Lost(String),
 }
 
-/// Why a stream could not be had, or ended.
+/// Reason why a stream could not be opened, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// CA, certificate or key cannot be used.
@@ -67,7 +66,6 @@ pub enum StreamError {
     /// The token cannot be read.
     #[error("cannot read {}", path.display())]
     Token {
-        /// The file.
         path: PathBuf,
         /// The reason the system gives.
         #[source]
@@ -76,18 +74,14 @@ pub enum StreamError {
     /// The file does not hold a token.
     #[error("no token in {}", path.display())]
     NotAToken {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the token.
         #[source]
         source: InvalidMetadataValue,
     },
-    /// The address is none.
+    /// The replica is unreachable, or its certificate is not the expected one.
     #[error("cannot connect")]
-    Address(#[source] tonic::transport::Error),
-    /// No connection. The layers of the transport repeat each other, so the innermost cause is told alone.
-    #[error("cannot connect: {0}")]
-    Connect(String),
+    Connect(#[source] tonic::transport::Error),
     /// The server, or the connection, ended the stream.
     #[error("{:?}: {}", .0.code(), .0.message())]
     Refused(Box<Status>),
@@ -108,15 +102,14 @@ enum End {
 /// The parts of one server's stream.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// The server.
     pub(super) peer: SocketAddr,
-    /// How to reach it.
+    /// Connection parameters and credential.
     pub(super) access: Arc<Access>,
-    /// The newest report; the stream ends when the sender is gone and the last report was sent.
+    /// Newest report; the stream ends when the sender is dropped and the last report was sent.
     pub(super) reports: watch::Receiver<Option<Arc<NodeHint>>>,
     /// The server whose stream is marked as the primary one.
     pub(super) primary: watch::Receiver<Option<SocketAddr>>,
-    /// Where events go.
+    /// Channel for events.
     pub(super) events: mpsc::Sender<(SocketAddr, Event)>,
     /// Ends the stream at once, for a server that was not chosen again.
     pub(super) dropped: CancellationToken,
@@ -205,34 +198,25 @@ impl Line {
         let connector = client::Connector::new(config, server_name.clone(), CONNECT_LIMIT);
         let channel = Endpoint::from_shared(format!("http://{}", self.peer))
             .and_then(|endpoint| endpoint.user_agent(user_agent()))
-            .map_err(StreamError::Address)?
+            .map_err(StreamError::Connect)?
             .http2_keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_LIMIT)
             .keep_alive_while_idle(true)
             .connect_with_connector(connector)
             .await
-            .map_err(|error| StreamError::Connect(innermost(&error)))?;
+            .map_err(StreamError::Connect)?;
         Ok((channel, token))
     }
 
     async fn notify(&self, event: Event) {
-        // Nobody listens any more when the agent ends.
+        // The receiver is dropped when the agent ends.
         let _is_heard = self.events.send((self.peer, event)).await.is_ok();
     }
 }
 
-/// How the webhook learns of which version we are.
+/// User agent with our version.
 fn user_agent() -> String {
     format!("{}/{}", names::AGENT_USER_AGENT, env!("CARGO_PKG_VERSION"))
-}
-
-/// What the innermost cause of an error says.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 async fn read_token(path: &PathBuf) -> Result<String, StreamError> {
@@ -251,9 +235,9 @@ async fn is_replaced(token: Option<&(PathBuf, String)>) -> bool {
     read_token(path).await.is_ok_and(|now| now != *used)
 }
 
-/// From `go` on, the newest report whenever the connection takes one: what it did not take in time is never sent. When the
-/// server becomes the primary one or ceases to be, the newest report says so again at once: until then nobody would write
-/// for the node.
+/// Stream of the newest report from `go` on, at the pace of the connection: reports that it did not accept in time
+/// are skipped. When the server becomes primary or stops being primary, the newest report repeats that at once, since
+/// no replica would write for the node until then.
 fn newest(
     peer: SocketAddr,
     go: oneshot::Receiver<()>,
@@ -269,7 +253,7 @@ fn newest(
             }
             loop {
                 let is_report = select! {
-                    // An error means that the sender is gone and its last report was sent.
+                    // An error means that the sender is dropped and its last report was sent.
                     changed = reports.changed() => {
                         changed.ok()?;
                         true

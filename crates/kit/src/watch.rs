@@ -18,6 +18,8 @@ use tokio::{
 };
 use tracing::warn;
 
+use crate::log::chain;
+
 /// Delay after an event before the files are read: writers replace one file after the other.
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -43,7 +45,7 @@ impl Changes {
     pub fn watch(files: &[&Path], poll: Duration) -> Self {
         let changed = Arc::new(Notify::new());
         let watcher = watcher(files, Arc::clone(&changed)).inspect_err(
-            |error| warn!(?files, %error, "cannot watch for file events; the files are only polled"),
+            |error| warn!(?files, error = %chain(error), "cannot watch for file events; the files are only polled"),
         );
         let mut ticks = interval(poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -11,6 +11,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use headroom_domain::names;
+use headroom_kit::log::chain;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -181,7 +182,9 @@ impl Contender {
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
                 debug!(lease = self.name, "changed meanwhile");
             }
-            Ok(Err(error)) => warn!(lease = self.name, %error, "could not read or renew the lease; retrying"),
+            Ok(Err(error)) => {
+                warn!(lease = self.name, error = %chain(&error), "could not read or renew the lease; retrying")
+            }
             Err(_elapsed) => {
                 warn!(lease = self.name, limit = ?REQUEST_LIMIT, "the API server did not answer in time");
             }
@@ -238,7 +241,9 @@ impl Contender {
         };
         match timeout(REQUEST_LIMIT, outcome).await {
             Ok(Ok(())) => info!(lease = self.name, "given back"),
-            Ok(Err(error)) => warn!(lease = self.name, %error, "could not release the lease; it will expire"),
+            Ok(Err(error)) => {
+                warn!(lease = self.name, error = %chain(&error), "could not release the lease; it will expire")
+            }
             Err(_elapsed) => warn!(
                 lease = self.name,
                 "could not release the lease in time; it will expire"

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use headroom_domain::installation::Installation;
-use headroom_kit::{gate::GateSet, tls::CertStore};
+use headroom_kit::{gate::GateSet, log::chain, tls::CertStore};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -197,7 +197,7 @@ pub async fn follow(client: Client, registration: Registration, last: LastFaults
                     last.store(Arc::new(known.clone()));
                 }
                 Ok(Err(error)) => {
-                    warn!(%error, configuration, "could not read our webhook configuration; retrying");
+                    warn!(error = %chain(&error), configuration, "could not read our webhook configuration; retrying");
                 }
                 Err(_elapsed) => {
                     warn!(limit = ?INSTALL_CHECK_LIMIT, configuration, "the API server did not return our webhook configuration in time; retrying");

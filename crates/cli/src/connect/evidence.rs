@@ -173,10 +173,16 @@ pub async fn evidence_before(args: &ConnectArgs) -> Result<Evidence, Error> {
     Ok(Evidence {
         installation: args.installation(),
         kubernetes: kubernetes.ok_or_else(|| format!("{:?} is not a version", version.git_version)),
-        has_policies: has_policies(&api).await.map_err(|error| chain(&error).to_string()),
-        missing_rights: missing_rights(&api).await.map_err(|error| chain(&error).to_string()),
+        has_policies: has_policies(&api)
+            .await
+            .map_err(|error| chain(&error).to_string()),
+        missing_rights: missing_rights(&api)
+            .await
+            .map_err(|error| chain(&error).to_string()),
         machines: machines(&api).await.map_err(|error| chain(&error).to_string()),
-        has_koordinator: has_koordinator(&api).await.map_err(|error| chain(&error).to_string()),
+        has_koordinator: has_koordinator(&api)
+            .await
+            .map_err(|error| chain(&error).to_string()),
         ..Evidence::default()
     })
 }

@@ -18,7 +18,10 @@ use super::{
     places::{Place, Places},
     read_ahead::Ahead,
 };
-use crate::metric::process::{ACCEPT_ERRORS, REFUSED};
+use crate::{
+    log::chain,
+    metric::process::{ACCEPT_ERRORS, REFUSED},
+};
 
 /// First pause after an accept error; doubled by each consecutive error.
 pub(super) const FIRST_BACKOFF: Duration = Duration::from_millis(5);
@@ -139,7 +142,7 @@ async fn secure(
     let reason = match shaken {
         Ok(Ok(stream)) => return Some(Connection::tls(stream, peer, place)),
         Ok(Err(error)) => {
-            debug!(listener = name, %peer, %error, "TLS handshake failed");
+            debug!(listener = name, %peer, error = %chain(&error), "TLS handshake failed");
             "handshake_failed"
         }
         Err(_) => {

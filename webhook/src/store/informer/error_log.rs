@@ -2,6 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
+use headroom_kit::log::chain;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -23,7 +24,7 @@ impl ErrorLog {
             return;
         }
         let unlogged = std::mem::take(&mut self.unlogged);
-        warn!(resource, %error, ?pause, unlogged, "could not list or watch; retrying");
+        warn!(resource, error = %chain(error), ?pause, unlogged, "could not list or watch; retrying");
         self.last = Some(Instant::now());
     }
 }

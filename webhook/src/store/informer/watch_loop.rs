@@ -1,6 +1,6 @@
 //! Lists one resource of the API server page by page, then watches it from that version on for as long as possible.
 
-use std::{convert::Infallible, error::Error, future::pending, pin::pin, time::Duration};
+use std::{convert::Infallible, future::pending, pin::pin, time::Duration};
 
 use futures::StreamExt as _;
 use kube::{
@@ -48,7 +48,7 @@ const ABSENT_PAUSE: Duration = Duration::from_secs(30);
 /// backup never will.
 const VERSION_IS_AHEAD: &str = "ResourceVersionTooLarge";
 
-/// Cause of an interruption of the watch. A cause with its own message is reported by that message alone.
+/// Cause of an interruption of the watch.
 #[derive(Debug, thiserror::Error)]
 enum WatchError {
     #[error("the API server refused the request, or is unreachable")]
@@ -128,7 +128,7 @@ impl<'a, S: Store> WatchLoop<'a, S> {
             INFORMER_ERRORS.with([self.subject.name]).increment(1);
             self.health.fail();
             let cut = pause.mul_f64(rand::random_range(0.5..=1.0));
-            self.errors.record(self.subject.name, root(&error), cut);
+            self.errors.record(self.subject.name, &error, cut);
             if error.is_of_version() {
                 self.version = None;
             }
@@ -301,9 +301,4 @@ fn is_out_of_reach(status: &Status) -> bool {
         || causes
             .map(|cause| cause.reason.as_str())
             .any(|reason| reason == VERSION_IS_AHEAD)
-}
-
-/// The innermost cause: the library's errors repeat their causes in their own text, each a little shorter.
-fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
-    error.source().map_or(error, root)
 }
