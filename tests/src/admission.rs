@@ -1,5 +1,5 @@
-//! A client of the admission port: it posts admission reviews to a webhook replica over one connection, as an API
-//! server does.
+//! A client of the admission port: posts admission reviews to a webhook replica over one connection, as an API server
+//! does.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Admission {
         Self(sender)
     }
 
-    /// Posts a body and returns status and body of the answer, which comes over the same connection.
+    /// Posts a body on the connection and returns status and body of the answer.
     pub async fn post(&mut self, path: &str, body: &str) -> (StatusCode, String) {
         let request = Request::post(path)
             .header("host", "webhook")
@@ -55,7 +55,7 @@ pub async fn secure(webhook: &Webhook) -> TlsStream<TcpStream> {
         .expect("handshake")
 }
 
-/// The review of a kubelet's write: the stored Node, and the one to be stored.
+/// The review of a kubelet's write from the stored to the new Node.
 pub fn review(old: &Value, new: &Value) -> String {
     let name = new["metadata"]["name"].as_str().expect("a name");
     ReviewBuilder::update("nodes/status", old, new)

@@ -29,32 +29,31 @@ use crate::{
     pace::happens_within,
 };
 
-/// Some free port of this machine.
+/// Port 0: any free port of this machine.
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// How often an agent is asked again.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// A node that agents can be started on.
+/// A node for agents of a test.
 #[derive(Debug)]
 pub struct AgentNode {
-    /// Folder of everything that belongs to it; the server's certificate is in `tls`.
+    /// Folder of the node's files; the server's certificate is in `tls`.
     pub folder: TempDir,
-    /// The server that agents report to unless they are told otherwise.
+    /// Default hint server of its agents.
     pub server: HintServer,
     cli: PathBuf,
 }
 
-/// A running agent; ended when dropped. Derefs to its process and its admin port.
+/// A running agent; ended on drop. Derefs to its process and its admin port.
 #[derive(Debug)]
 pub struct Running(Agent);
 
 impl AgentNode {
-    /// A node of this machine's capacity without pods.
+    /// A node with this machine's capacity and without pods.
     pub async fn start() -> Self {
         Self::with_pods(this_machine()).await
     }
 
-    /// A node of which agents are told this.
+    /// A node whose hint server sends this pod list.
     pub async fn with_pods(pods: Pods) -> Self {
         let folder = tempfile::tempdir().expect("folder");
         let server = HintServer::start(ANY_PORT, &folder.path().join("tls"), pods).await;
@@ -62,36 +61,36 @@ impl AgentNode {
         Self { folder, server, cli }
     }
 
-    /// Starts another server for it, with the same certificate.
+    /// Starts another server for the node with the same certificate.
     pub async fn another_server(&self, address: SocketAddr) -> HintServer {
         HintServer::start(address, &self.folder.path().join("tls"), this_machine()).await
     }
 
-    /// The socket of its agents.
+    /// The debug socket of its agents.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("agent.sock")
     }
 
-    /// Starts an agent on this source, with compressed durations.
+    /// Starts an agent with this source and demo timing.
     pub async fn agent(&self, source: &str) -> Running {
         self.agent_with(|options| source.clone_into(&mut options.source))
             .await
     }
 
-    /// Starts an agent, whose source is `auto` and whose durations are compressed unless the options are changed.
+    /// Starts an agent with source `auto` and demo timing, unless `change` alters the options.
     pub async fn agent_with(&self, change: impl FnOnce(&mut AgentOptions)) -> Running {
         let options = self.options(change).await;
         Running(Agent::spawn(&options).expect("start the agent"))
     }
 
-    /// As [`Self::agent_with`], by a program with its arguments, which takes the agent's own behind them. The kernel is not
-    /// asked to count runs.
+    /// Starts an agent like [`Self::agent_with`] under a program that executes the agent's command line, given as its
+    /// last arguments. The kernel does not count runs of the programs.
     pub async fn agent_under(&self, confiner: &[&str], change: impl FnOnce(&mut AgentOptions)) -> Running {
         let options = self.options(change).await;
         Running(Agent::spawn_under(confiner, &options).expect("start the agent"))
     }
 
-    /// A question of `kubectl headroom agent` to its agent, without a kubeconfig.
+    /// `kubectl headroom agent` with this question, without a kubeconfig.
     pub fn command(&self, question: &[&str]) -> Command {
         let mut command = Command::new(&self.cli);
         command
@@ -102,10 +101,10 @@ impl AgentNode {
         command
     }
 
-    /// What the CLI answers, or says on its standard error.
+    /// The answer of the CLI.
     ///
     /// # Errors
-    /// It could not be answered.
+    /// The CLI's standard error, if it fails.
     pub fn ask(&self, question: &[&str]) -> Result<String, String> {
         let output = self.command(question).output().expect("run the CLI");
         let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -116,16 +115,16 @@ impl AgentNode {
         }
     }
 
-    /// What the CLI answers as JSON.
+    /// The answer of the CLI as JSON.
     ///
     /// # Errors
-    /// As [`Self::ask`].
+    /// Those of [`Self::ask`].
     pub fn json(&self, question: &str) -> Result<Value, String> {
         let answer = self.ask(&[question, "-o", "json"])?;
         serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
     }
 
-    /// Asks the CLI until the answer is as wanted.
+    /// Asks the CLI until the answer satisfies the condition.
     pub async fn json_until(&self, question: &str, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + happens_within();
         loop {
@@ -164,7 +163,7 @@ impl AgentNode {
 }
 
 impl Running {
-    /// The first status that is as wanted.
+    /// Waits for a status that satisfies the condition.
     pub async fn status_until(&mut self, what: &str, is_it: impl Fn(&Status) -> bool) -> Status {
         let deadline = Instant::now() + happens_within();
         loop {
@@ -177,7 +176,7 @@ impl Running {
         }
     }
 
-    /// The first status by which the agent is as wanted, its log and metrics included.
+    /// Waits until the agent satisfies the condition, which may read its log and metrics, and returns its status.
     pub async fn until(&mut self, what: &str, is_it: impl AsyncFn(&Self, &Status) -> bool) -> Status {
         let deadline = Instant::now() + happens_within();
         loop {
@@ -190,7 +189,7 @@ impl Running {
         }
     }
 
-    /// Its status, if it answers.
+    /// Its status, or `None` if it does not answer yet.
     async fn status_before(&mut self, deadline: Instant, what: &str) -> Option<Status> {
         self.process.check().expect("the agent goes on");
         let status = self.status().await;
@@ -203,7 +202,7 @@ impl Running {
         status.ok()
     }
 
-    /// What it has logged when it has ended by itself.
+    /// Its log once it has ended by itself.
     pub async fn ended_log(&mut self) -> String {
         let deadline = Instant::now() + happens_within();
         while self.process.check().is_ok() {
@@ -213,18 +212,17 @@ impl Running {
         self.log()
     }
 
-    /// The first status of this mode.
+    /// Waits for a status with this mode.
     pub async fn mode_until(&mut self, mode: &str) -> Status {
         self.status_until(mode, |status| status.mode == mode).await
     }
 
-    /// All its metrics.
     pub async fn metrics(&self) -> String {
         let (_, page) = get(self.admin, "/metrics").await.expect("metrics");
         String::from_utf8_lossy(&page).into_owned()
     }
 
-    /// The value of a series, as it is spelled in metrics; 0 where it is not there.
+    /// Value of a series in its metrics, by its exact text; 0 if there is none.
     pub async fn counted(&self, series: &str) -> u64 {
         let metrics = self.metrics().await;
         let values = metrics.lines().filter_map(|line| line.strip_prefix(series));
@@ -232,17 +230,17 @@ impl Running {
         values.map(|value| value.parse::<u64>().expect("a count")).sum()
     }
 
-    /// All it has logged, and the agents before it in its folder.
+    /// Its log, including that of earlier agents in the same folder.
     pub fn log(&self) -> String {
         fs::read_to_string(self.process.log()).expect("a log")
     }
 
-    /// Lines of its log, of whatever level, that contain this.
+    /// Number of log lines of any level that contain `part`.
     pub fn lines(&self, part: &str) -> usize {
         self.log().lines().filter(|line| line.contains(part)).count()
     }
 
-    /// Warnings in its log that contain this.
+    /// Number of warnings in its log that contain `part`.
     pub fn warnings(&self, part: &str) -> usize {
         let log = self.log();
         let lines = log.lines();
@@ -251,7 +249,7 @@ impl Running {
             .count()
     }
 
-    /// Ends it with SIGTERM; the code it ended with.
+    /// Ends it with SIGTERM and returns its exit code.
     pub async fn end(self) -> Option<i32> {
         let Self(mut agent) = self;
         let ended = spawn_blocking(move || agent.process.stop()).await;

@@ -1,5 +1,5 @@
-//! [`Balancer`] stands in for a Service: one address for several replicas, each connection to the next replica that
-//! accepts it.
+//! [`Balancer`] stands in for a Service: one address for several replicas. Each connection is forwarded to the next
+//! replica that accepts it.
 
 use std::{
     collections::VecDeque,
@@ -20,10 +20,10 @@ use tokio::{
     time::timeout,
 };
 
-/// Where connections end after their request: one on which nothing was said for so long has had it.
+/// With one request per connection: idle time after which the request counts as answered.
 const HAS_ENDED: Duration = Duration::from_millis(60);
 
-/// The address; it ends when dropped.
+/// The address; closed on drop.
 #[derive(Debug)]
 pub struct Balancer {
     address: SocketAddr,
@@ -33,13 +33,13 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// Starts without replicas.
     pub async fn start() -> Self {
         Self::with_limit(Duration::MAX).await
     }
 
-    /// As [`Self::start`], but ends each connection after its request, so that the next one goes to the next replica.
-    pub async fn taking_turns() -> Self {
+    /// Starts a balancer like [`Self::start`] that closes each connection after its request, so that the next request
+    /// reaches the next replica.
+    pub async fn with_one_request_per_connection() -> Self {
         Self::with_limit(HAS_ENDED).await
     }
 
@@ -57,7 +57,6 @@ impl Balancer {
         }
     }
 
-    /// The URL of what the replicas serve over TLS.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
@@ -67,7 +66,7 @@ impl Balancer {
         self.open.load(Ordering::Acquire) == 0
     }
 
-    /// From now on new connections go to these.
+    /// Replaces the replicas for new connections.
     pub fn replace(&self, replicas: impl IntoIterator<Item = SocketAddr>) {
         *self.replicas.lock().unwrap_or_else(PoisonError::into_inner) = replicas.into_iter().collect();
     }
@@ -98,18 +97,18 @@ async fn serve(
     }
 }
 
-/// Connects to the first that takes it; without one the client finds its connection closed.
+/// Forwards to the first replica that accepts; without one, the client's connection is closed.
 async fn forward(client: TcpStream, candidates: VecDeque<SocketAddr>, idle: Duration) {
     for replica in candidates {
         if let Ok(server) = TcpStream::connect(replica).await {
-            // Either side may end at any time.
+            // Either side may close the connection at any time.
             carry(client, server, idle).await.ok();
             return;
         }
     }
 }
 
-/// Carries bytes both ways until either side ends, or nothing was said for so long.
+/// Forwards bytes in both directions until either side ends or the connection was idle for `idle`.
 async fn carry(mut client: TcpStream, mut server: TcpStream, idle: Duration) -> io::Result<()> {
     let (mut asked, mut answered) = (vec![0; 16 << 10], vec![0; 16 << 10]);
     let mut length = 1;

@@ -1,4 +1,4 @@
-//! Pods bound to a Node without a scheduler: functions that bind, resize and delete them, and await the kubelet's
+//! Pods bound to a Node without a scheduler: functions that bind, resize and delete them, and wait for the kubelet's
 //! verdict.
 
 use headroom_domain::names;
@@ -16,7 +16,7 @@ pub fn pods(stand: &Stand, namespace: &str) -> Api<Pod> {
     Api::namespaced(stand.client.clone(), namespace)
 }
 
-/// The pods that are nobody's in particular.
+/// Pods of the tests' own namespace.
 fn plain(stand: &Stand) -> Api<Pod> {
     pods(stand, names::AGENT_NAMESPACE)
 }
@@ -39,20 +39,19 @@ pub async fn bind(stand: &Stand, namespace: &str, account: &str, name: &str, nod
     created.expect("create the pod");
 }
 
-/// Binds a pod to n1 that is nobody's in particular.
+/// Binds a pod of the tests' own namespace to n1.
 pub async fn bind_to_n1(stand: &Stand, name: &str, cpu: &str) {
     let (namespace, account) = (names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
     bind(stand, namespace, account, name, "n1", cpu).await;
 }
 
-/// Deletes such a pod; it is gone at once.
+/// Deletes such a pod without a grace period.
 pub async fn delete(stand: &Stand, name: &str) {
     let at_once = DeleteParams::default().grace_period(0);
     plain(stand).delete(name, &at_once).await.expect("delete the pod");
 }
 
-/// Asks for another CPU request of such a pod, in place, as whoever may patch `pods/resize` does; the generation of the pod
-/// then.
+/// Resizes the CPU request of such a pod in place, through `pods/resize`; returns the pod's generation.
 pub async fn resize(stand: &Stand, name: &str, cpu: &str) -> i64 {
     let patch = json!({"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}});
     let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
@@ -66,7 +65,7 @@ pub async fn resize(stand: &Stand, name: &str, cpu: &str) -> i64 {
         .expect("a generation")
 }
 
-/// What the kubelet says of a resize of such a pod that is not done, if there is one.
+/// The kubelet's reason for a pending resize of such a pod, if there is one.
 pub async fn pending_resize(stand: &Stand, name: &str) -> Option<PodCondition> {
     let pod = plain(stand).get(name).await.expect("read the pod");
     let mut conditions = pod.status?.conditions?.into_iter();
@@ -95,7 +94,7 @@ pub async fn phases(stand: &Stand) -> Vec<(String, String, String)> {
     .collect()
 }
 
-/// Waits until all such pods run; a pod that was turned away never will.
+/// Waits until all such pods run; fails if one was rejected.
 pub async fn all_run(stand: &Stand, when: &str) {
     until(when, async || {
         let phases = phases(stand).await;
@@ -108,8 +107,8 @@ pub async fn all_run(stand: &Stand, when: &str) {
     .await;
 }
 
-/// Waits until the kubelet has turned away one such pod for want of CPU, and no more than one; its name.
-pub async fn one_is_turned_away(stand: &Stand) -> String {
+/// Waits until the kubelet has rejected exactly one such pod for lack of CPU; returns its name.
+pub async fn one_is_rejected(stand: &Stand) -> String {
     let mut turned_away = None;
     until("a pod is turned away", async || {
         let phases = phases(stand).await;

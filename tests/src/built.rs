@@ -3,7 +3,7 @@
 use headroom_testbed::programs::Programs;
 use tokio::sync::OnceCell;
 
-/// Our programs, built once for all tests of a file.
+/// The workspace's programs, built once per test program.
 pub async fn programs() -> Programs {
     static BUILT: OnceCell<Programs> = OnceCell::const_new();
     let build = async || {

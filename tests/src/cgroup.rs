@@ -1,5 +1,5 @@
-//! Cgroups in this machine's hierarchies: a Guaranteed pod's, at the kubelet's path, and cgroups with a limit of memory
-//! or CPU, or with the weight of a request.
+//! Cgroups in this machine's hierarchies: a Guaranteed pod's at the kubelet's path, and cgroups with a memory limit,
+//! a CPU limit or the weight of a request.
 
 use std::{
     fs,
@@ -10,15 +10,15 @@ use std::{
 
 use crate::pace::as_long;
 
-/// Where the hierarchies are mounted.
+/// Mount point of the hierarchies.
 const ROOT: &str = "/sys/fs/cgroup";
-/// The controllers that are looked at, each with a hierarchy of its own in version 1.
+/// Controllers that the agent reads; with cgroup v1 each has its own hierarchy.
 const CONTROLLERS: [&str; 3] = ["cpuacct", "memory", "cpuset"];
 
-/// How long a cgroup may be left by its last task.
+/// Limit until the last task has left a cgroup.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// The cgroup; removed when dropped, with the folders above it that were made for it.
+/// Removed on drop, with the folders above it that were created for it.
 #[derive(Debug)]
 pub struct PodCgroup {
     made: Vec<PathBuf>,
@@ -26,7 +26,7 @@ pub struct PodCgroup {
 }
 
 impl PodCgroup {
-    /// Makes it. The container may run everywhere.
+    /// Creates the cgroup; its container may use all CPUs.
     pub fn create(uid: &str) -> Self {
         let root = Path::new(ROOT);
         let is_v1 = root.join("cpuset").is_dir();
@@ -42,7 +42,7 @@ impl PodCgroup {
             for name in ["kubepods", &format!("pod{uid}"), "container"] {
                 let parent = folder.clone();
                 if !is_v1 {
-                    // Version 2 hands controllers down level by level.
+                    // Version 2 enables controllers level by level.
                     let controllers = parent.join("cgroup.subtree_control");
                     fs::write(controllers, "+cpuset +memory").expect("hand controllers down");
                 }
@@ -54,7 +54,7 @@ impl PodCgroup {
                 cpus = folder.join("cpuset.cpus");
                 let all = parent.join("cpuset.cpus");
                 if is_v1 && all.exists() {
-                    // A new cgroup of version 1 has no CPUs at all.
+                    // A new cgroup of version 1 has no CPUs.
                     fs::copy(all, &cpus).expect("give it the CPUs of its parent");
                 }
             }
@@ -62,7 +62,7 @@ impl PodCgroup {
         Self { made, cpus }
     }
 
-    /// Has the container run on these CPUs only, as the static CPU manager does.
+    /// Confines the container to these CPUs, as the static CPU manager does.
     pub fn confine(&self, cpus: &str) {
         fs::write(&self.cpus, cpus).expect("write the cpuset");
     }
@@ -71,20 +71,19 @@ impl PodCgroup {
 impl Drop for PodCgroup {
     fn drop(&mut self) {
         for folder in self.made.iter().rev() {
-            // A running demo may have put something of its own in.
+            // A running demo may use the folder too.
             let _may_be_in_use = fs::remove_dir(folder);
         }
     }
 }
 
-/// A cgroup with a limit, outside of kubepods; removed when dropped.
+/// A cgroup with a limit outside of kubepods; removed on drop.
 #[derive(Debug)]
 pub struct Limited {
     folder: PathBuf,
 }
 
 impl Limited {
-    /// One with so many bytes of memory.
     pub fn memory(name: &str, bytes: u64) -> Self {
         let limited = Self::create("memory", name);
         let bytes = bytes.to_string();
@@ -92,7 +91,7 @@ impl Limited {
         limited
     }
 
-    /// One with so many percent of a CPU in every 100 ms.
+    /// Limits CPU to `percent` of one CPU, in periods of 100 ms.
     pub fn cpu(name: &str, percent: u64) -> Self {
         let limited = Self::create("cpu", name);
         let quota_us = (percent * 1000).to_string();
@@ -103,7 +102,7 @@ impl Limited {
         limited
     }
 
-    /// One with the weight that a kubelet gives who asks for so many milli-cores.
+    /// Sets the weight that a kubelet sets for a request of `milli` milli-cores.
     pub fn requesting(name: &str, milli: u64) -> Self {
         let limited = Self::create("cpu", name);
         let shares = (milli * 1024 / 1000).clamp(2, 262_144);
@@ -115,7 +114,7 @@ impl Limited {
         limited
     }
 
-    /// Makes it, directly below the root of its controller's hierarchy.
+    /// Creates the cgroup directly below the root of its controller's hierarchy.
     fn create(controller: &str, name: &str) -> Self {
         let root = Path::new(ROOT);
         let own = root.join(controller);
@@ -131,7 +130,7 @@ impl Limited {
         Self { folder }
     }
 
-    /// Writes the files of the version that it is of.
+    /// Writes the files of the mounted cgroup version.
     fn set(&self, v1: &[(&str, &str)], v2: &[(&str, &str)]) {
         let is_v2 = self.folder.join("cgroup.controllers").exists();
         for (file, value) in if is_v2 { v2 } else { v1 } {
@@ -139,7 +138,7 @@ impl Limited {
         }
     }
 
-    /// Who is written here is in the cgroup from then on.
+    /// File that adds a process to the cgroup.
     pub fn procs(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
@@ -147,7 +146,7 @@ impl Limited {
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        // A task that was killed leaves a moment later.
+        // A killed task leaves its cgroup a moment later.
         let deadline = Instant::now() + as_long(LEAVES_WITHIN);
         while let Err(error) = fs::remove_dir(&self.folder) {
             if Instant::now() > deadline {

@@ -1,5 +1,5 @@
-//! [`ConfinedAgent`] runs the real agent with fewer privileges or files than it wants, and checks that it reports the loss
-//! everywhere.
+//! [`ConfinedAgent`] runs the real agent with fewer privileges or files than it needs, and checks that the agent
+//! reports the loss everywhere.
 
 use std::{fs, path::Path};
 
@@ -12,30 +12,28 @@ use headroom_testbed::agent::AgentOptions;
 
 use crate::agent::{AgentNode, Running};
 
-/// Leaves root these two capabilities, as the DaemonSet does.
+/// Keeps only these two capabilities of root, as the DaemonSet does.
 pub const TWO_CAPABILITIES: [&str; 3] = ["setpriv", "--inh-caps=-all", "--bounding-set=-all,+bpf,+perfmon"];
 
-/// From this release on the kernel lets whoever has a map open read it; before, it asks for `CAP_BPF`.
+/// From this kernel release on, an open map can be read without `CAP_BPF`.
 const READS_WITHOUT_RIGHTS: (u32, u32) = (5, 19);
-/// `CAP_BPF` in a set of capabilities.
+/// Bit of `CAP_BPF` in a capability set.
 const CAP_BPF: u64 = 1 << 39;
 
-/// An agent that was started by some program, and the node that it is on.
+/// An agent started under another program, and its node.
 #[derive(Debug)]
 pub struct ConfinedAgent {
-    /// The agent.
     pub agent: Running,
-    /// Its node.
     pub node: AgentNode,
 }
 
 impl ConfinedAgent {
-    /// Starts both; the agent by a program with its arguments, which takes the agent's own behind them.
+    /// Starts both; `confiner` is a program that executes the agent's command line, given as its last arguments.
     pub async fn start(confiner: &[&str]) -> Self {
         Self::start_with(confiner, &[]).await
     }
 
-    /// As [`Self::start`], with these flags besides.
+    /// Starts both like [`Self::start`], with additional flags of the agent.
     pub async fn start_with(confiner: &[&str], flags: &[&str]) -> Self {
         let node = AgentNode::start().await;
         let add =
@@ -46,10 +44,10 @@ impl ConfinedAgent {
         }
     }
 
-    /// Makes sure that it is in this mode and says so with all these words in `/status` and to who asks on the node, in a
-    /// metric and in the hint, in the log, and that it has given up what capabilities it had but the one that it says an
-    /// older kernel requires. The status that said it.
-    pub async fn says_mode(&mut self, mode: Mode, words: &[&str]) -> Status {
+    /// Checks that the agent reports this mode, with all of these words, in `/status`, in the CLI on the node, in a
+    /// metric, in the hint and in the log, and that it has dropped all capabilities except the one that it reports as
+    /// required by an older kernel. Returns that status.
+    pub async fn assert_mode(&mut self, mode: Mode, words: &[&str]) -> Status {
         let name = mode.as_str_name().trim_start_matches("MODE_");
         let status = self.agent.mode_until(name).await;
         let shown = self.node.ask(&["status"]).expect("a table");
@@ -81,9 +79,9 @@ impl ConfinedAgent {
         status
     }
 
-    /// Makes sure that all hooks are of this health for a reason that contains these words, in `/status`, to who asks on the
-    /// node and in the metric, and that the signal `sigma8` says the same.
-    pub async fn all_hooks_are(&self, status: &Status, expected: Health, words: &[&str]) {
+    /// Checks that all hooks have this health for a reason that contains these words, in `/status`, in the CLI on the
+    /// node and in the metric, and that the signal `sigma8` reports the same.
+    pub async fn assert_all_hooks(&self, status: &Status, expected: Health, words: &[&str]) {
         let expected = expected.name();
         assert_eq!(status.programs.len(), Hook::ALL.len());
         for ProgramStatus {
@@ -126,9 +124,9 @@ impl ConfinedAgent {
         }
     }
 
-    /// As [`Self::says_mode`], of an agent that goes by procfs, of which the log warns once.
-    pub async fn says_everywhere(&mut self, words: &[&str]) -> Status {
-        let status = self.says_mode(Mode::Proc, words).await;
+    /// Checks an agent in procfs mode like [`Self::assert_mode`]; its log contains one warning.
+    pub async fn assert_procfs_everywhere(&mut self, words: &[&str]) -> Status {
+        let status = self.assert_mode(Mode::Proc, words).await;
         let sentence = "CPU use comes from /proc/stat";
         let told = (self.agent.warnings(sentence), self.agent.lines(sentence));
         assert_eq!(told, (1, 1), "{}", self.agent.log());
@@ -136,7 +134,7 @@ impl ConfinedAgent {
     }
 }
 
-/// The kernel's release: major and minor.
+/// Major and minor version of the kernel.
 fn release() -> (u32, u32) {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").expect("the release");
     let mut numbers = text
@@ -146,7 +144,7 @@ fn release() -> (u32, u32) {
     (next(), next())
 }
 
-/// The sets of capabilities, effective and permitted, of all threads of a process.
+/// Effective and permitted capability sets of all threads of a process.
 pub fn privileges(pid: u32) -> Vec<u64> {
     let mut sets = Vec::new();
     for task in fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task")).expect("threads") {

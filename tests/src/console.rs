@@ -1,13 +1,13 @@
-//! The commands that pages show: the lines of their blocks `console` that begin with a dollar.
+//! Commands of documentation pages: the lines of their `console` blocks that start with a dollar sign.
 
 use std::{fs, path::Path};
 
 use xtask::workspace;
 
-/// How the commands begin that whoever installs types one after the other in one shell.
-pub const OF_AN_INSTALLER: [&str; 3] = ["kubectl ", "openssl ", "cd "];
+/// Prefixes of the commands that an installer types one after the other in one shell.
+pub const INSTALLER_COMMANDS: [&str; 3] = ["kubectl ", "openssl ", "cd "];
 
-/// The commands of a page in order, each in one line and without what is said of it behind two spaces and a `#`.
+/// Commands of a page in order, each on one line, without the comment after two spaces and a `#`.
 pub fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for block in page.split("```console\n").skip(1) {
@@ -16,7 +16,7 @@ pub fn commands(page: &str) -> Vec<String> {
             let (mut command, part) = match (rest.take(), line.strip_prefix("$ ")) {
                 (Some(before), _) => (before + " ", line.trim()),
                 (None, Some(part)) => (String::new(), part),
-                // What the command prints.
+                // Output of the command.
                 (None, None) => continue,
             };
             let part = part.split("  # ").next().expect("a part").trim();
@@ -31,7 +31,7 @@ pub fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// The commands of a page below the root that begin like this.
+/// Commands of a page, relative to the root, that start with `start`.
 pub fn page_commands(page: &str, start: &str) -> Vec<String> {
     let text = fs::read_to_string(workspace::root().join(page)).expect("a page");
     let mut commands = commands(&text);
@@ -39,7 +39,7 @@ pub fn page_commands(page: &str, start: &str) -> Vec<String> {
     commands
 }
 
-/// The commands in code spans of a page that begin like this; entries of the journal are records, and no such page.
+/// Commands in code spans of a page that start with `start`. Journal entries are records and do not count.
 pub fn inline(page: &str, start: &str) -> Vec<String> {
     let blocks = page.split("```").step_by(2);
     let spans = blocks.flat_map(|text| text.split('`').skip(1).step_by(2));
@@ -47,14 +47,15 @@ pub fn inline(page: &str, start: &str) -> Vec<String> {
     commands.filter(|command| command.starts_with(start)).collect()
 }
 
-/// What stands between that heading of second order and the next one.
+/// Text between this second-level heading and the next one.
 pub fn section<'p>(page: &'p str, heading: &str) -> &'p str {
     let starts = format!("\n## {heading}\n");
     let (_, rest) = page.split_once(&starts).expect("the page has that heading");
     rest.split("\n## ").next().expect("a part")
 }
 
-/// The pages for people below the root: those of the root, of `docs` without its folders, and that of the installation.
+/// User documentation relative to the root: pages of the root, of `docs` without its folders, and of the
+/// installation.
 pub fn pages(root: &Path) -> Vec<String> {
     let mut pages = vec!["deploy/kustomize/README.md".to_owned()];
     for folder in ["", "docs"] {

@@ -1,5 +1,5 @@
-//! CPU loads: threads that burn a known share of one CPU, a process that never leaves one, and crowds of tasks that
-//! never rest.
+//! CPU loads: threads that burn a known share of one CPU, a process that never leaves its CPU, and many tasks that
+//! never sleep.
 
 use std::{
     fs,
@@ -23,10 +23,10 @@ use headroom_testbed::{
 use rustix::thread::gettid;
 use xtask::process::Process;
 
-/// A thread on one CPU that burns some CPU time, rests, and begins anew; it ends when dropped.
+/// A thread on one CPU that alternates between burning CPU time and sleeping; ended on drop.
 #[derive(Debug)]
 pub struct Loop {
-    /// The kernel's number of the thread.
+    /// Thread id in the kernel.
     pub tid: u32,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 impl Loop {
-    /// Starts it among all other tasks of its CPU.
+    /// Starts the loop as an ordinary task.
     pub fn start(cpu: u32, burn: Duration, rest: Duration) -> Self {
         let shared = Arc::<Shared>::default();
         let (tid_tx, tid_rx) = mpsc::channel();
@@ -60,8 +60,7 @@ impl Loop {
         }
     }
 
-    /// Starts it among the real-time tasks of its CPU, of which there are hardly any: ordinary tasks do not make it
-    /// wait, others like it do.
+    /// Starts the loop as a real-time task: ordinary tasks do not delay it, other real-time tasks do.
     pub fn start_real_time(cpu: u32, burn: Duration, rest: Duration) -> Self {
         let real_time = Self::start(cpu, burn, rest);
         let status = Command::new("chrt")
@@ -74,7 +73,7 @@ impl Loop {
         real_time
     }
 
-    /// CPU time it has used by its own clock, in nanoseconds: no more than the kernel has given it.
+    /// CPU time by the thread's own clock, in nanoseconds: at most what the kernel has accounted.
     pub fn used_ns(&self) -> u64 {
         self.shared.used_ns.load(Ordering::Relaxed)
     }
@@ -107,7 +106,7 @@ impl Shared {
     }
 }
 
-/// A process that never rests, on one CPU, preferred to all ordinary tasks; it ends when dropped.
+/// A real-time process on one CPU that never sleeps; ended on drop.
 pub fn real_time_spinner(cpu: u32, folder: &Path) -> Process {
     let mut command = Command::new("chrt");
     command
@@ -116,15 +115,15 @@ pub fn real_time_spinner(cpu: u32, folder: &Path) -> Process {
     Process::spawn("spinner", &command, &folder.join("spinner.log"), Duration::ZERO).expect("start a spinner")
 }
 
-/// A process of many threads that never rest; ended when dropped.
+/// A process with many threads that never sleep; ended on drop.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct SpinningThreads {
     child: Child,
     _input: Option<ChildStdin>,
 }
 
-impl Crowd {
-    /// Starts it in these cgroups, each by the file that processes are written to.
+impl SpinningThreads {
+    /// Starts the process in these cgroups, each given by its `cgroup.procs` file.
     pub fn start(threads: usize, cgroups: &[PathBuf]) -> Self {
         let load = Load {
             milli: 1000,
@@ -147,20 +146,20 @@ impl Crowd {
         Self { child, _input: input }
     }
 
-    /// The process whose threads they are.
+    /// Process id of the threads.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 }
 
-impl Drop for Crowd {
+impl Drop for SpinningThreads {
     fn drop(&mut self) {
         self.child.kill().expect("end a crowd");
         self.child.wait().expect("its end");
     }
 }
 
-/// Processes that never rest, in a cgroup or where this one is; they end when dropped.
+/// Processes that never sleep, in the cgroup of `procs` or in that of this process; ended on drop.
 pub fn spinners(count: usize, procs: Option<&Path>, folder: &Path) -> Vec<Process> {
     let procs = procs.unwrap_or(Path::new("/dev/null")).display();
     let spinner = |number: usize| {

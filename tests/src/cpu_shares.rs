@@ -1,11 +1,11 @@
-//! How much of the machine's CPU time some processes use, and how much all others take, the hypervisor among them.
+//! CPU time of some processes, and of everything else on the machine, including the hypervisor.
 
 use std::{fs, time::Instant};
 
 use headroom_agent::sample::procfs::Procfs;
 use rustix::param::clock_ticks_per_second;
 
-/// Accounts of the machine and of some processes, as they were at one moment.
+/// Counters of the machine and of some processes at one time.
 #[derive(Debug)]
 pub struct CpuShares {
     began: Instant,
@@ -14,7 +14,7 @@ pub struct CpuShares {
 }
 
 impl CpuShares {
-    /// Begins to count for these processes, all of which must outlive it.
+    /// Starts to count for these processes, which must outlive the counter.
     pub fn start(pids: &[u32]) -> Self {
         Self {
             began: Instant::now(),
@@ -23,7 +23,7 @@ impl CpuShares {
         }
     }
 
-    /// What each process used since the start, in the order given then, and what all others took, in milli-cores.
+    /// Use of each process since the start, in the given order, and use of everything else, in milli-cores.
     pub fn milli(&self) -> (Vec<u64>, u64) {
         let length = self.began.elapsed().as_nanos().max(1);
         let milli = |ns: u64| u64::try_from(u128::from(ns) * 1000 / length).expect("fewer CPUs than that");
@@ -35,14 +35,14 @@ impl CpuShares {
     }
 }
 
-/// CPU time that the machine's CPUs were not idle or were somebody else's, since boot.
+/// CPU time since boot in which the machine's CPUs were busy or stolen.
 fn busy_ns() -> u64 {
     let files = Procfs::default();
     let online = files.online().expect("online CPUs");
     files.stat().expect("CPU times").total(&online).busy_ns
 }
 
-/// CPU time that all threads of a process have used, the ended ones, too: fields 14 and 15 of proc_pid_stat(5).
+/// CPU time of all threads of a process, including ended ones: fields 14 and 15 of proc_pid_stat(5).
 fn used_ns(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process is there");
     let (_, after_name) = text.rsplit_once(')').expect("a name in parentheses");

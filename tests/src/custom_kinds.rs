@@ -1,4 +1,4 @@
-//! Koordinator's custom kinds, as little of each as there can be: installed, written and taken away on a real API server.
+//! Minimal versions of Koordinator's custom kinds: installed, written and removed on a real API server.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -9,22 +9,17 @@ use serde_json::{Value, json};
 
 use crate::stand::{Stand, until};
 
-/// A kind that a CustomResourceDefinition brings.
+/// A kind of a CustomResourceDefinition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CustomKind {
-    /// API group.
     pub group: &'static str,
-    /// API version.
     pub version: &'static str,
-    /// Kind.
     pub kind: &'static str,
-    /// Its resource, in plural.
     pub plural: &'static str,
-    /// Whether its objects are in namespaces.
+    /// True if its objects are in namespaces.
     pub is_namespaced: bool,
 }
 
-/// Colocation profiles.
 pub const PROFILES: CustomKind = CustomKind {
     group: "config.koordinator.sh",
     version: "v1alpha1",
@@ -32,7 +27,6 @@ pub const PROFILES: CustomKind = CustomKind {
     plural: "clustercolocationprofiles",
     is_namespaced: false,
 };
-/// Elastic quotas.
 pub const QUOTAS: CustomKind = CustomKind {
     group: "scheduling.sigs.k8s.io",
     version: "v1alpha1",
@@ -42,7 +36,7 @@ pub const QUOTAS: CustomKind = CustomKind {
 };
 
 impl CustomKind {
-    /// The objects in a namespace, or all if the kind has none.
+    /// The objects in a namespace, or all objects of a cluster-scoped kind.
     pub fn api(&self, stand: &Stand, namespace: &str) -> Api<DynamicObject> {
         let resource = self.resource();
         if self.is_namespaced {
@@ -52,7 +46,7 @@ impl CustomKind {
         }
     }
 
-    /// What the client library needs to know of it.
+    /// Description of the kind for the client library.
     pub fn resource(&self) -> ApiResource {
         let Self {
             group,
@@ -70,7 +64,7 @@ impl CustomKind {
         }
     }
 
-    /// Installs it. One that is being deleted is waited for.
+    /// Installs the kind; waits for an earlier definition to be deleted.
     pub async fn install(&self, stand: &Stand) {
         let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
         until("the kind is installed", async || {
@@ -82,7 +76,7 @@ impl CustomKind {
         .await;
     }
 
-    /// Takes it away, with all of its objects.
+    /// Removes the kind with all of its objects.
     pub async fn uninstall(&self, stand: &Stand) {
         let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
         let name = format!("{}.{}", self.plural, self.group);
@@ -90,7 +84,7 @@ impl CustomKind {
         deleted.expect("delete the kind");
     }
 
-    /// Creates an object as soon as the API server has the kind.
+    /// Creates an object as soon as the API server serves the kind.
     pub async fn create(&self, stand: &Stand, namespace: &str, name: &str, spec: &Value) {
         let objects = self.api(stand, namespace);
         let object = DynamicObject::new(name, &self.resource()).data(json!({"spec": spec}));
@@ -101,7 +95,7 @@ impl CustomKind {
         .await;
     }
 
-    /// Its definition: any specification, and any status beside it.
+    /// Its definition: any specification, with a status subresource.
     fn definition(&self) -> CustomResourceDefinition {
         let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let schema =
@@ -109,7 +103,7 @@ impl CustomKind {
         serde_json::from_value(json!({
             "metadata": {
                 "name": format!("{}.{}", self.plural, self.group),
-                // The API server takes no kind of a group of Kubernetes without a word on its approval.
+                // The API server requires this annotation for groups of Kubernetes.
                 "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
             },
             "spec": {

@@ -1,5 +1,5 @@
-//! A proxy from a kubelet, or from the webhook, to the API server: it delays watch events of Nodes. It passes writes of
-//! `nodes/status` at once and records them, or refuses them.
+//! A proxy from a kubelet or the webhook to the API server. It delays watch events of Nodes, and forwards, records or
+//! refuses writes of `nodes/status`.
 
 use std::{
     convert::Infallible,
@@ -30,21 +30,20 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// What a busy API server asks clients to wait.
+/// `Retry-After` of a busy API server.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
-/// A write of `nodes/status` that was sent this way, and what came of it.
+/// A forwarded or refused write of `nodes/status` with its answer.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// The PATCH.
     pub patch: Value,
-    /// What the API server answered; `None` as long as it has not, and for ever if the client gave up.
+    /// The API server's status; `None` while there is none, and forever if the client gave up.
     pub status: Option<StatusCode>,
 }
 
-/// The way; it ends when dropped.
+/// The proxy; ended on drop.
 #[derive(Debug)]
 pub struct DelayedProxy {
     address: SocketAddr,
@@ -66,14 +65,14 @@ impl std::fmt::Debug for Way {
 }
 
 impl Sent {
-    /// True if it leaves allocatable out.
+    /// True if the patch does not contain allocatable.
     pub fn is_without_allocatable(&self) -> bool {
         self.patch["status"]["allocatable"].is_null()
     }
 }
 
 impl DelayedProxy {
-    /// Opens it; all that comes this way goes on with this client's credential.
+    /// Starts the proxy; it forwards requests with this client's credential.
     pub async fn open(client: Client) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("bind");
         let address = listener.local_addr().expect("an address");
@@ -97,18 +96,18 @@ impl DelayedProxy {
         format!("http://{}", self.address)
     }
 
-    /// From now on what is watched of Nodes arrives so much later.
+    /// Delays watch events of Nodes by `lag` from now on.
     pub fn lag(&self, lag: Duration) {
         let lag = u64::try_from(lag.as_millis()).expect("not that long");
         self.way.lag_ms.store(lag, Ordering::Relaxed);
     }
 
-    /// From now on, does a busy API server refuse writes of `nodes/status`?
+    /// Sets whether writes of `nodes/status` are refused, as by a busy API server.
     pub fn refuse(&self, refuses: bool) {
         self.way.refuses.store(refuses, Ordering::Relaxed);
     }
 
-    /// The writes of `nodes/status` so far.
+    /// Writes of `nodes/status` so far.
     pub fn sent(&self) -> Vec<Sent> {
         self.way.sent().clone()
     }
@@ -119,7 +118,7 @@ impl Way {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a write that has not been answered, and tells its place.
+    /// Records a write without an answer and returns its index.
     fn note(&self, patch: &[u8]) -> usize {
         let patch = serde_json::from_slice(patch).expect("a PATCH is JSON");
         let mut sent = self.sent();
@@ -135,7 +134,7 @@ impl Way {
         let is_late = is_watch_of_nodes(&request);
         let is_status = request.method() == Method::PATCH && request.uri().path().ends_with("/status");
         let (mut head, body) = request.into_parts();
-        // They are between two neighbours; the next one is the API server.
+        // Hop-by-hop headers are not forwarded.
         for name in [header::HOST, header::CONNECTION, header::TRANSFER_ENCODING] {
             head.headers.remove(name);
         }
@@ -161,7 +160,7 @@ impl Way {
         if is_late { self.late(answer) } else { answer }
     }
 
-    /// The same answer, each part of it and its end after the lag.
+    /// Delays each part of an answer, and its end, by the lag.
     fn late(self: Arc<Self>, answer: Answer) -> Answer {
         let (frames_tx, frames_rx) = mpsc::unbounded_channel();
         let (head, mut body) = answer.into_parts();
@@ -196,7 +195,7 @@ async fn connection(stream: TcpStream, way: Arc<Way>) {
         let way = Arc::clone(&way);
         async move { Ok::<_, Infallible>(way.pass(request).await) }
     });
-    // A client that ends or gives up a watch cuts it.
+    // A client may close a watch at any time.
     http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await
@@ -211,7 +210,7 @@ fn is_watch_of_nodes(request: &Request<Incoming>) -> bool {
             .any(|part| ["watch=true", "watch=1"].contains(&part))
 }
 
-/// What an API server says that has too much to do.
+/// The answer of an overloaded API server.
 fn busy() -> Answer {
     let mut answer = empty(StatusCode::TOO_MANY_REQUESTS);
     let pause = RETRY_AFTER.as_secs().into();

@@ -1,5 +1,5 @@
-//! [`History`] collects every state of a Node from a watch of etcd itself. Nothing between the API server and its store
-//! can hide, merge or reorder a write.
+//! [`History`] collects every state of a Node from a watch of etcd itself, so no write can be hidden, merged or
+//! reordered by the API server.
 //!
 //! ```no_run
 //! # async fn example(cluster: &headroom_testbed::cluster::Cluster) {
@@ -8,7 +8,7 @@
 //!
 //! let mut history = History::follow(cluster).await;
 //! // ... things happen to node n1, whose raw value is 4 CPUs and whose ratio is 1.5 ...
-//! let states = history.news_of("n1").await;
+//! let states = history.new_revisions_of("n1").await;
 //! assert_only(&states, Resource::Cpu, &[4000, 6000]);
 //! # }
 //! ```
@@ -36,25 +36,22 @@ use tonic_prost::ProstCodec;
 
 use crate::stand::HAPPENS_WITHIN;
 
-/// Where the API server keeps Nodes, and the end of that range.
+/// Key range of Nodes in etcd.
 const NODES: (&str, &str) = ("/registry/minions/", "/registry/minions0");
 
 /// One state of a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
-    /// The Node's name.
     pub node: String,
-    /// The revision of the store in which the Node was created: another life has another one.
+    /// Revision of the store at the creation of the Node: another object of the same name has another one.
     pub created: i64,
-    /// Counts the writes of this Node since it was created; the first is 1.
+    /// Number of writes of this Node since its creation; the first is 1.
     pub version: i64,
-    /// `status.allocatable`.
     pub allocatable: BTreeMap<String, String>,
-    /// `metadata.annotations`.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// All states that Nodes have had since it began to follow them, and the one they had then.
+/// All states of Nodes since the start of the watch, beginning with the state at that time.
 #[derive(Debug)]
 pub struct History {
     channel: Channel,
@@ -95,7 +92,7 @@ impl Revision {
 }
 
 impl History {
-    /// Begins to follow all Nodes.
+    /// Starts to follow all Nodes.
     pub async fn follow(cluster: &Cluster) -> Self {
         let channel = connect(cluster.etcd()).await;
         let (revision, now) = range(&channel).await;
@@ -111,8 +108,8 @@ impl History {
         }
     }
 
-    /// The states of a Node up to now that have not been returned before. It is made sure that none is missing.
-    pub async fn news_of(&mut self, node: &str) -> Vec<Revision> {
+    /// States of a Node that were not returned before, up to now. Fails if one is missing.
+    pub async fn new_revisions_of(&mut self, node: &str) -> Vec<Revision> {
         let (_, now) = range(&self.channel).await;
         let now = now.into_iter().find(|state| state.node == node);
         let caught_up = async {
@@ -135,7 +132,7 @@ impl History {
         news
     }
 
-    /// Has etcd forget what it had before now: nobody can watch from an earlier revision on.
+    /// Compacts etcd up to now: watches from an earlier revision fail.
     pub async fn compact(&self) {
         let (revision, _) = range(&self.channel).await;
         let request = wire::CompactionRequest {
@@ -167,23 +164,23 @@ impl RevisionLog {
     }
 }
 
-/// Fails if a resource ever had an amount that is none of `allowed`, in milli-cores or bytes.
+/// Fails if a resource ever had an amount outside of `allowed`, in milli-cores or bytes.
 #[track_caller]
 pub fn assert_only(states: &[Revision], resource: Resource, allowed: &[u64]) {
-    let strays = strays(states, resource, allowed);
+    let unexpected_amounts = unexpected_amounts(states, resource, allowed);
     assert!(
-        strays.is_empty(),
-        "{strays:?}, which are none of {allowed:?}, in {states:#?}"
+        unexpected_amounts.is_empty(),
+        "{unexpected_amounts:?}, which are none of {allowed:?}, in {states:#?}"
     );
 }
 
-/// The amounts of a resource that are none of `allowed`, in milli-cores or bytes, in the order in which they were stored.
-pub fn strays(states: &[Revision], resource: Resource, allowed: &[u64]) -> Vec<u64> {
+/// Amounts of a resource outside of `allowed`, in milli-cores or bytes, in order.
+pub fn unexpected_amounts(states: &[Revision], resource: Resource, allowed: &[u64]) -> Vec<u64> {
     let amounts = states.iter().map(|state| state.amount(resource));
     amounts.filter(|amount| !allowed.contains(amount)).collect()
 }
 
-/// The amounts that a resource had, one for each time that it changed.
+/// Amounts of a resource, one for each change.
 pub fn course(states: &[Revision], resource: Resource) -> Vec<u64> {
     let mut course: Vec<u64> = states.iter().map(|state| state.amount(resource)).collect();
     course.dedup();
@@ -194,7 +191,7 @@ fn is_reached(now: &Revision, last: Option<&Revision>) -> bool {
     last.is_some_and(|last| (last.created, last.version) >= (now.created, now.version))
 }
 
-/// The store counts the writes of each key.
+/// Checks the store's write counters of each key.
 fn assert_complete(states: &[Revision]) {
     for pair in states.windows(2) {
         let [before, after] = pair else { continue };
@@ -218,7 +215,7 @@ async fn connect(socket: PathBuf) -> Channel {
         .expect("connect to etcd")
 }
 
-/// The store's revision and all Nodes as of then.
+/// The store's revision and all Nodes at that revision.
 async fn range(channel: &Channel) -> (i64, Vec<Revision>) {
     let mut client = Grpc::new(channel.clone());
     client.ready().await.expect("etcd");
@@ -235,7 +232,7 @@ async fn range(channel: &Channel) -> (i64, Vec<Revision>) {
     (revision, answer.kvs.iter().map(Revision::read).collect())
 }
 
-/// Adds all states from a revision of the store on.
+/// Collects all states from a revision of the store on.
 async fn follow(channel: Channel, start_revision: i64, seen: Arc<RevisionLog>) {
     let mut client = Grpc::new(channel);
     client.ready().await.expect("etcd");
@@ -245,13 +242,13 @@ async fn follow(channel: Channel, start_revision: i64, seen: Arc<RevisionLog>) {
         start_revision,
     };
     let create = wire::WatchRequest { create: Some(create) };
-    // The watch ends when its requests do.
+    // The watch ends when its request stream ends.
     let requests = futures::StreamExt::chain(futures::stream::iter([create]), futures::stream::pending());
     let path = PathAndQuery::from_static(wire::WATCH);
     let codec = ProstCodec::<_, wire::WatchResponse>::default();
     let answer = client.streaming(Request::new(requests), path, codec).await;
     let mut answers = answer.expect("a watch").into_inner();
-    // It ends with etcd, after which nothing is stored.
+    // The stream ends with etcd.
     while let Ok(Some(answer)) = answers.message().await {
         assert!(!answer.canceled, "etcd ended the watch: {}", answer.cancel_reason);
         let puts = answer.events.iter().filter(|event| event.kind != wire::DELETE);

@@ -1,42 +1,33 @@
-//! The first schema of checkpoints, as the version that wrote it read and wrote it: its layout and what it demanded of a
-//! record. Kept as it was, whatever today's types become, until no version that reads it can be rolled back to.
+//! The first checkpoint schema as implemented by the version that wrote it: layout and checks of a record. It must
+//! stay unchanged, independent of today's types, while a rollback to a version that reads it is possible.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use headroom_domain::estimate::{Profile, Timing};
 use serde::{Deserialize, Serialize};
 
-/// The file that the version goes on from.
+/// File that the version restored from.
 const NEWEST: &str = "estimator.checkpoint";
-/// What every checkpoint begins with.
 const MARK: &[u8; 8] = b"HEADROOM";
-/// Its number.
 const VERSION: u32 = 1;
 /// Bytes before the record: mark, version, length and checksum.
 const HEAD: usize = 20;
-/// The M that it accepted, in ppm: its least one was 10 %.
+/// Accepted range of M in ppm; its lower bound was 10 %.
 const ACCEPTED_PPM: std::ops::RangeInclusive<u32> = 100_000..=2_225_999;
-/// The most pods that it accepted.
+/// Highest accepted number of pods.
 const MOST_PODS: usize = 512;
 
-/// One of each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Both<T> {
-    /// Of CPU.
     pub cpu: T,
-    /// Of memory.
     pub memory: T,
 }
 
-/// A record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstRecord {
     owner: Writer,
-    /// The kernel's boot id.
     pub boot_id: String,
-    /// Wall time since 1970.
     pub wall: Duration,
-    /// The state.
     pub state: State,
 }
 
@@ -46,16 +37,13 @@ struct Writer {
     timing: String,
 }
 
-/// The estimator's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     at: Duration,
     history: Both<Ring>,
     pods: KnownPods,
     limits: Both<Option<u64>>,
-    /// M and its decisions.
     pub outcomes: Both<Outcome>,
-    /// The ratios.
     pub publication: Both<Ratio>,
     brakes: Both<[Duration; 3]>,
 }
@@ -82,7 +70,7 @@ struct KnownPods {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct KnownPod {
     requests: Both<u64>,
-    /// Is deleting, is guaranteed, has CPUs of its own, is listed.
+    /// Deleting, guaranteed, with exclusive CPUs, listed.
     flags: [bool; 4],
     birth: u64,
     seen: u32,
@@ -97,12 +85,11 @@ struct Cells {
     last: Option<u64>,
 }
 
-/// M of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     judged_after: u64,
     every: Option<u64>,
-    /// M, in ppm, by its own least value of 100,000.
+    /// M in ppm; the version's lower bound was 100,000.
     pub accumulator_ppm: u32,
     is_latched: bool,
     open: Vec<(u64, bool)>,
@@ -112,16 +99,16 @@ pub struct Outcome {
 /// The ratio of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// In cents.
     pub published: u32,
     agreeing: u32,
 }
 
 impl FirstRecord {
-    /// The record in a folder that the version would have gone on from as the agent of that node, with production timing.
+    /// Reads the record as an agent of the first schema would restore it from this folder for this node, with production
+    /// timing.
     ///
     /// # Panics
-    /// If it would have set it aside.
+    /// If the version would have rejected it.
     pub fn read(folder: &Path, node: &str) -> Self {
         let bytes = fs::read(folder.join(NEWEST)).expect(NEWEST);
         let (head, record) = bytes.split_at_checked(HEAD).expect("a head");
@@ -147,7 +134,7 @@ impl FirstRecord {
 }
 
 impl State {
-    /// What the version demanded, with any frame as the last one that can have ended.
+    /// The version's checks, with any frame as the last one that may have ended.
     fn check(&self, timing: &Timing) {
         let ring = u64::from(timing.ring_frames);
         let mut last = 0;

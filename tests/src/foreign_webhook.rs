@@ -1,5 +1,5 @@
-//! [`Foreign`] is another party's mutating webhook, with a closure as its rule. The name of its configuration decides
-//! whether it runs before or after the Headroom webhook.
+//! [`Foreign`] is another party's mutating webhook, with a closure as its rule. The name of its configuration
+//! determines whether it runs before or after the Headroom webhook.
 
 use std::{
     path::Path,
@@ -23,39 +23,37 @@ use serde_json::{Value, json};
 
 use crate::tls_server::{TlsServer, json_answer};
 
-/// A name that sorts before that of our configuration: the API server calls such a webhook before ours.
+/// A configuration name that sorts before ours: the API server calls such a webhook first.
 pub const BEFORE: &str = "a.example.org";
-/// A name that sorts after that of our configuration.
+/// A configuration name that sorts after ours.
 pub const AFTER: &str = "z.example.org";
 
-/// What a webhook is asked about, besides the object that it may change.
+/// A call of the webhook, except the object that it may change.
 #[derive(Debug)]
 pub struct AdmissionCall<'a> {
-    /// The user who writes.
     pub user: &'a str,
     /// The stored object; `null` for a new one.
     pub old: &'a Value,
 }
 
-/// What a webhook is called for.
+/// Rule of the webhook's registration.
 #[derive(Debug, Clone, Copy)]
 pub struct CalledFor {
-    /// The operation.
     pub operation: &'static str,
-    /// The resource of the core API, in plural, with its subresource.
+    /// Resource of the core API, in plural, with its subresource.
     pub resource: &'static str,
-    /// `Never`, or `IfNeeded`: again when others have changed the object after it.
+    /// `Never`, or `IfNeeded` for a second call after changes by other webhooks.
     pub reinvocation: &'static str,
 }
 
-/// Every write of a node's status, once.
+/// Every write of a node's status, without reinvocation.
 const NODE_STATUS: CalledFor = CalledFor {
     operation: "UPDATE",
     resource: "nodes/status",
     reinvocation: "Never",
 };
 
-/// A webhook that does as its rule says; it ends when dropped.
+/// A webhook that applies its rule; ended on drop.
 #[derive(Debug)]
 pub struct Foreign {
     server: TlsServer,
@@ -63,14 +61,14 @@ pub struct Foreign {
 }
 
 impl AdmissionCall<'_> {
-    /// True if the node's own kubelet writes.
+    /// True if the write comes from the node's own kubelet.
     pub fn is_kubelet(&self) -> bool {
         names::node_of_user(self.user).is_some()
     }
 }
 
 impl Foreign {
-    /// Starts it; its certificate goes into the folder.
+    /// Starts the webhook; its certificate is written to the folder.
     pub async fn start(
         folder: &Path,
         rule: impl Fn(&AdmissionCall<'_>, &mut Value) + Send + Sync + 'static,
@@ -89,17 +87,17 @@ impl Foreign {
         }
     }
 
-    /// How often it was called.
+    /// Number of calls so far.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Has the API server call it for writes of `nodes/status`. A write does not pass without it.
+    /// Registers the webhook for writes of `nodes/status`, with failurePolicy `Fail`.
     pub async fn register(&self, client: &Client, name: &str) {
         self.register_for(client, name, NODE_STATUS).await;
     }
 
-    /// Has the API server call it for that. No write passes without it.
+    /// Registers the webhook for a rule, with failurePolicy `Fail`.
     pub async fn register_for(&self, client: &Client, name: &str, called_for: CalledFor) {
         let CalledFor {
             operation,
@@ -133,7 +131,7 @@ impl Foreign {
     }
 }
 
-/// Has the API server no longer call the webhook of that configuration; it may take a moment.
+/// Removes the configuration; the API server may call the webhook a moment longer.
 pub async fn unregister(client: &Client, name: &str) {
     configurations(client)
         .delete(name, &DeleteParams::default())
@@ -141,7 +139,7 @@ pub async fn unregister(client: &Client, name: &str) {
         .expect("unregister a webhook");
 }
 
-/// Has the API server call all webhooks of a configuration again when others have changed the object after them.
+/// Sets reinvocationPolicy `IfNeeded` for all webhooks of a configuration.
 pub async fn reinvoke(client: &Client, name: &str) {
     let mut configuration = configurations(client).get(name).await.expect("the configuration");
     for webhook in configuration.webhooks.iter_mut().flatten() {
@@ -153,7 +151,8 @@ pub async fn reinvoke(client: &Client, name: &str) {
         .expect("change the configuration");
 }
 
-/// The naive rule: what a kubelet's write shows is raw, and so is what anyone's shows while no raw value is recorded.
+/// The naive rule: allocatable in a kubelet's write counts as raw, and so does any allocatable while no raw value is
+/// recorded.
 pub fn naive(asked: &AdmissionCall<'_>, node: &mut Value) {
     let ratio = node["metadata"]["annotations"][names::RATIO].as_str();
     let ratio = ratio.and_then(|text| parse_annotation(text).ok()?.cpu);

@@ -1,5 +1,5 @@
-//! [`HintServer`] wraps the testbed's hint server: a test awaits a report that satisfies a condition, or fails after a
-//! deadline.
+//! [`HintServer`] wraps the testbed's hint server: a test waits for a report that satisfies a condition, or fails
+//! after a deadline.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -10,19 +10,23 @@ use tokio::time::timeout;
 
 use crate::pace::happens_within;
 
-/// A running server; it ends when dropped, as if its machine had lost power.
+/// A running server; dropping it closes all connections abruptly, as a power loss does.
 #[derive(Debug)]
 pub struct HintServer(hint_server::HintServer);
 
 impl HintServer {
-    /// Starts at an address, with its certificate in a folder, and tells every agent of these pods.
+    /// Starts on an address, with its certificate in a folder; it sends these pods to every agent.
     pub async fn start(address: SocketAddr, folder: &Path, pods: Pods) -> Self {
         let server = hint_server::HintServer::start(address, folder, pods).await;
         Self(server.expect("a hint server"))
     }
 
-    /// The next report that satisfies the condition.
-    pub async fn report_until(&mut self, what: &str, is_it: impl Fn(&ReceivedReport) -> bool + Sync) -> ReceivedReport {
+    /// Waits for the next report that satisfies the condition.
+    pub async fn report_until(
+        &mut self,
+        what: &str,
+        is_it: impl Fn(&ReceivedReport) -> bool + Sync,
+    ) -> ReceivedReport {
         let wanted = async {
             loop {
                 let received = self.reports.recv().await.expect("the server goes on");
@@ -51,7 +55,7 @@ impl std::ops::DerefMut for HintServer {
     }
 }
 
-/// The pods of a Node without any that has the capacity of this machine.
+/// An empty pod list with this machine's capacity.
 pub fn this_machine() -> Pods {
     hint_server::this_machine().expect("this machine's files")
 }

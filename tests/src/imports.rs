@@ -15,19 +15,17 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// A module by its path from the root of its crate; the root has none.
+/// A module by its path from the crate root; empty for the root.
 pub type Module = Vec<String>;
 
-/// The files of one crate, each with those that it imports.
+/// The files of one crate, each with the files that it imports.
 #[derive(Debug, Default)]
 pub struct Imports(BTreeMap<Module, BTreeSet<Module>>);
 
-/// What one file says.
 #[derive(Debug, Default)]
 struct Source {
-    /// Paths that it names.
     paths: Vec<Vec<String>>,
-    /// What it hands on under a name, and the path of that.
+    /// Re-exported names with their paths.
     exports: BTreeMap<String, Vec<String>>,
 }
 
@@ -35,7 +33,7 @@ impl Imports {
     /// Reads all files below the folder of a crate's root.
     ///
     /// # Panics
-    /// If a file cannot be read or is no Rust.
+    /// If a file cannot be read or parsed.
     #[expect(clippy::panic, reason = "tests panic: a returned error has no stack")]
     pub fn read(root: &Path) -> Self {
         let mut texts = BTreeMap::new();
@@ -55,33 +53,50 @@ impl Imports {
                 .paths
                 .iter()
                 .filter_map(|path| declares(sources, module, path));
-            let others = named.filter(|other| !is_family(module, other));
-            (module.clone(), others.collect())
+            (module.clone(), named.filter(|other| other != module).collect())
         });
         Self(imports.collect())
     }
 
-    /// Rings: each a set of files of which every one imports another, in the end, itself. A file and what lies in its
-    /// folder are one family and may import one another.
-    pub fn rings(&self) -> Vec<Vec<String>> {
-        let mut rings = Vec::new();
+    /// Cycles of layers. A layer is a top-level module with everything below it. Each cycle lists the layers that
+    /// import each other, directly or through other layers.
+    pub fn circles(&self) -> Vec<Vec<String>> {
+        let layers = self.layers();
+        let mut circles = Vec::new();
         let mut known = BTreeSet::new();
-        for module in self.0.keys() {
-            let reached = self.reached(module);
-            if !reached.contains(module) || known.contains(module) {
+        for layer in layers.keys() {
+            let reached = reachable(&layers, layer);
+            if !reached.contains(layer) || known.contains(layer) {
                 continue;
             }
-            let ring: Vec<_> = reached
+            let circle: Vec<String> = reached
                 .into_iter()
-                .filter(|other| self.reached(other).contains(module))
+                .filter(|other| reachable(&layers, other).contains(layer))
                 .collect();
-            rings.push(ring.iter().map(|module| module.join("::")).collect());
-            known.extend(ring);
+            known.extend(circle.iter().cloned());
+            circles.push(circle);
         }
-        rings
+        circles
     }
 
-    /// One line for each file that imports others of its crate.
+    /// The imports between the layers of a cycle with the files that contain them, for the message of a failed test.
+    pub fn between_layers(&self, circle: &[String]) -> Vec<String> {
+        let in_circle = |layer: &String| circle.contains(layer);
+        let mut found = Vec::new();
+        for (module, others) in &self.0 {
+            for other in others {
+                let (Some(from), Some(to)) = (module.first(), other.first()) else {
+                    continue;
+                };
+                if from != to && in_circle(from) && in_circle(to) {
+                    found.push(format!("{} -> {}", module.join("::"), other.join("::")));
+                }
+            }
+        }
+        found
+    }
+
+    /// One line for each file that imports other files of its crate.
     pub fn lines(&self) -> Vec<String> {
         let imports = self.0.iter().filter(|(_, others)| !others.is_empty());
         imports
@@ -92,37 +107,40 @@ impl Imports {
             .collect()
     }
 
-    /// One line for each room, a module of the root with all below it, that imports other rooms.
-    pub fn rooms(&self) -> Vec<String> {
-        let mut rooms: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
-        for (module, others) in &self.0 {
-            let Some(room) = module.first() else { continue };
-            let others = others.iter().filter_map(|other| other.first());
-            rooms
-                .entry(room)
-                .or_default()
-                .extend(others.filter(|other| *other != room));
-        }
-        let rooms = rooms.into_iter().filter(|(_, others)| !others.is_empty());
-        rooms
-            .map(|(room, others)| {
-                let others: Vec<_> = others.into_iter().map(String::as_str).collect();
-                format!("{room} -> {}", others.join(", "))
+    /// One line for each layer that imports other layers.
+    pub fn layer_lines(&self) -> Vec<String> {
+        let layers = self.layers().into_iter();
+        let importing = layers.filter(|(_, others)| !others.is_empty());
+        importing
+            .map(|(layer, others)| {
+                let others: Vec<_> = others.into_iter().collect();
+                format!("{layer} -> {}", others.join(", "))
             })
             .collect()
     }
 
-    /// All that a file imports, and what that imports, and so on.
-    fn reached(&self, from: &Module) -> BTreeSet<Module> {
-        let mut reached = BTreeSet::new();
-        let mut left: Vec<&Module> = self.0.get(from).into_iter().flatten().collect();
-        while let Some(next) = left.pop() {
-            if reached.insert(next.clone()) {
-                left.extend(self.0.get(next).into_iter().flatten());
-            }
+    fn layers(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut layers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (module, others) in &self.0 {
+            let Some(layer) = module.first() else { continue };
+            let others = others.iter().filter_map(|other| other.first());
+            let others = others.filter(|other| *other != layer).cloned();
+            layers.entry(layer.clone()).or_default().extend(others);
         }
-        reached
+        layers
     }
+}
+
+/// All layers that `from` imports, directly or through others.
+fn reachable(layers: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut left: Vec<&String> = layers.get(from).into_iter().flatten().collect();
+    while let Some(next) = left.pop() {
+        if reached.insert(next.clone()) {
+            left.extend(layers.get(next).into_iter().flatten());
+        }
+    }
+    reached
 }
 
 impl Source {
@@ -190,14 +208,10 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-fn is_family(one: &Module, other: &Module) -> bool {
-    one.starts_with(other) || other.starts_with(one)
-}
-
-/// The module whose file declares what a path names in a file; `None` where that is of another crate.
+/// The module that declares the item of a path; `None` if it belongs to another crate.
 fn declares(sources: &BTreeMap<Module, Source>, module: &Module, path: &[String]) -> Option<Module> {
     let (mut module, mut path) = (module.clone(), path.to_vec());
-    // Re-exports of re-exports are few; a bound ends those that go round.
+    // Chains of re-exports are short; the limit ends cyclic ones.
     for _ in 0..8 {
         let mut steps = path.iter().map(String::as_str).peekable();
         let mut full = match *steps.peek()? {
@@ -236,7 +250,7 @@ fn is_own(path: &[String]) -> bool {
         .is_some_and(|first| ["crate", "self", "super"].contains(&first.as_str()))
 }
 
-/// The texts of all files below a folder by module, those of tests and programs aside.
+/// Texts of all files below a folder by module, except those of tests and programs.
 #[expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 fn collect(folder: &Path, module: &mut Module, texts: &mut BTreeMap<Module, String>) {
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -276,14 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_found_however_its_paths_are_written() {
-        let none = Vec::<Vec<String>>::new();
-        for (text, is_ring) in [
+    fn a_circle_of_layers_is_found_in_every_form_of_path() {
+        for (text, is_circle) in [
             ("use crate::a::{self, A};", true),
             ("pub fn f() { super::a::g() }", true),
             ("pub fn f(_: &crate::a::A) {}", true),
             ("use super::{d::D, a as other};", true),
-            ("use crate::c::Handed;", true),
+            ("use crate::c::Reexported;", true),
             ("#[cfg(test)] mod tests { use crate::a::A; }", false),
             ("use a::A;", false),
             ("use super::d::D;", false),
@@ -291,18 +304,33 @@ mod tests {
             let imports = imports(&[
                 ("a", "use crate::b::B;"),
                 ("b", text),
-                ("c", "pub use crate::a::Handed;"),
+                ("c", "pub use crate::a::Reexported;"),
                 ("d", "pub struct D;"),
                 ("b::child", "use super::B;"),
             ]);
-            let rings = imports.rings();
-            assert_eq!(rings.is_empty(), !is_ring, "{text}: {rings:?}");
+            let circles = imports.circles();
+            assert_eq!(circles.is_empty(), !is_circle, "{text}: {circles:?}");
             assert!(
-                !is_ring || rings[0].contains(&"b".to_owned()),
-                "{text}: {rings:?}"
+                !is_circle || circles[0].contains(&"b".to_owned()),
+                "{text}: {circles:?}"
             );
         }
-        let family = imports(&[("a", "use self::child::B;"), ("a::child", "use super::A;")]);
-        assert_eq!(family.rings(), none);
+    }
+
+    #[test]
+    fn files_below_a_layer_count_as_the_layer() {
+        let imports = imports(&[
+            ("a", ""),
+            ("a::child", "use crate::b::other::B; use super::A;"),
+            ("b", "use self::other::B;"),
+            ("b::other", "use crate::a::A; use super::C;"),
+        ]);
+        let circles = imports.circles();
+        assert_eq!(circles, [["a", "b"]]);
+        assert_eq!(
+            imports.between_layers(&circles[0]),
+            ["a::child -> b::other", "b::other -> a"]
+        );
+        assert_eq!(imports.layer_lines(), ["a -> b", "b -> a"]);
     }
 }

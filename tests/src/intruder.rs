@@ -1,5 +1,5 @@
-//! Tampering with a running agent from outside: closing its links to tracepoints, or denying commands of `bpf()` to its
-//! sampling thread. As a debugger does, it has that thread make system calls. Its user is `tests/kernel/loss.rs`.
+//! Tampers with a running agent from outside: closes its links to tracepoints, or denies commands of `bpf()` to its
+//! sampling thread. Like a debugger, it makes that thread execute system calls. Used by `tests/kernel/loss.rs`.
 
 use std::{
     fs::{self, File},
@@ -21,21 +21,21 @@ use rustix::io::Errno;
 
 use crate::{kernel::LOOK_EVERY, pace::happens_within, process_resources::links_of, seccomp};
 
-/// The thread that reads the counters, and links programs anew.
+/// The thread that reads the counters and re-attaches programs.
 const THREAD: &str = "sample";
-/// The instruction `syscall`, behind which a thread that sleeps will go on.
+/// The instruction `syscall`; a sleeping thread resumes after it.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-/// So far below the stack nothing of the thread's own is.
+/// Distance below the stack pointer that the thread does not use.
 const BELOW_STACK: u64 = 4096;
-/// `SECCOMP_SET_MODE_FILTER`.
 const SET_FILTER: u64 = 1;
-/// Nothing the agent reads or writes: its standard input, which is `/dev/null`.
+/// A descriptor that the agent does not use: its standard input, which is `/dev/null`.
 const NOTHING: u64 = 0;
 
-/// Closes the agent's links to these tracepoints: their programs stay loaded and are called no more. How many there were.
+/// Closes the agent's links to these tracepoints: their programs stay loaded but are no longer called. Returns the
+/// number of links.
 ///
-/// The descriptors lead to nothing then, as if the links behind them had been destroyed, and stay the agent's to close.
-pub fn take_links(pid: u32, is_meant: impl Fn(&str) -> bool) -> usize {
+/// The descriptors then point to nothing, as if the links had been destroyed, and the agent still closes them.
+pub fn close_links(pid: u32, is_meant: impl Fn(&str) -> bool) -> usize {
     let mut links = links_of(pid);
     let all = links.len();
     links.retain(|(tracepoint, _)| is_meant(tracepoint));
@@ -46,11 +46,11 @@ pub fn take_links(pid: u32, is_meant: impl Fn(&str) -> bool) -> usize {
         assert_eq!(result, i64::from(*link), "{tracepoint}");
     }
     drop(stopped);
-    assert_eq!(links_of(pid).len(), all - links.len(), "they are gone");
+    assert_eq!(links_of(pid).len(), all - links.len(), "a link is still open");
     links.len()
 }
 
-/// Refuses these commands to the sampling thread from now on, for good.
+/// Denies these commands to the sampling thread permanently.
 pub fn deny(pid: u32, commands: &[seccomp::Command], with: Errno) {
     let filter: Vec<u8> = seccomp::program(commands, with)
         .iter()
@@ -61,7 +61,7 @@ pub fn deny(pid: u32, commands: &[seccomp::Command], with: Errno) {
         .collect();
     let stopped = Stopped::stop(pid);
     let at = (stopped.found.rsp - BELOW_STACK) & !15;
-    // What the kernel calls `struct sock_fprog`: the number of steps, and where they are; here right behind it.
+    // `struct sock_fprog` of the kernel: the number of instructions and their address, here directly after it.
     let steps = u16::try_from(filter.len() / 8).expect("few steps");
     let header = [u64::from(steps).to_ne_bytes(), (at + 16).to_ne_bytes()].concat();
     stopped.write(at, &[header, filter].concat());
@@ -72,7 +72,7 @@ pub fn deny(pid: u32, commands: &[seccomp::Command], with: Errno) {
     );
 }
 
-/// The sampling thread while it is stopped at a system call; it goes on when dropped as if nothing had been.
+/// The sampling thread, stopped at a system call; it resumes unchanged on drop.
 struct Stopped {
     thread: Pid,
     found: user_regs_struct,
@@ -80,7 +80,7 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// Stops it, sooner or later while it sleeps.
+    /// Stops the thread in its sleep.
     fn stop(pid: u32) -> Self {
         let (number, folder) = sampling_thread(pid);
         let thread = Pid::from_raw(number);
@@ -112,13 +112,13 @@ impl Stopped {
         }
     }
 
-    /// Has it make a system call.
+    /// Makes the thread execute a system call.
     fn call(&self, number: i64, arguments: [u64; 3]) -> i64 {
         let [rdi, rsi, rdx] = arguments;
         let call = user_regs_struct {
             rip: self.found.rip - 2,
             rax: u64::try_from(number).expect("a number"),
-            // The call that was interrupted is not to be made again yet.
+            // The interrupted call must not be restarted yet.
             orig_rax: u64::MAX,
             rdi,
             rsi,
@@ -145,7 +145,7 @@ impl Drop for Stopped {
     }
 }
 
-/// The thread's number and its folder in `/proc`.
+/// Thread id and its folder in `/proc`.
 fn sampling_thread(pid: u32) -> (i32, PathBuf) {
     let tasks = Path::new("/proc").join(pid.to_string()).join("task");
     let mut folders = fs::read_dir(tasks)

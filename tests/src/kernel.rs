@@ -25,12 +25,12 @@ use headroom_agent_ebpf::{
 
 use crate::pace::happens_within;
 
-/// How often it is looked for.
+/// Poll interval of kernel tests.
 pub const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Readings this close together are of one moment, in nanoseconds.
+/// Readings this close together count as simultaneous, in nanoseconds.
 const AT_ONCE_NS: u64 = 500_000;
 
-/// Loads the programs and attaches them. Where that cannot be done a kernel test fails; there is no skipping.
+/// Loads and attaches the programs. A kernel test fails where that is impossible; it is never skipped.
 pub fn attach(options: &Options) -> Probe {
     Probe::load(options).expect(
         "kernel tests need root, an agent built with its kernel programs, and a kernel that takes them",
@@ -40,19 +40,16 @@ pub fn attach(options: &Options) -> Probe {
 /// Attached programs and their counters.
 #[derive(Debug)]
 pub struct Programs {
-    /// The programs.
     pub probe: Probe,
     maps: KernelMaps,
 }
 
-/// What the programs have counted since they were attached, on all CPUs.
+/// Counters since the programs were attached, on all CPUs.
 #[derive(Debug, Clone, Copy)]
 pub struct Totals {
-    /// Context switches.
     pub switches: u64,
-    /// Waits of sampled tasks.
     pub waits: u64,
-    /// Busy time, in nanoseconds, up to the reading.
+    /// Busy time until the reading, in nanoseconds.
     pub busy_ns: u64,
 }
 
@@ -62,7 +59,7 @@ impl Programs {
         Self::sampling(options, 0, 0)
     }
 
-    /// Attaches programs that sample one task and no other.
+    /// Attaches programs that sample only this task.
     pub fn sampling_one(tid: u32) -> Self {
         Self::sampling(&Options::default(), tid, u32::MAX)
     }
@@ -82,8 +79,8 @@ impl Programs {
         Self { probe, maps }
     }
 
-    /// Waits until the programs know what each CPU does: its first switch tells them, and its busy time then counts
-    /// from a little before.
+    /// Waits until the programs know the state of each CPU: its first switch reports it, and its busy time then
+    /// counts from a little earlier.
     pub fn await_first_switches(&mut self) {
         let deadline = Instant::now() + happens_within();
         let online = Procfs::default().online().expect("online CPUs");
@@ -113,7 +110,6 @@ impl Programs {
         sums
     }
 
-    /// All there is so far.
     pub fn totals(&mut self) -> Totals {
         let now = monotonic_ns();
         let rings = self.maps.rings().expect("read the rings");
@@ -132,7 +128,7 @@ impl Programs {
     }
 }
 
-/// The counters of one CPU out of those of all.
+/// The counters of one CPU, extracted from those of all.
 #[derive(Debug)]
 struct OneCpu {
     maps: KernelMaps,
@@ -154,7 +150,7 @@ impl Rings for OneCpu {
     }
 }
 
-/// One CPU, read by the agent's own reader in stretches that end where windows do.
+/// One CPU, read by the agent's own reader in intervals that end with a window.
 #[derive(Debug)]
 pub struct Meter {
     source: RingSource<OneCpu>,
@@ -164,24 +160,21 @@ pub struct Meter {
     before: CpuTime,
 }
 
-/// What one CPU did in one stretch of time.
+/// Counters of one CPU in one interval.
 #[derive(Debug)]
 pub struct CpuInterval {
-    /// What the programs counted.
     pub counts: Counts,
-    /// What the kernel's own accounts say.
     pub stat: CpuTime,
 }
 
 impl CpuInterval {
-    /// Its length, in nanoseconds.
     pub const fn length_ns(&self) -> u64 {
         self.counts.until_ns - self.counts.from_ns
     }
 }
 
 impl Meter {
-    /// Attaches programs and waits for the first switch on the CPU: before it they do not know what it does.
+    /// Attaches programs and waits for the first switch on the CPU, which reports its state.
     pub fn start(cpu: u32) -> Self {
         let mut probe = attach(&Options::default());
         let maps = OneCpu {
@@ -208,7 +201,7 @@ impl Meter {
         meter
     }
 
-    /// What happened since the reading before.
+    /// Counters since the previous reading.
     pub fn read(&mut self) -> CpuInterval {
         let deadline = Instant::now() + happens_within();
         let cpus = Kept::default().within(self.files.online().expect("online CPUs"));
@@ -225,7 +218,7 @@ impl Meter {
                 .expect("CPU times")
                 .cpu(self.cpu)
                 .expect("listed");
-            // This thread may have been made to wait between the two.
+            // This thread may have been preempted between the two.
             if monotonic_ns() - now_ns > AT_ONCE_NS {
                 continue;
             }
@@ -235,7 +228,7 @@ impl Meter {
                 stat: None,
             };
             let counts = self.source.poll(&tick).expect("the counters");
-            // Else a ring was always being written to, and the next reading covers this one.
+            // Otherwise the ring was being written to at each attempt; the next reading covers this one.
             if counts.until_ns > counts.from_ns {
                 let stat = since(mem::replace(&mut self.before, now), now);
                 return CpuInterval { counts, stat };
@@ -244,7 +237,7 @@ impl Meter {
     }
 }
 
-/// Waits until a window has just begun, and says when it is.
+/// Waits until a window has just begun and returns its start.
 fn border() -> u64 {
     loop {
         let now = monotonic_ns();

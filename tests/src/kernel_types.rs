@@ -1,24 +1,22 @@
-//! [`KernelTypes`] is a falsified copy of the running kernel's description of its types: a field is moved, or a name is
-//! changed.
+//! [`KernelTypes`] is a falsified copy of the running kernel's BTF: a field is moved, or a name is changed.
 
 use std::{fs, path::Path};
 
-/// Where the kernel describes its types.
+/// BTF of the running kernel.
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 const HEADER: usize = 24;
-/// Kinds of types that have more than their twelve bytes, and how many: for each member, or at all.
+/// Kinds of types with more than twelve bytes, and the number of additional bytes: per member, or in total.
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 const MEMBER: usize = 12;
 
-/// The description, in the machine's byte order.
+/// BTF in the machine's byte order.
 #[derive(Debug, Clone)]
 pub struct KernelTypes {
     bytes: Vec<u8>,
 }
 
 impl KernelTypes {
-    /// The running kernel's.
     pub fn read() -> Self {
         let bytes = fs::read(VMLINUX).expect("a kernel that describes its types");
         let types = Self { bytes };
@@ -26,7 +24,7 @@ impl KernelTypes {
         types
     }
 
-    /// Puts a field of a structure where another one is.
+    /// Moves a field of a structure to the offset of another one.
     pub fn put(&mut self, structure: &str, field: &str, at: &str) {
         let place = |name| {
             let found = self.members(structure);
@@ -39,7 +37,7 @@ impl KernelTypes {
         self.bytes.copy_within(from..from + 4, to);
     }
 
-    /// Gives all that is called so another name of the same length.
+    /// Renames all occurrences of a name to another name of the same length.
     pub fn rename(&mut self, name: &str, new: &str) {
         assert_eq!(name.len(), new.len());
         let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
@@ -48,12 +46,12 @@ impl KernelTypes {
         self.bytes[at..at + new.len()].copy_from_slice(new.as_bytes());
     }
 
-    /// Writes it into a file.
+    /// Writes the BTF to a file.
     pub fn write(&self, path: &Path) {
         fs::write(path, &self.bytes).expect("write the types");
     }
 
-    /// Where the members of a structure are described.
+    /// Positions of the members of a structure.
     fn members(&self, structure: &str) -> Vec<usize> {
         let (mut at, end) = (
             HEADER + self.word(8) as usize,
@@ -82,17 +80,17 @@ impl KernelTypes {
     }
 }
 
-/// Bytes behind the first twelve of a type of this kind, with so many parts.
+/// Bytes after the first twelve of a type of this kind with `count` parts.
 fn beyond(kind: u32, count: usize) -> usize {
     match kind {
-        // An integer, a variable, a declaration's tag.
+        // BTF_KIND_INT, BTF_KIND_VAR, BTF_KIND_DECL_TAG.
         1 | 14 | 17 => 4,
-        // An array.
+        // BTF_KIND_ARRAY with its element and index types.
         3 => 12,
         STRUCT | UNION => count * MEMBER,
-        // An enumeration, and the parameters of a function.
+        // BTF_KIND_ENUM and the parameters of BTF_KIND_FUNC_PROTO.
         6 | 13 => count * 8,
-        // A section, and an enumeration of 64 bits.
+        // BTF_KIND_DATASEC and BTF_KIND_ENUM64.
         15 | 19 => count * 12,
         _ => 0,
     }

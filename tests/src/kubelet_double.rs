@@ -1,5 +1,5 @@
-//! [`KubeletDouble`] forwards ports of pods as a kubelet does: TLS, a WebSocket with protocol `v4.channel.k8s.io`, and for
-//! each port one channel of bytes and one of errors. It runs no pod: each stands for a listener on this machine.
+//! [`KubeletDouble`] forwards ports of pods as a kubelet does: TLS, a WebSocket with protocol `v4.channel.k8s.io`,
+//! and for each port one channel of data and one of errors. It runs no pods; each pod is a listener on this machine.
 
 use std::{
     collections::BTreeMap,
@@ -28,27 +28,26 @@ use tokio_tungstenite::{
     tungstenite::{Message, handshake::derive_accept_key, protocol::Role},
 };
 
-/// The protocol of the channels.
+/// WebSocket subprotocol of port forwarding.
 const PROTOCOL: &str = "v4.channel.k8s.io";
-/// Channel of the bytes of the first port, which is the only one that is asked for here.
+/// Data channel of the first port; clients request only one here.
 const BYTES: u8 = 0;
-/// Channel of its errors.
 const ERRORS: u8 = 1;
 
-/// Where the containers of a pod listen, by `NAMESPACE/NAME`.
+/// Addresses of the containers of a pod, by `NAMESPACE/NAME`.
 type Listeners = BTreeMap<String, SocketAddr>;
 
-/// The double; it ends when dropped.
+/// The double; ended on drop.
 #[derive(Debug)]
 pub struct KubeletDouble {
-    /// Where the API server finds it.
+    /// Address for the API server.
     pub address: SocketAddr,
     listeners: Arc<Mutex<Listeners>>,
     _serve: JoinSet<()>,
 }
 
 impl KubeletDouble {
-    /// Starts one without pods; its certificate goes into the folder.
+    /// Starts a kubelet without pods; its certificate is written to the folder.
     pub async fn start(folder: &Path) -> Self {
         let folder = folder.join("kubelet-tls");
         let now = SystemTime::now();
@@ -73,7 +72,7 @@ impl KubeletDouble {
         }
     }
 
-    /// Has a pod's containers listen there; with `None` they do not listen.
+    /// Sets the address of a pod's containers; with `None` they do not listen.
     pub fn set_pod(&self, namespace: &str, name: &str, listener: Option<SocketAddr>) {
         let pod = format!("{namespace}/{name}");
         let mut listeners = self.listeners.lock().expect("no panic");
@@ -89,7 +88,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, listeners: Arc<Mut
         let (stream, _) = listener.accept().await.expect("a connection");
         let (acceptor, listeners) = (acceptor.clone(), Arc::clone(&listeners));
         tokio::spawn(async move {
-            // Whoever breaks off a connection knows best why.
+            // A client that closes its connection knows the reason.
             let Ok(stream) = acceptor.accept(stream).await else {
                 return;
             };
@@ -131,7 +130,7 @@ fn answer(request: Request<Incoming>, listeners: &Mutex<Listeners>) -> Response<
     response
 }
 
-/// The pod and the port of `/portForward/NAMESPACE/NAME?port=N`.
+/// Pod and port in `/portForward/NAMESPACE/NAME?port=N`.
 fn wanted(uri: &Uri) -> Option<(String, u16)> {
     let pod = uri.path().strip_prefix("/portForward/")?;
     let mut parameters = uri.query()?.split('&');
@@ -168,7 +167,7 @@ async fn forward(upgraded: Upgraded, listener: Option<SocketAddr>, port: u16) {
     }
 }
 
-/// Copies both ways until one side ends.
+/// Forwards both directions until one side ends.
 async fn copy(socket: WebSocketStream<TokioIo<Upgraded>>, stream: TcpStream) {
     let (mut to_client, mut from_client) = socket.split();
     let (mut from_pod, mut to_pod) = stream.into_split();

@@ -1,5 +1,5 @@
-//! Helpers that the end-to-end tests share. Each folder in `tests/` is one test program, named after the kind of real
-//! part that it needs: `process`, `kernel` or `apiserver`.
+//! Helpers of the end-to-end tests. Each folder in `tests/` is one test program, named after the kind of real part
+//! that it needs: `process`, `kernel` or `apiserver`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,
@@ -31,6 +31,7 @@ pub mod intruder;
 pub mod kernel;
 pub mod kernel_types;
 pub mod kubelet_double;
+pub mod language;
 pub mod lone_cpu;
 pub mod metrics_server;
 pub mod metrics_watch;

@@ -1,7 +1,8 @@
-//! [`Alone`] keeps one CPU free of other tasks: all tasks that can be moved stay on the other CPUs until it is dropped.
+//! [`Alone`] keeps one CPU free of other tasks: all tasks that can be moved stay on the other CPUs until it is
+//! dropped.
 //!
-//! Some kernels run threads of their own that the tracepoint of switches does not report, such as DAMON's for five
-//! milliseconds a second. Measurements beside such threads prove nothing.
+//! Some kernels run threads that the tracepoint of switches does not report, such as DAMON's for five milliseconds
+//! per second. Measurements on the same CPU as such threads prove nothing.
 
 use std::{fs, path::Path};
 
@@ -10,15 +11,15 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
-/// Keeps others away from a CPU; dropped, it lets them back.
+/// Moves the tasks back on drop.
 #[derive(Debug)]
 pub struct Alone {
     moved: Vec<(Pid, CpuSet)>,
 }
 
 impl Alone {
-    /// Moves all tasks off `cpu` that may run elsewhere and let themselves be moved; threads that the kernel has for each
-    /// CPU do not. Tasks that come later may run there.
+    /// Moves all tasks off `cpu` that may run elsewhere and can be moved; per-CPU kernel threads stay. Tasks that
+    /// start later may run there.
     pub fn on(cpu: u32) -> Self {
         let tasks = numbers(Path::new("/proc"))
             .flat_map(|process| numbers(&Path::new("/proc").join(process.to_string()).join("task")));
@@ -30,13 +31,13 @@ impl Alone {
     }
 }
 
-/// The entries of a folder whose names are numbers; none if it is gone.
+/// Entries of a folder whose names are numbers; empty if the folder does not exist.
 fn numbers(folder: &Path) -> impl Iterator<Item = i32> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Moves a task off a CPU; where it could run before.
+/// Moves a task off a CPU; returns its previous CPU set.
 fn moved_off(task: Pid, cpu: u32) -> Option<(Pid, CpuSet)> {
     let before = sched_getaffinity(Some(task)).ok()?;
     let mut elsewhere = before;
@@ -52,7 +53,7 @@ fn moved_off(task: Pid, cpu: u32) -> Option<(Pid, CpuSet)> {
 impl Drop for Alone {
     fn drop(&mut self) {
         for (task, before) in &self.moved {
-            // Whoever has ended needs no place.
+            // The task may have ended.
             let _ended = sched_setaffinity(Some(*task), before);
         }
     }

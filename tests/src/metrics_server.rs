@@ -1,5 +1,5 @@
-//! A server of `metrics.k8s.io` behind the API server's aggregation, with fixed figures for its nodes. It is reached by
-//! a name, as there is no network of Services here. Its user is `tests/apiserver/quarantine.rs`.
+//! A server of `metrics.k8s.io` behind the API server's aggregation layer, with fixed figures for its nodes. The API
+//! server reaches it by a host name, because there is no Service network. Used by `tests/apiserver/quarantine.rs`.
 
 use std::{path::Path, sync::Arc};
 
@@ -15,17 +15,18 @@ use serde_json::{Value, json};
 
 use crate::tls_server::{TlsServer, json_answer};
 
-/// The name that leads to this machine, as a Service and in the certificate.
+/// External name of the Service, and name in the certificate.
 const HOST: &str = "localhost";
-/// The Service, and the name that the API server expects in the certificate.
+/// Name of the Service; the API server expects it in the certificate.
 const SERVICE: &str = "metrics-server";
 
-/// The server; it ends when dropped.
+/// The server; ended on drop.
 #[derive(Debug)]
 pub struct MetricsServer(TlsServer);
 
 impl MetricsServer {
-    /// Starts one that says these amounts of CPU and memory of each node; its certificate goes into the folder.
+    /// Starts a server that reports these amounts of CPU and memory for each node; its certificate is written to the
+    /// folder.
     pub async fn start(folder: &Path, nodes: &[(&str, &str, &str)]) -> Self {
         let hosts = [format!("{SERVICE}.{}.svc", names::NAMESPACE), HOST.to_owned()];
         let list = Arc::new(list(nodes));
@@ -36,7 +37,7 @@ impl MetricsServer {
         Self(server.await)
     }
 
-    /// Has the API server pass on to it what it is asked about `metrics.k8s.io`.
+    /// Registers the server for `metrics.k8s.io`.
     pub async fn register(&self, client: &Client) {
         let Self(server) = self;
         let port = server.address.port();

@@ -1,19 +1,19 @@
-//! [`NumbersWatch`] checks a program's metrics all the time: counters never fall, and every value is a number. Its user
-//! is `tests/kernel/churn.rs`.
+//! [`NumbersWatch`] polls a program's metrics: counters never fall, and every value is a number. Used by
+//! `tests/kernel/churn.rs`.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use headroom_testbed::programs::get;
 use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
 
-/// How often the page is read.
+/// Poll interval of the metrics.
 const READ_EVERY: Duration = Duration::from_millis(250);
 
-/// The values of one page, to be compared with the next.
+/// Values of one page, for comparison with the next.
 #[derive(Debug, Default)]
 struct Numbers(BTreeMap<String, f64>);
 
-/// Reads the metrics of a program again and again, until it is asked what it found.
+/// Polls the metrics of a program until [`Self::end`].
 #[derive(Debug)]
 pub struct NumbersWatch {
     stop: oneshot::Sender<()>,
@@ -21,7 +21,7 @@ pub struct NumbersWatch {
 }
 
 impl NumbersWatch {
-    /// Begins; the program's admin port is there.
+    /// Starts; the program's admin port must already answer.
     pub fn begin(admin: SocketAddr) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let found = tokio::spawn(async move {
@@ -38,17 +38,17 @@ impl NumbersWatch {
         Self { stop, found }
     }
 
-    /// Makes sure that several pages were read and nothing was wrong with any.
+    /// Checks that several pages were read and none was wrong.
     pub async fn end(self) {
         self.stop.send(()).expect("it reads on");
         let (pages, wrong) = self.found.await.expect("its end");
-        assert!(pages > 2, "{pages} pages say nothing");
+        assert!(pages > 2, "only {pages} pages were read");
         assert_eq!(wrong, [""; 0]);
     }
 }
 
 impl Numbers {
-    /// Takes the next page; what is wrong with it.
+    /// Compares the next page with this one; returns its errors.
     fn check_page(&mut self, page: &str) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut counters = Vec::new();

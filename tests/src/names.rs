@@ -1,5 +1,5 @@
-//! [`Names`] reads the types and functions that a package declares, tests included, from its sources. Its users are
-//! `tests/process/names.rs` and `tests/process/named_tests.rs`.
+//! [`Names`] reads the types and functions that a package declares, tests included, from its sources. Used by
+//! `tests/process/language.rs` and `tests/process/named_tests.rs`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,8 @@ use syn::{
 pub struct Names {
     /// Structs, enums, traits, unions and aliases.
     pub types: BTreeMap<String, Vec<PathBuf>>,
-    /// Functions and methods; those of traits only where the trait is declared, since whoever implements one has no choice.
+    /// Functions and methods. Methods of a trait count only in its declaration, because an implementation cannot
+    /// choose their names.
     pub functions: BTreeMap<String, Vec<PathBuf>>,
 }
 
@@ -28,10 +29,10 @@ struct Reader<'n> {
     names: &'n mut Names,
 }
 
-/// The functions of all packages of a workspace, tests included.
+/// Functions of all packages of a workspace, tests included.
 ///
 /// # Panics
-/// If cargo does not describe the workspace, or a file cannot be read or is no Rust.
+/// If cargo does not describe the workspace, or a file cannot be read or parsed.
 #[expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 pub fn workspace_functions(root: &Path) -> BTreeSet<String> {
     let mut command = MetadataCommand::new();
@@ -46,10 +47,10 @@ pub fn workspace_functions(root: &Path) -> BTreeSet<String> {
 }
 
 impl Names {
-    /// Reads all files below the folder of a package; other packages below it are not read.
+    /// Reads all files below the folder of a package, except those of packages below it.
     ///
     /// # Panics
-    /// If a file cannot be read or is no Rust.
+    /// If a file cannot be read or parsed.
     pub fn read(root: &Path) -> Self {
         let mut names = Self::default();
         names.collect(root);
@@ -79,7 +80,7 @@ impl Names {
     /// Adds the names of a file.
     ///
     /// # Errors
-    /// It is no Rust.
+    /// If it cannot be parsed.
     pub fn add(&mut self, path: &Path, text: &str) -> syn::Result<()> {
         let file = syn::parse_file(text)?;
         Reader { path, names: self }.visit_file(&file);
@@ -148,7 +149,7 @@ impl<'a> Visit<'a> for Reader<'_> {
         }
     }
 
-    /// What a macro is given is no syntax yet; what begins a function in it most likely becomes one.
+    /// The input of a macro is not parsed; `fn NAME` in it most likely becomes a function.
     fn visit_macro(&mut self, call: &'a Macro) {
         let text = call.tokens.to_string();
         let words: Vec<&str> = text

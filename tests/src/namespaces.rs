@@ -1,4 +1,4 @@
-//! Namespaces in which pods can be created although no controllers run.
+//! Namespaces for pods without running controllers.
 
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::{Api, api::PostParams};
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::stand::Stand;
 
-/// Creates a namespace with the account that its pods run as; its pods. Tests share a control plane, so each names one of its
-/// own.
+/// Creates a namespace with its default ServiceAccount and returns its pods. Tests share a control plane, so each
+/// needs its own name.
 pub async fn create(stand: &Stand, name: &str) -> Api<Pod> {
     let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a namespace");
     let namespaces: Api<Namespace> = Api::all(stand.client.clone());

@@ -1,4 +1,5 @@
-//! Numbered checkpoints, written by `e2e-checkpoint` and read by `tests/process/checkpoint.rs`, which kills the writer.
+//! Numbered checkpoints, written by `e2e-checkpoint` and read by `tests/process/checkpoint.rs`, which kills the
+//! writer.
 
 use std::time::Duration;
 
@@ -9,16 +10,16 @@ use headroom_domain::{
     resource::PerResource,
 };
 
-/// Pods in it: enough that a kill hits a write now and then.
+/// Number of pods: large enough that a kill sometimes interrupts a write.
 const PODS: u64 = 128;
 
-/// The number of the newest checkpoint that can be used.
+/// Number of the newest valid checkpoint.
 pub fn number(store: &mut Store) -> Option<u64> {
     let loaded = store.load(&owner(), |record| Ok(record.wall.as_secs()));
     loaded.resumed()
 }
 
-/// A checkpoint of a node with many pods; its number is the second it was made at.
+/// A checkpoint of a node with many pods; its number is the second of its creation.
 pub fn record() -> CheckpointFile {
     let mut estimator = Estimator::new(Profile::Production.timing());
     let uids: Vec<String> = (0..PODS).map(|pod| format!("pod-{pod}")).collect();

@@ -1,4 +1,5 @@
-//! [`People`] are users with the roles of the manifests, and pods of the webhook whose port the API server forwards to them.
+//! [`People`] contains users with the roles of the manifests, and pods of the webhook whose ports the API server
+//! forwards to them.
 
 use std::{
     fs,
@@ -26,21 +27,20 @@ use crate::{
     stand::{AUTO, Stand},
 };
 
-/// The node of the webhook's pods.
+/// Node of the webhook's pods.
 pub const NODE: &str = "n1";
 
-/// People, and a webhook that they reach through the API server alone.
+/// Users who reach a webhook only through the API server.
 pub struct People {
-    /// The control plane.
     pub stand: Stand,
-    /// The webhook behind pod `webhook-0`.
+    /// The webhook of pod `webhook-0`.
     pub webhook: Webhook,
     /// The kubelet of all pods.
     pub kubelet: KubeletDouble,
 }
 
 impl People {
-    /// A registered webhook in a pod that is ready, and the roles; nobody has one yet.
+    /// A registered webhook in a ready pod, and the roles without bindings.
     pub async fn start() -> Self {
         let stand = Stand::start().await;
         let webhook = stand.webhook("webhook-0", AUTO).await;
@@ -69,7 +69,7 @@ impl People {
         people
     }
 
-    /// A pod of the webhook that is ready, in which that process listens.
+    /// Creates a ready pod of the webhook whose port leads to this process.
     pub async fn create_pod(&self, name: &str, webhook: Option<&Webhook>) {
         let container = json!({
             "name": "webhook", "image": "headroom-webhook",
@@ -85,7 +85,7 @@ impl People {
         self.kubelet.set_pod(names::NAMESPACE, name, listener);
     }
 
-    /// Says whether a pod of the webhook is ready.
+    /// Sets the Ready condition of a pod of the webhook.
     pub async fn set_ready(&self, name: &str, is_ready: bool) {
         let status = if is_ready { "True" } else { "False" };
         let status =
@@ -96,7 +96,7 @@ impl People {
             .expect("say whether the pod is ready");
     }
 
-    /// Gives a user the ClusterRole and the Role of that name.
+    /// Binds the ClusterRole and the Role of this name to a user.
     pub async fn grant(&self, user: &str, role: &str) {
         let subjects = json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}]);
         let binding = |kind: &str| {
@@ -115,7 +115,7 @@ impl People {
         self.create::<RoleBinding>(binding("Role")).await;
     }
 
-    /// The kubeconfig of a user, with a client certificate and no token.
+    /// The kubeconfig of a user, with a client certificate and without a token.
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.stand
             .cluster
@@ -123,14 +123,14 @@ impl People {
             .expect("a kubeconfig")
     }
 
-    /// Runs `kubectl-headroom` with a kubeconfig and nothing else.
+    /// Runs `kubectl-headroom` with only this kubeconfig in its environment.
     pub async fn run(&self, kubeconfig: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(&self.stand.programs.cli);
         command.arg("--kubeconfig").arg(kubeconfig).args(arguments);
         command.kill_on_drop(true).output().await.expect("run it")
     }
 
-    /// What it prints for an answer.
+    /// Standard output of a successful command.
     pub async fn ask(&self, kubeconfig: &Path, arguments: &[&str]) -> String {
         let Output {
             status,
@@ -145,7 +145,7 @@ impl People {
         String::from_utf8(stdout).expect("text")
     }
 
-    /// What it complains about in one line, with exit code 1 and no answer.
+    /// The one-line error of a command that fails with exit code 1 and an empty standard output.
     pub async fn fail(&self, kubeconfig: &Path, arguments: &[&str]) -> String {
         let Output {
             status,
@@ -177,7 +177,7 @@ impl People {
     }
 }
 
-/// The object of that name in a file of the base; its first one, if several have it.
+/// The first object of this name in a file of the base.
 fn manifest(file: &str, name: &str) -> Value {
     let mut objects = manifests(file);
     objects.retain(|object| object["metadata"]["name"] == name);

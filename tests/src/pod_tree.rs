@@ -1,5 +1,5 @@
-//! [`PodTree`] makes cgroups in the kubelet's layout, in this machine's real hierarchies, below folders of the test's
-//! own. A [`Tenant`] is a process in one of them.
+//! [`PodTree`] creates cgroups in the kubelet's layout, in this machine's real hierarchies, below folders of the
+//! test. A [`Tenant`] is a process in one of them.
 
 use std::{
     fs,
@@ -19,25 +19,25 @@ use crate::{
     pace::{as_long, happens_within},
 };
 
-/// Where the hierarchies are mounted.
+/// Mount point of the hierarchies.
 const ROOT: &str = "/sys/fs/cgroup";
-/// The controllers that are looked at, each with a hierarchy of its own in version 1.
+/// Controllers that the agent reads; with cgroup v1 each has its own hierarchy.
 const CONTROLLERS: [&str; 2] = ["cpuacct", "memory"];
 
-/// The cgroups; removed when dropped.
+/// The cgroups; removed on drop.
 #[derive(Debug)]
 pub struct PodTree {
-    /// The test's own folder in each hierarchy; that of memory is the last.
+    /// The test's folder in each hierarchy; that of memory is the last.
     roots: Vec<PathBuf>,
-    /// Stands for the folder that the hierarchies are mounted in.
+    /// Replaces the mount point of the hierarchies for the agent.
     mount: PathBuf,
     links: TempDir,
     is_v1: bool,
-    /// The test's own folder in the hierarchy of cpusets, where that is one of its own.
+    /// The test's folder in the cpuset hierarchy, if that is separate.
     cpusets: Option<PathBuf>,
 }
 
-/// A process in a cgroup, which waits for a line on standard input before it does anything; killed when dropped.
+/// A process in a cgroup that waits for a line on standard input before its work; killed on drop.
 #[derive(Debug)]
 pub struct Tenant {
     child: Child,
@@ -45,7 +45,7 @@ pub struct Tenant {
 }
 
 impl PodTree {
-    /// Makes the folders of the test with that name.
+    /// Creates the folders of the test `name`.
     pub fn create(name: &str) -> Self {
         let own = format!("headroom-{name}-{}", std::process::id());
         let links = tempfile::tempdir().expect("a folder");
@@ -76,17 +76,16 @@ impl PodTree {
         tree
     }
 
-    /// What stands for `/sys/fs/cgroup`.
     pub fn mount(&self) -> &Path {
         &self.mount
     }
 
-    /// How many hierarchies a cgroup is made in.
+    /// Number of hierarchies in which a cgroup is created.
     pub fn hierarchies(&self) -> u32 {
         u32::try_from(self.roots.len()).expect("a few")
     }
 
-    /// Makes a cgroup and those above it.
+    /// Creates a cgroup and its parents.
     pub fn add(&self, cgroup: &str) {
         for root in &self.roots {
             let mut folder = root.clone();
@@ -104,7 +103,7 @@ impl PodTree {
         }
     }
 
-    /// Lets all pods run on these CPUs alone; the file that takes processes of a container which do.
+    /// Confines all pods to these CPUs; returns the `cgroup.procs` file of a container on them.
     pub fn confine(&mut self, container: &str, cpus: &str) -> PathBuf {
         if !self.is_v1 {
             let own = self.roots.last().expect("a hierarchy");
@@ -124,7 +123,7 @@ impl PodTree {
             folder.push(part);
             fs::create_dir(&folder).expect("root may make cgroups");
             for file in ["cpuset.cpus", "cpuset.mems"] {
-                // A new cgroup of version 1 has none at all.
+                // A new cgroup of version 1 has no CPUs and no memory nodes.
                 fs::copy(above.join(file), folder.join(file)).expect("give it those of its parent");
             }
             if part == "kubepods" {
@@ -135,7 +134,8 @@ impl PodTree {
         folder.join("cgroup.procs")
     }
 
-    /// Limits the memory of a cgroup; waits until what it uses above that can be reclaimed, as version 1 refuses before.
+    /// Limits the memory of a cgroup. Waits until the use above the limit can be reclaimed, because version 1 refuses
+    /// the limit before.
     pub fn limit_memory(&self, cgroup: &str, mib: usize) {
         let file = if self.is_v1 {
             "memory.limit_in_bytes"
@@ -161,7 +161,7 @@ impl PodTree {
         self.tenant(cgroup, shell)
     }
 
-    /// Starts a process in a cgroup that touches so much memory.
+    /// Starts a process in a cgroup that allocates and touches `memory_mib`.
     pub fn hog(&self, cgroup: &str, memory_mib: usize) -> Tenant {
         let load = Load {
             milli: 1,
@@ -187,7 +187,7 @@ impl PodTree {
 
     fn make(&self, folder: &Path) {
         if !self.is_v1 {
-            // Version 2 hands controllers down level by level.
+            // Version 2 enables controllers level by level.
             let above = folder.parent().expect("below the root");
             fs::write(above.join("cgroup.subtree_control"), "+memory").expect("hand memory down");
         }
@@ -206,13 +206,12 @@ impl Drop for PodTree {
 }
 
 impl Tenant {
-    /// Has it begin.
     pub fn begin(&mut self) {
         let input = self.input.as_mut().expect("not ended");
         input.write_all(b"go\n").expect("it waits");
     }
 
-    /// CPU time that the kernel has given it, in nanoseconds.
+    /// Accounted CPU time in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).expect("its CPU time");
         let first = text.split(' ').next().expect("a number");
@@ -232,7 +231,7 @@ impl Tenant {
         }
     }
 
-    /// Waits until it has ended by itself, with success.
+    /// Waits until it ends by itself with success.
     pub fn await_end(mut self) {
         let status = self.child.wait().expect("its end");
         assert!(status.success(), "{status}");
@@ -247,7 +246,7 @@ impl Drop for Tenant {
     }
 }
 
-/// Removes a cgroup with all below it; the kernel takes a moment to let a process go that has ended.
+/// Removes a cgroup with all below it; retries while an ended process is still listed.
 fn remove(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {

@@ -1,5 +1,5 @@
-//! The generated policies on a [`Stand`]: functions that put them in force or out of it, and a marked Node that they
-//! hold.
+//! The generated policies on a [`Stand`]: functions that install and remove them, and a marked Node that they
+//! protect.
 
 use headroom_domain::{installation::Installation, names};
 use headroom_testbed::policies;
@@ -13,20 +13,19 @@ use serde_json::json;
 
 use crate::stand::{Stand, allocatable, annotation, until};
 
-/// The node that tells by what is done to it; not there afterwards.
+/// Node whose writes show whether the policies are in force; deleted afterwards.
 const PROBE: &str = "probe";
 
-/// A Node that looks as if it had been amplified from 4 CPUs and 8Gi to 6 and 10Gi at noon.
+/// A Node that looks as if it was amplified from 4 CPUs and 8Gi to 6 CPUs and 10Gi at noon.
 pub async fn marked(stand: &Stand, name: &str) -> Node {
     let node = stand.create_node(name, "4", "8Gi").await;
     let status = json!({"allocatable": {"cpu": "6", "memory": "10Gi"}});
-    stand.kubelet_writes(name, &status).await.expect("passes");
+    stand.patch_as_kubelet(name, &status).await.expect("passes");
     stand
         .annotate(name, names::MARKER, &marker(&node.uid().expect("a UID")))
         .await
 }
 
-/// The marker of such a Node.
 pub fn marker(uid: &str) -> String {
     json!({
         "at": "2026-01-01T12:00:00Z", "cpu": "6", "memory": "10Gi", "uid": uid,
@@ -35,7 +34,7 @@ pub fn marker(uid: &str) -> String {
     .to_string()
 }
 
-/// Installs the policies and waits until both are in force. There is no webhook yet.
+/// Installs the policies and waits until both are in force. No webhook may be registered yet.
 pub async fn install(stand: &Stand) {
     policies::install(&stand.client)
         .await
@@ -43,7 +42,7 @@ pub async fn install(stand: &Stand) {
     probed(stand, true).await;
 }
 
-/// Takes the policies out of force and waits until both are. The webhook must not answer.
+/// Removes the policies and waits until both are no longer in force. The webhook must not answer.
 pub async fn remove(stand: &Stand) {
     let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(stand.client.clone());
     for bound in generated::all(&Installation::default()) {

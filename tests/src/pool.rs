@@ -1,9 +1,9 @@
-//! A pool of control planes that the tests of one test program reuse: starting one takes as much CPU time as most
+//! A pool of control planes that the tests of one test program reuse: starting one needs as much CPU time as most
 //! tests.
 //!
-//! A test has its control plane for itself. When it ends, its nodes end too; before the next test begins, all objects
-//! that tests made are deleted. A control plane that cannot be reset is thrown away: one that does not answer, or one
-//! whose API server has policies or other API servers, which it drops only after some time.
+//! A test has its control plane for itself. When it ends, its nodes end too; before the next test starts, all objects
+//! of tests are deleted. A control plane that cannot be reset is discarded: one that does not answer, or one whose
+//! API server has policies or aggregated API servers, which it forgets only after some time.
 
 use std::{
     fmt::Debug,
@@ -35,17 +35,16 @@ use serde::de::DeserializeOwned;
 
 use crate::built::programs;
 
-/// Objects that the API server makes itself.
+/// Label of objects that the API server creates.
 const ITS_OWN: &str = "kubernetes.io/bootstrapping";
-/// Namespaces in which the API server keeps its own objects, and tests make none.
+/// Namespaces with objects of the API server; tests create none there.
 const SYSTEM: [&str; 2] = ["kube-system", "kube-public"];
-/// API services that the API server registers itself.
+/// Selects API services that the API server does not register itself.
 const AGGREGATED: &str = "!kube-aggregator.kubernetes.io/automanaged";
 
-/// Control planes that wait for their next test.
 static IDLE: Mutex<Vec<Testbed>> = Mutex::new(Vec::new());
 
-/// A control plane as good as new; etcd and an API server alone.
+/// A control plane without objects of tests: only etcd and an API server.
 pub(crate) async fn get() -> Testbed {
     loop {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -59,22 +58,22 @@ pub(crate) async fn get() -> Testbed {
     }
 }
 
-/// Hands a control plane on that [`get`] gave.
+/// Returns a control plane of [`get`] to the pool.
 pub(crate) fn put(mut testbed: Testbed) {
     testbed.cluster.stop_nodes();
     IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(testbed);
 }
 
-/// Brings a control plane back to its start.
+/// Resets a control plane to its initial state.
 async fn reset(testbed: &mut Testbed) -> Result<()> {
     testbed.cluster.check()?;
-    // A client belongs to the async runtime that it was made on.
+    // A client belongs to the async runtime that created it.
     testbed.client = testbed.cluster.client().await?;
     let client = &testbed.client;
     is_alone::<MutatingAdmissionPolicyBinding>(client, "").await?;
     is_alone::<ValidatingAdmissionPolicyBinding>(client, "").await?;
     is_alone::<APIService>(client, AGGREGATED).await?;
-    // Nobody is to be called for what is deleted next.
+    // Webhooks are deleted first, so that they are not called for the other deletions.
     clear(&Api::<MutatingWebhookConfiguration>::all(client.clone()), "").await?;
     clear(&Api::<ValidatingWebhookConfiguration>::all(client.clone()), "").await?;
     let namespaces = Api::<Namespace>::all(client.clone())
@@ -102,7 +101,7 @@ async fn reset(testbed: &mut Testbed) -> Result<()> {
     accounts::create(client).await
 }
 
-/// Fails if there are objects that the API server did not make itself.
+/// Fails if there are objects that the API server did not create.
 async fn is_alone<K>(client: &Client, labels: &str) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -126,7 +125,7 @@ where
     clear(&Api::<K>::namespaced(client.clone(), namespace), &labels).await
 }
 
-/// Deletes objects at once, and fails if one stays.
+/// Deletes objects without a grace period, and fails if one stays.
 async fn clear<K>(api: &Api<K>, labels: &str) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -142,7 +141,7 @@ where
     Ok(())
 }
 
-/// Removes what programs of the last test wrote beside the files of the control plane.
+/// Removes files that programs of the last test wrote to the control plane's folder.
 fn remove_files(cluster: &Cluster) -> Result<()> {
     let own = cluster.files();
     for entry in fs::read_dir(cluster.dir()).context("read the folder of the cluster")? {

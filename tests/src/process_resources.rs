@@ -1,5 +1,5 @@
-//! [`ProcessResources`] measures a process part by part: memory by kind of mapping, descriptors by kind, and the
-//! kernel's memory behind its maps and programs.
+//! [`ProcessResources`] measures parts of a process: memory by kind of mapping, descriptors by kind, and the kernel
+//! memory of its maps and programs.
 
 use std::{
     collections::BTreeMap,
@@ -7,24 +7,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Amounts of parts, by name.
+/// Amounts by name of the part.
 pub type Parts = BTreeMap<&'static str, u64>;
 
-/// What a process holds at one moment.
+/// Resources of a process at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessResources {
-    /// Resident memory in KiB, page by page and not by the kernel's counters, which are a little late.
+    /// Resident memory in KiB, summed over pages; the kernel's counters lag a little behind.
     pub memory_kib: Parts,
-    /// Descriptors.
     pub descriptors: Parts,
-    /// Kernel memory in KiB of the maps and programs behind those.
+    /// Kernel memory in KiB of the maps and programs of its descriptors.
     pub kernel_kib: Parts,
-    /// Resident memory in KiB by the kernel's counters: what people look at.
+    /// Resident memory in KiB by the kernel's counters, as shown by common tools.
     pub counted_kib: u64,
 }
 
 impl ProcessResources {
-    /// What this process holds now.
+    /// Current resources of a process.
     pub fn read(pid: u32) -> Self {
         let (mut descriptors, mut kernel_kib) = (Parts::new(), Parts::new());
         for Descriptor { target, info, .. } in descriptors_of(pid) {
@@ -43,7 +42,7 @@ impl ProcessResources {
         }
     }
 
-    /// All of its resident memory in KiB.
+    /// Total resident memory in KiB.
     pub fn resident_kib(&self) -> u64 {
         self.memory_kib.values().sum()
     }
@@ -65,7 +64,7 @@ impl fmt::Display for ProcessResources {
     }
 }
 
-/// By how much each part has grown; a part that shrank is not named.
+/// Growth of each part; parts that shrank are left out.
 pub fn growth(before: &Parts, after: &Parts) -> Parts {
     let more = |(part, now): (&&'static str, &u64)| {
         let grown = now.saturating_sub(before.get(part).copied().unwrap_or(0));
@@ -74,7 +73,7 @@ pub fn growth(before: &Parts, after: &Parts) -> Parts {
     after.iter().filter_map(more).collect()
 }
 
-/// The least that each part has grown by in every one of these: what leaks grows each time, what is only moved does not.
+/// Lowest growth of each part over all samples: a leak grows each time, moved memory does not.
 pub fn least(growths: &[Parts]) -> Parts {
     let mut growths = growths.iter();
     let mut least = growths.next().cloned().unwrap_or_default();
@@ -90,30 +89,28 @@ pub fn least(growths: &[Parts]) -> Parts {
     least
 }
 
-/// By how much each part has grown in all of these but the one in which it grew most.
-pub fn but_the_most(growths: &[Parts]) -> Parts {
+/// Growth of each part over all samples except its highest.
+pub fn without_highest(growths: &[Parts]) -> Parts {
     let mut sums: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
     for (part, amount) in growths.iter().flatten() {
         let (sum, most) = sums.entry(part).or_default();
         *sum += amount;
         *most = (*most).max(*amount);
     }
-    let but_the_most = |(part, (sum, most))| (part, sum - most);
-    sums.into_iter().map(but_the_most).collect()
+    let without_highest = |(part, (sum, most))| (part, sum - most);
+    sums.into_iter().map(without_highest).collect()
 }
 
 /// One descriptor of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Its number.
     pub number: i32,
-    /// What it leads to.
     pub target: PathBuf,
-    /// What the kernel tells of it, line by line.
+    /// The kernel's `fdinfo`, line by line.
     pub info: String,
 }
 
-/// The descriptors of a process. One that is closed meanwhile is left out.
+/// Descriptors of a process; those closed meanwhile are left out.
 pub fn descriptors_of(pid: u32) -> Vec<Descriptor> {
     let mut found = Vec::new();
     for entry in fs::read_dir(process(pid).join("fd")).expect("its files") {
@@ -131,7 +128,7 @@ pub fn descriptors_of(pid: u32) -> Vec<Descriptor> {
     found
 }
 
-/// The links of a process to tracepoints: the tracepoint, and the descriptor.
+/// Links of a process to tracepoints: tracepoint and descriptor.
 pub fn links_of(pid: u32) -> Vec<(String, i32)> {
     let link = |descriptor: &Descriptor| {
         field(&descriptor.info, "link_id:")?;
@@ -141,13 +138,13 @@ pub fn links_of(pid: u32) -> Vec<(String, i32)> {
     descriptors_of(pid).iter().filter_map(link).collect()
 }
 
-/// The kernel's numbers of the maps of a process.
+/// Kernel ids of the maps of a process.
 pub fn maps_of(pid: u32) -> Vec<u32> {
     let map = |descriptor: &Descriptor| field(&descriptor.info, "map_id:")?.parse().ok();
     descriptors_of(pid).iter().filter_map(map).collect()
 }
 
-/// A figure of a process by the kernel's counters, in KiB: `VmRSS`, or `VmHWM` for the most that it ever was.
+/// A counter of a process in KiB: `VmRSS`, or `VmHWM` for the peak.
 pub fn counted_kib(pid: u32, figure: &str) -> u64 {
     let status = fs::read_to_string(process(pid).join("status")).expect("its status");
     let mut lines = status.lines();
@@ -171,7 +168,7 @@ fn kib(field: &str) -> Option<u64> {
 
 fn kind(target: &Path, info: &str) -> &'static str {
     let target = target.to_string_lossy();
-    // A link names its program, too.
+    // The descriptor of a link names its program too.
     if field(info, "link_id:").is_some() {
         "links"
     } else if field(info, "prog_id:").is_some() {
@@ -187,7 +184,7 @@ fn kind(target: &Path, info: &str) -> &'static str {
     }
 }
 
-/// Resident memory by what it is mapped for.
+/// Resident memory by kind of mapping.
 fn resident_parts(smaps: &str) -> Parts {
     let (mut parts, mut part) = (Parts::new(), "");
     for line in smaps.lines() {
@@ -208,7 +205,7 @@ fn resident_parts(smaps: &str) -> Parts {
     parts
 }
 
-/// The name of a mapping, if the line begins one: addresses, rights, offset, device, inode, and the name.
+/// Name of a mapping, if the line starts one: addresses, permissions, offset, device, inode, name.
 fn mapping(line: &str) -> Option<&str> {
     let (addresses, rest) = line.split_once(' ')?;
     let (from, to) = addresses.split_once('-')?;
@@ -257,8 +254,8 @@ VmFlags: rd wr
             Parts::from([("heap", 10)]),
         ];
         let expected = Parts::from([("heap", 20), ("stack", 0)]);
-        assert_eq!(but_the_most(&growths), expected);
-        assert_eq!(but_the_most(&[]), Parts::new());
+        assert_eq!(without_highest(&growths), expected);
+        assert_eq!(without_highest(&[]), Parts::new());
     }
 
     #[test]

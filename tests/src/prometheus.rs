@@ -1,4 +1,4 @@
-//! [`Prometheus`] starts a real Prometheus server over samples that a test, or the simulator, has written.
+//! [`Prometheus`] starts a real Prometheus server with samples that a test or the simulator has written.
 
 use std::{
     fmt::Write as _,
@@ -15,30 +15,28 @@ use xtask::{process::Process, setup::prometheus};
 
 use crate::stand::until;
 
-/// Samples in the form that Prometheus' tool imports: OpenMetrics text.
+/// Samples as OpenMetrics text, which `promtool` imports.
 #[derive(Debug, Default)]
 pub struct Samples(String);
 
-/// A running server; it ends when dropped.
+/// A running server; ended on drop.
 #[derive(Debug)]
 pub struct Prometheus {
-    /// Where it answers.
     pub url: String,
-    /// Its port.
     pub port: u16,
     _process: Process,
     _folder: TempDir,
 }
 
 impl Samples {
-    /// A series: its name with its labels, as `name{label="value"}`, and (seconds since 1970, value).
+    /// Adds a series: its name with labels, as `name{label="value"}`, and pairs of seconds since 1970 and value.
     pub fn series(&mut self, name: &str, samples: impl Iterator<Item = (u64, f64)>) {
         for (at_s, value) in samples {
             writeln!(self.0, "{name} {value} {at_s}").expect("memory");
         }
     }
 
-    /// The same samples so many seconds later.
+    /// Shifts the samples by `by_s` seconds.
     #[must_use]
     pub fn later(self, by_s: u64) -> Self {
         let mut later = Self::default();
@@ -51,28 +49,29 @@ impl Samples {
     }
 }
 
-/// The server and its tool.
+/// The paths of server and tool.
 pub fn programs() -> prometheus::Prometheus {
     prometheus::find().expect("Prometheus; cargo xtask setup gets it")
 }
 
 impl Prometheus {
-    /// A server that remembers the samples.
+    /// Starts a server with these samples.
     pub async fn over(samples: Samples) -> Self {
         Self::over_at(samples, Ipv4Addr::LOCALHOST).await
     }
 
-    /// The same for a server that listens at this address of the machine.
+    /// Starts a server with these samples on this address of the machine.
     pub async fn over_at(samples: Samples, address: Ipv4Addr) -> Self {
         Self::over_socket(samples, SocketAddrV4::new(address, 0)).await
     }
 
-    /// The same for a server at this port of loopback. Where another program has it, the test waits for it, and then fails.
+    /// Starts a server with these samples on this loopback port. If another program uses the port, the test waits and
+    /// finally fails.
     pub async fn over_port(samples: Samples, port: u16) -> Self {
         Self::over_socket(samples, SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).await
     }
 
-    /// The server over the blocks that its tool has written.
+    /// Starts a server with blocks that its tool has written.
     pub async fn over_blocks(blocks: &Path) -> Self {
         let folder = tempfile::tempdir().expect("folder");
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
@@ -90,7 +89,7 @@ impl Prometheus {
         let programs = programs();
         let blocks = folder.path().join("blocks");
         let import = Command::new(&programs.tool)
-            // One block for all of it: the text is read anew for each.
+            // One block for all samples: the text is read again for each block.
             .args([
                 "tsdb",
                 "create-blocks-from",

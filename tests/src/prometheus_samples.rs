@@ -1,22 +1,21 @@
-//! Three days of made-up samples of two nodes for a Prometheus server; the right advice on them can be computed by
-//! hand.
+//! Three days of generated samples of two nodes for a Prometheus server; the correct advice on them can be computed
+//! by hand.
 
 use crate::prometheus::Samples;
 
-/// The end of the past, and of a frame.
+/// End of the samples, and of a frame.
 pub const UNTIL: u64 = 1_700_000_100;
-/// Its length.
 pub const DAYS: u64 = 3;
 const FROM: u64 = UNTIL - DAYS * 86_400;
-/// Scrape intervals of nodes and of all else.
+/// Scrape intervals of nodes and of all other targets.
 const NODES_EVERY: usize = 60;
 const PODS_EVERY: usize = 120;
 const GIB: f64 = 1_073_741_824.0;
-/// Each node has this many pods that request 3 cores each.
+/// Pods per node, each with a request of 3 cores.
 const PODS: u32 = 10;
 
 fn times(every: usize) -> impl Iterator<Item = u64> {
-    // A counter's rate needs samples from before.
+    // The rate of a counter needs earlier samples.
     (FROM - 600..=UNTIL).step_by(every)
 }
 
@@ -24,16 +23,15 @@ fn seconds(at_s: u64) -> f64 {
     f64::from(u32::try_from(at_s - (FROM - 600)).expect("days"))
 }
 
-/// Who measures the use of whole nodes.
+/// Exporter of the use of whole nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NodeUseSource {
-    /// cAdvisor in the kubelet.
     Cadvisor,
-    /// node-exporter, whose series name its pod.
+    /// node-exporter; its series are labelled with its pod.
     NodeExporter,
 }
 
-/// The use of a whole node: cores, and 24 GiB.
+/// Use of a whole node: `cores`, and 24 GiB.
 fn node_use(samples: &mut Samples, name: &str, cores: f64, source: NodeUseSource) {
     if source == NodeUseSource::Cadvisor {
         samples.series(
@@ -48,7 +46,7 @@ fn node_use(samples: &mut Samples, name: &str, cores: f64, source: NodeUseSource
     }
     let pod = format!(r#"namespace="monitoring",pod="exporter-{name}""#);
     let exporter = format!(r#"{pod},job="node-exporter",instance="{name}:9100""#);
-    // Two modes that are use, two that are none.
+    // Two modes that count as use and two that do not.
     for (mode, cores) in [
         ("user", cores * 0.75),
         ("system", cores * 0.25),
@@ -69,7 +67,7 @@ fn node_use(samples: &mut Samples, name: &str, cores: f64, source: NodeUseSource
             times(NODES_EVERY).map(|at_s| (at_s, value)),
         );
     }
-    // kube-state-metrics tells of the same pod from two addresses, as after its own restart.
+    // kube-state-metrics reports the same pod from two instances, as after its own restart.
     for instance in ["a", "b"] {
         samples.series(
             &format!(r#"kube_pod_info{{{pod},node="{name}",instance="{instance}"}}"#),
@@ -78,7 +76,7 @@ fn node_use(samples: &mut Samples, name: &str, cores: f64, source: NodeUseSource
     }
 }
 
-/// A node with 32 cores, 31.5 of them allocatable, whose pods use so many cores each.
+/// A node with 32 cores, 31.5 of them allocatable, whose pods use `cores` each.
 fn node(samples: &mut Samples, name: &str, pool: &str, cores: f64, source: NodeUseSource) {
     node_use(samples, name, cores * f64::from(PODS) + 0.5, source);
     for (series, labels, value) in [
@@ -126,12 +124,13 @@ fn node(samples: &mut Samples, name: &str, pool: &str, cores: f64, source: NodeU
     }
 }
 
-/// One pool with room, and one whose nodes use more than is safe.
+/// One pool with free capacity, and one whose nodes use more than is safe.
 pub fn past() -> Samples {
     measured_by(NodeUseSource::Cadvisor)
 }
 
-/// The same as kube-prometheus-stack keeps it: no series of whole nodes from cAdvisor, and a node-exporter on each.
+/// The samples as kube-prometheus-stack stores them: no node-level series of cAdvisor, but a node-exporter on each
+/// node.
 pub fn past_of_kube_prometheus_stack() -> Samples {
     measured_by(NodeUseSource::NodeExporter)
 }

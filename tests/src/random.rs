@@ -1,39 +1,39 @@
-//! Numbers that are the same in each run, and words drawn by them.
+//! [`Draw`]: draws of test data from a seeded generator. The same seed gives the same data in each run.
 
-/// The words.
-pub const WORDS: [&str; 5] = ["a", "b", "c", "d", "e"];
+use rand::{
+    Rng,
+    seq::{IndexedRandom as _, SliceRandom as _},
+};
+use rand_chacha::ChaCha8Rng;
 
-/// A generator of numbers that are the same in each run.
-#[derive(Debug)]
-pub struct Random(pub u64);
+const WORDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-impl Random {
-    /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).expect("31 bits") % end
+pub trait Draw: Rng {
+    fn below(&mut self, end: usize) -> usize {
+        self.random_range(0..end)
     }
 
-    /// True once in so many times.
-    pub fn once_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
+    /// True with probability `1 / count`.
+    fn is_one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
     }
 
-    /// One of the words.
-    pub fn word(&mut self) -> &'static str {
-        WORDS[self.below(WORDS.len())]
+    /// One of the choices, which must not be empty.
+    fn pick<'t, T>(&mut self, choices: &'t [T]) -> &'t T {
+        choices.choose(self).expect("choices")
     }
 
-    /// Some of the words, each once.
-    pub fn words(&mut self) -> Vec<&'static str> {
+    fn word(&mut self) -> &'static str {
+        *self.pick(&WORDS)
+    }
+
+    /// Zero to four words without repetition, in random order.
+    fn words(&mut self) -> Vec<&'static str> {
         let mut words = WORDS.to_vec();
-        for at in (1..words.len()).rev() {
-            words.swap(at, self.below(at + 1));
-        }
-        words.truncate(self.below(5));
+        words.shuffle(self);
+        words.truncate(self.below(WORDS.len()));
         words
     }
 }
+
+impl Draw for ChaCha8Rng {}

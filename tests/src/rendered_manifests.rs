@@ -1,4 +1,5 @@
-//! [`Installation`] is a copy of the installation's manifests with fresh certificates, and what kustomize makes of them.
+//! [`Installation`] is a copy of the installation's manifests with fresh certificates, and the objects that kustomize
+//! renders.
 
 use std::{
     collections::BTreeMap,
@@ -23,25 +24,24 @@ use xtask::{
     workspace,
 };
 
-/// The overlay with certificates, as the installation page uses it.
+/// The overlay with certificate files, as on the installation page.
 pub const OVERLAY: &str = "overlays/certificate-files";
 
-/// A copy of the manifests with fresh certificates in it.
+/// A copy of the manifests with fresh certificates.
 pub struct Installation {
     folder: TempDir,
     kubectl: PathBuf,
     overlay: &'static str,
-    /// What the overlay renders to.
+    /// The rendered objects of the overlay.
     pub objects: Vec<Value>,
 }
 
 impl Installation {
-    /// What [`OVERLAY`] renders to.
     pub fn render() -> Self {
         Self::render_overlay(OVERLAY)
     }
 
-    /// What an overlay renders to, which is named by its folder.
+    /// Renders an overlay, given by its folder.
     pub fn render_overlay(overlay: &'static str) -> Self {
         let programs = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
         let kubectl = programs.into_values().next().expect("the program asked for").path;
@@ -60,18 +60,16 @@ impl Installation {
         installation
     }
 
-    /// The folder of the copy.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What the overlay renders to now.
     fn rendered(&self) -> Vec<Value> {
         let rendered = self.kubectl(&["kustomize", self.overlay]);
         objects(&rendered.stdout)
     }
 
-    /// Has the overlay take a component too.
+    /// Adds a component to the overlay.
     pub fn add_component(&mut self, name: &str) {
         let overlay = self.folder().join(self.overlay).join("kustomization.yaml");
         let text = fs::read_to_string(&overlay).expect("the overlay");
@@ -84,7 +82,7 @@ impl Installation {
         self.objects = self.rendered();
     }
 
-    /// Applies the overlay as its page does; the API server takes every object, and warns of nothing.
+    /// Applies the overlay as on its page; the API server must accept every object without a warning.
     pub fn apply(&self, kubeconfig: &Path) {
         let output = self.try_apply(kubeconfig);
         let warnings = String::from_utf8_lossy(&output.stderr);
@@ -93,7 +91,7 @@ impl Installation {
         assert_eq!(applied, self.objects.len());
     }
 
-    /// What kubectl says to the overlay when it is applied.
+    /// Output of kubectl for applying the overlay.
     pub fn try_apply(&self, kubeconfig: &Path) -> Output {
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
         let strict = "--validate=strict";
@@ -114,7 +112,7 @@ impl Installation {
         kubectl.output().expect("start kubectl")
     }
 
-    /// Runs kubectl in the copy; it must succeed.
+    /// Runs kubectl in the copy; fails if it does not succeed.
     pub fn kubectl(&self, arguments: &[&str]) -> Output {
         let output = self.run(arguments);
         assert!(output.status.success(), "kubectl {arguments:?}: {output:?}");
@@ -131,7 +129,7 @@ impl Installation {
             .collect()
     }
 
-    /// The object of a kind with that name.
+    /// The object of a kind with this name.
     pub fn get<K: Resource<DynamicType = ()> + DeserializeOwned>(&self, namespace: &str, name: &str) -> K {
         let is_it =
             |object: &K| object.name_any() == name && object.namespace().as_deref() == Some(namespace);
@@ -139,25 +137,22 @@ impl Installation {
         found.unwrap_or_else(|| panic!("no {} {namespace}/{name}", K::kind(&())))
     }
 
-    /// The pods of the webhook.
     pub fn webhook(&self) -> PodTemplateSpec {
         let deployment: Deployment = self.get(names::NAMESPACE, names::WEBHOOK_SERVICE);
         deployment.spec.expect("a specification").template
     }
 
-    /// The command line of the webhook.
     pub fn webhook_args(&self) -> headroom_webhook::args::Args {
         let line = command_line("headroom-webhook", container(&self.webhook()));
         headroom_webhook::start::flags::try_parse_from(line).expect("flags of the webhook")
     }
 
-    /// The pods of the agent.
     pub fn agent(&self) -> PodTemplateSpec {
         let daemons: DaemonSet = self.get(names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
         daemons.spec.expect("a specification").template
     }
 
-    /// Both kinds of pods with the namespace they are in.
+    /// Both pod templates with their namespaces.
     pub fn pods(&self) -> [(&'static str, PodTemplateSpec); 2] {
         [
             (names::NAMESPACE, self.webhook()),
@@ -166,7 +161,7 @@ impl Installation {
     }
 }
 
-/// Objects as YAML has them.
+/// Parses YAML documents as objects.
 pub fn objects(yaml: &[u8]) -> Vec<Value> {
     let text = str::from_utf8(yaml).expect("UTF-8");
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(text).expect("YAML");
@@ -174,7 +169,6 @@ pub fn objects(yaml: &[u8]) -> Vec<Value> {
     objects
 }
 
-/// Copies a folder with all that is in it.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder") {
@@ -188,7 +182,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Kustomize breaks base64 into lines, which the API server takes and our types do not.
+/// Joins the lines into which kustomize breaks base64: the API server accepts them, our types do not.
 fn join_base64(object: &mut Value) {
     let join = |text: &mut Value| {
         if let Value::String(text) = text {
@@ -205,12 +199,11 @@ fn join_base64(object: &mut Value) {
     }
 }
 
-/// The specification of pods.
 pub fn spec(template: &PodTemplateSpec) -> &PodSpec {
     template.spec.as_ref().expect("a specification")
 }
 
-/// The one container of pods.
+/// The only container of the pods.
 pub fn container(template: &PodTemplateSpec) -> &Container {
     let [container] = spec(template).containers.as_slice() else {
         panic!("one container");
@@ -218,21 +211,20 @@ pub fn container(template: &PodTemplateSpec) -> &Container {
     container
 }
 
-/// The labels of pods.
 pub fn labels(template: &PodTemplateSpec) -> BTreeMap<String, String> {
     let metadata = template.metadata.clone().expect("metadata");
     metadata.labels.expect("labels")
 }
 
-/// True if a selector has labels, and each of them is among these.
+/// True if the selector is not empty and all of its labels match.
 pub fn selects(selector: &BTreeMap<String, String>, labels: &BTreeMap<String, String>) -> bool {
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// Has the API server judge a pod of that template, as its controller would create it, without keeping it.
+/// Creates a pod of this template as its controller would, as a dry run.
 ///
 /// # Errors
-/// As the API server refuses it.
+/// The API server's refusal.
 pub async fn try_create(client: &Client, namespace: &str, template: PodTemplateSpec) -> kube::Result<Pod> {
     let mut metadata = template.metadata.unwrap_or_default();
     metadata.name = Some("made".to_owned());
@@ -250,7 +242,7 @@ pub async fn try_create(client: &Client, namespace: &str, template: PodTemplateS
         .await
 }
 
-/// A command line as the container gives it, the kubelet's variables filled in.
+/// The container's command line with the kubelet's variables expanded.
 pub fn command_line(program: &str, container: &Container) -> Vec<String> {
     let arguments = container.args.iter().flatten();
     [program.to_owned()]

@@ -1,31 +1,31 @@
-//! [`ReviewBuilder`]: admission reviews of whatever object, as an API server posts them.
+//! [`ReviewBuilder`] builds admission reviews of any object, as an API server posts them.
 
 use serde_json::{Value, json};
 
-/// A review, with what an API server would say where nothing else is asked for: a real run, by nobody in particular.
+/// A review with defaults: no dry run, an ordinary user.
 #[derive(Debug, Clone)]
 pub struct ReviewBuilder {
     request: Value,
 }
 
 impl ReviewBuilder {
-    /// A new object of a resource such as `pods` or `pods/binding`.
+    /// Creation of an object of a resource such as `pods` or `pods/binding`.
     pub fn create(resource: &str, object: &Value) -> Self {
         Self::new("CREATE", resource, object).with("object", object.clone())
     }
 
-    /// A change of a stored object.
+    /// Update of a stored object.
     pub fn update(resource: &str, old: &Value, new: &Value) -> Self {
         let builder = Self::new("UPDATE", resource, new).with("object", new.clone());
         builder.with("oldObject", old.clone())
     }
 
-    /// The removal of a stored object.
+    /// Deletion of a stored object.
     pub fn delete(resource: &str, old: &Value) -> Self {
         Self::new("DELETE", resource, old).with("oldObject", old.clone())
     }
 
-    /// Group, version, kind, name and namespace are those that the object says.
+    /// Group, version, kind, name and namespace are taken from the object.
     fn new(operation: &str, resource: &str, object: &Value) -> Self {
         let (resource, sub_resource) = resource.split_once('/').unwrap_or((resource, ""));
         let api_version = object["apiVersion"].as_str().unwrap_or("v1");
@@ -40,33 +40,30 @@ impl ReviewBuilder {
         Self { request }
     }
 
-    /// The object's kind, where the object does not say it.
+    /// Sets the kind of an object that has none.
     #[must_use]
     pub fn kind(mut self, kind: &str) -> Self {
         self.request["kind"]["kind"] = kind.into();
         self
     }
 
-    /// Who asks.
     #[must_use]
     pub fn user(self, name: &str, groups: &[&str]) -> Self {
         self.with("userInfo", json!({"username": name, "groups": groups}))
     }
 
-    /// Nothing will be stored.
     #[must_use]
     pub fn dry_run(self) -> Self {
         self.with("dryRun", true.into())
     }
 
-    /// Another member of the request; `null` is as good as none.
+    /// Sets another member of the request; `null` is equivalent to its absence.
     #[must_use]
     pub fn with(mut self, member: &str, value: Value) -> Self {
         self.request[member] = value;
         self
     }
 
-    /// The body.
     pub fn build(self) -> String {
         let Self { request } = self;
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})

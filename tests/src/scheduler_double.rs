@@ -1,5 +1,5 @@
-//! [`SchedulerDouble`] writes what Koordinator's scheduler writes, without any thought: it binds each pod that asks for it to
-//! one node, and tells in each quota, every second, what is used below it.
+//! [`SchedulerDouble`] writes like Koordinator's scheduler without its logic: it binds each pod that names it to one
+//! node, and updates the used amounts of each quota every second.
 
 use std::{
     sync::{
@@ -22,12 +22,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{custom_kinds::QUOTAS, stand::Stand};
 
-/// How often it looks for pods.
+/// Interval between searches for pods.
 const BINDS_EVERY: Duration = Duration::from_millis(100);
-/// How often it writes each quota.
+/// Interval between writes of each quota.
 const WRITES_EVERY: Duration = Duration::from_secs(1);
 
-/// A scheduler of a user's name; it ends when dropped.
+/// A scheduler with a user's credential; ended on drop.
 #[derive(Debug)]
 pub struct SchedulerDouble {
     counts: Arc<Counts>,
@@ -43,8 +43,8 @@ struct Counts {
 }
 
 impl SchedulerDouble {
-    /// Starts it as `user`. Pods that ask for the scheduler `name` are bound to `node`; the quotas are those of `namespace`, if
-    /// the API server has the kind.
+    /// Starts the scheduler as `user`. Pods with scheduler name `name` are bound to `node`; quotas are those of
+    /// `namespace`, if the API server has the kind.
     pub async fn start(stand: &Stand, user: &str, name: &str, node: &str, namespace: &str) -> Self {
         let client = stand.cluster.client_for(user, Some("system:masters")).await;
         let client = client.expect("a client");
@@ -64,17 +64,14 @@ impl SchedulerDouble {
         }
     }
 
-    /// Pods that it has bound.
     pub fn bound(&self) -> u64 {
         self.counts.bound.load(Ordering::Relaxed)
     }
 
-    /// Bindings that admission refused.
     pub fn refused(&self) -> u64 {
         self.counts.refused.load(Ordering::Relaxed)
     }
 
-    /// Writes of quotas that passed.
     pub fn quota_writes(&self) -> u64 {
         self.counts.quota_writes.load(Ordering::Relaxed)
     }
@@ -83,7 +80,7 @@ impl SchedulerDouble {
 /// Binds a pod to a node, as a scheduler does.
 ///
 /// # Errors
-/// The API server refuses, or does not answer.
+/// If the API server refuses or does not answer.
 pub async fn bind(client: &Client, namespace: &str, name: &str, node: &str) -> Result<Status, Error> {
     let binding = json!({
         "apiVersion": "v1",
@@ -99,7 +96,7 @@ pub async fn bind(client: &Client, namespace: &str, name: &str, node: &str) -> R
     client.request(request).await
 }
 
-/// Binds whatever waits for this scheduler, again and again.
+/// Repeatedly binds all pods that wait for this scheduler.
 async fn bind_all(client: Client, scheduler: String, node: String, counts: Arc<Counts>) {
     let pods: Api<Pod> = Api::all(client.clone());
     let waiting = ListParams::default().fields(&format!("spec.nodeName=,spec.schedulerName={scheduler}"));
@@ -107,7 +104,7 @@ async fn bind_all(client: Client, scheduler: String, node: String, counts: Arc<C
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // A test that ends takes the API server along.
+        // The API server ends with its test.
         let Ok(listed) = pods.list(&waiting).await else {
             continue;
         };
@@ -124,7 +121,7 @@ async fn bind_all(client: Client, scheduler: String, node: String, counts: Arc<C
     }
 }
 
-/// Writes annotation and status of each quota, again and again, whatever stands there.
+/// Repeatedly writes annotation and status of each quota, whatever is stored.
 async fn write_quotas(quotas: Api<DynamicObject>, counts: Arc<Counts>) {
     let mut ticks = interval(WRITES_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,5 +1,5 @@
-//! [`ScriptedAgent`] is an agent with hints written by a test: the protocol and the credential are real, the
-//! measurements made up.
+//! [`ScriptedAgent`] is an agent with hints written by a test: protocol and credential are real, measurements are
+//! not.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -22,11 +22,11 @@ use tonic::{
     transport::{self, Channel},
 };
 
-/// How long an answer may take.
+/// Limit for an answer of the server.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A hint for a node that test code changes as it needs: nothing braked, ratio as given, and frames of a second, so that
-/// it rises by 5 cents a second.
+/// A hint for a node, to be adapted by tests: no brake, the given ratio, and frames of one second, so that the ratio
+/// rises by 5 cents per second.
 pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
     let part = |cents| ResourceHint {
         published: Cents(cents),
@@ -58,10 +58,10 @@ pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
     }
 }
 
-/// A channel to a hint port, verified against the CA as an agent verifies it, with a certificate to show or without.
+/// A channel to a hint port, verified against the CA as by an agent, with or without a client certificate.
 ///
 /// # Errors
-/// The server does not take the connection.
+/// If the server does not accept the connection.
 pub async fn channel(
     hints: SocketAddr,
     ca: &Path,
@@ -77,31 +77,29 @@ pub async fn channel(
     endpoint.connect_with_connector(connector).await
 }
 
-/// A stream to one replica.
 #[derive(Debug)]
 pub struct ScriptedAgent {
     reports_tx: mpsc::Sender<HintReport>,
     directives: Streaming<Directive>,
-    /// The last list of pods that the server sent.
+    /// The last received pod list.
     pub pods: Option<Pods>,
-    /// The last policy that the server sent.
     pub policy: Option<Policy>,
 }
 
 impl ScriptedAgent {
-    /// Opens a stream with a bearer token, or without any credential.
+    /// Opens a stream with a bearer token, or without a credential.
     ///
     /// # Errors
-    /// The gRPC status that the server refuses the stream with.
+    /// The gRPC status of the refused stream.
     pub async fn open(hints: SocketAddr, ca: &Path, token: Option<&str>) -> Result<Self, Status> {
         let channel = channel(hints, ca, None).await.expect("connect to the hint port");
         Self::over(channel, token).await
     }
 
-    /// As [`Self::open`], over a channel that is there.
+    /// Opens a stream like [`Self::open`] on an existing channel.
     ///
     /// # Errors
-    /// As for [`Self::open`].
+    /// Those of [`Self::open`].
     pub async fn over(channel: Channel, token: Option<&str>) -> Result<Self, Status> {
         let (reports_tx, reports_rx) = mpsc::channel(16);
         let mut request = Request::new(ReceiverStream::new(reports_rx));
@@ -123,14 +121,14 @@ impl ScriptedAgent {
         })
     }
 
-    /// Sends a report and waits for its acknowledgement; pods and policies that come before it are kept.
+    /// Sends a report and waits for its acknowledgement; pod lists and policies received meanwhile are kept.
     ///
     /// # Errors
-    /// The gRPC status that the server ends the stream with.
+    /// The gRPC status with which the server ends the stream.
     pub async fn report(&mut self, report: impl Into<HintReport>) -> Result<Ack, Status> {
         let report = report.into();
         let seq = report.seq;
-        // A stream that the server has ended says why when it is read.
+        // The reason of an ended stream is returned by the next read.
         self.reports_tx.send(report).await.ok();
         loop {
             match self.next().await? {
@@ -142,10 +140,10 @@ impl ScriptedAgent {
         }
     }
 
-    /// Waits until the server has sent pods that satisfy the condition.
+    /// Waits for a pod list that satisfies the condition.
     ///
     /// # Errors
-    /// The gRPC status that the server ends the stream with.
+    /// The gRPC status with which the server ends the stream.
     pub async fn pods_until(&mut self, is_it: impl Fn(&Pods) -> bool) -> Result<Pods, Status> {
         loop {
             if let Some(pods) = self.pods.as_ref().filter(|pods| is_it(pods)) {
@@ -159,7 +157,7 @@ impl ScriptedAgent {
         }
     }
 
-    /// Waits until the server ends the stream, and returns why; directives that come before are passed over.
+    /// Waits until the server ends the stream and returns its status; directives before that are ignored.
     pub async fn end(&mut self) -> Status {
         loop {
             if let Err(status) = self.next().await {

@@ -8,19 +8,14 @@ use seccompiler::{
     apply_filter,
 };
 
-/// A command of `bpf()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Command {
-    /// Create a map.
     MapCreate = 0,
-    /// Load a program.
     ProgramLoad = 5,
-    /// Ask what a descriptor leads to.
+    /// Query the object behind a descriptor.
     ObjectInfo = 15,
-    /// Attach to a tracepoint.
     RawTracepointOpen = 17,
-    /// Attach to anything else.
     LinkCreate = 28,
 }
 
@@ -33,7 +28,7 @@ impl Command {
         Self::LinkCreate,
     ];
 
-    /// Its name on a command line.
+    /// Name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MapCreate => "map-create",
@@ -44,18 +39,18 @@ impl Command {
         }
     }
 
-    /// The command of that name.
+    /// The command with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|command| command.name() == name)
     }
 }
 
-/// Refuses these commands to this thread and to all that it starts, threads and processes, for good.
+/// Denies these commands permanently to this thread and to all threads and processes that it starts.
 pub fn deny(commands: &[Command], with: Errno) {
     apply_filter(&program(commands, with)).expect("anyone may deny himself something");
 }
 
-/// What the kernel asks about each call from then on.
+/// The filter program for these commands.
 pub fn program(commands: &[Command], with: Errno) -> BpfProgram {
     let rule = |command: &Command| {
         let is_it = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, *command as u64);

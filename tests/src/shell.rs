@@ -1,4 +1,4 @@
-//! [`Shell`] runs commands of pages as they are printed; [`Lines`] follows what a program prints.
+//! [`Shell`] runs commands of documentation pages as printed; [`Lines`] follows the output of a program.
 
 use std::{
     fmt::Write as _,
@@ -19,17 +19,17 @@ use xtask::setup::controlplane::{self, Component};
 
 use crate::built::programs;
 
-/// How long a line of a command that goes on may take.
+/// Limit for one line of a running command.
 const LINE_WITHIN: Duration = Duration::from_secs(60);
 
-/// A shell in a folder, which is also the home of whoever types.
+/// A shell in a folder, which is also `$HOME`.
 pub struct Shell {
     folder: PathBuf,
     setup: String,
 }
 
 impl Shell {
-    /// A shell that has run that first.
+    /// A shell that runs `setup` first.
     pub fn new(folder: &Path, setup: &str) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -37,7 +37,7 @@ impl Shell {
         }
     }
 
-    /// A shell that finds kubectl and our plugin, and asks the cluster of a kubeconfig.
+    /// A shell with kubectl, our plugin and a kubeconfig.
     pub async fn with_plugin(folder: &Path, kubeconfig: &Path) -> Self {
         let bin = folder.join("bin");
         fs::create_dir(&bin).expect("a folder");
@@ -49,7 +49,6 @@ impl Shell {
             .with_variables(&[("KUBECONFIG", &kubeconfig.display().to_string())])
     }
 
-    /// The same shell with these variables besides.
     #[must_use]
     pub fn with_variables(mut self, variables: &[(&str, &str)]) -> Self {
         for (name, value) in variables {
@@ -75,16 +74,16 @@ impl Shell {
         self.command(command).output().await.expect("start a shell")
     }
 
-    /// What a command prints, which must succeed.
+    /// Standard output of a command, which must succeed.
     pub async fn printed(&self, command: &str) -> String {
         let output = self.run(command).await;
         assert!(output.status.success(), "{command}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// Runs a command until it prints a line with that text, and ends it then.
+    /// Runs a command until it prints a line that contains `text`, then ends it.
     pub async fn shows(&self, command: &str, text: &str) {
-        // The shell becomes the program, so that this ends it.
+        // `exec` replaces the shell, so that the kill ends the program itself.
         let mut child = self
             .command(&format!("exec {command}"))
             .stdout(Stdio::piped())
@@ -96,20 +95,19 @@ impl Shell {
     }
 }
 
-/// The lines of a program, read as they come, so that it never waits for its reader.
+/// Output lines of a program, read continuously, so that the program never blocks.
 pub struct Lines {
     lines: mpsc::UnboundedReceiver<String>,
     printed: Vec<String>,
 }
 
 impl Lines {
-    /// Begins to read.
     pub fn read(output: impl AsyncRead + Unpin + Send + 'static) -> Self {
         let (line_tx, lines) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             let mut output = BufReader::new(output).lines();
             while let Ok(Some(line)) = output.next_line().await {
-                // Where nobody reads on, the program still has somewhere to print to.
+                // The output is drained even if the receiver was dropped.
                 line_tx.send(line).ok();
             }
         });
@@ -119,7 +117,7 @@ impl Lines {
         }
     }
 
-    /// The next line that is meant.
+    /// Waits for the next line that satisfies the condition.
     pub async fn until(&mut self, is_meant: impl Fn(&str) -> bool + Send + Sync, within: Duration) -> String {
         let search = async {
             while let Some(line) = self.lines.recv().await {
@@ -131,10 +129,9 @@ impl Lines {
             None
         };
         let found = timeout(within, search).await.ok().flatten();
-        found.unwrap_or_else(|| panic!("the line did not come: {:#?}", self.printed))
+        found.unwrap_or_else(|| panic!("the line was not printed: {:#?}", self.printed))
     }
 
-    /// What [`Self::until`] has passed.
     pub fn printed(&self) -> &[String] {
         &self.printed
     }

@@ -1,20 +1,19 @@
-//! [`SloCommands`]: the commands of docs/slo-configuration.md with what they print, and the files that they read.
+//! [`SloCommands`]: the commands of docs/slo-configuration.md with their output, and their input files.
 
 use std::{ffi::OsStr, fs, path::Path};
 
 use xtask::workspace;
 
-/// What the page shows of `kubectl headroom config`.
+/// The commands `kubectl headroom config` on the page.
 #[derive(Debug)]
 pub struct SloCommands {
-    /// The files that the commands read: name and text.
+    /// Input files: name and text.
     pub files: Vec<(String, String)>,
-    /// The commands, each with what it prints.
+    /// Commands, each with its output.
     pub commands: Vec<(String, String)>,
 }
 
 impl SloCommands {
-    /// The page as it stands.
     pub fn load() -> Self {
         let file = workspace::root().join("docs/slo-configuration.md");
         let text = fs::read_to_string(file).expect("the page");
@@ -34,7 +33,6 @@ impl SloCommands {
         }
     }
 
-    /// Writes the files that the commands read.
     pub fn write_files(&self, folder: &Path) {
         for (name, text) in &self.files {
             fs::write(folder.join(name), text).expect("write");
@@ -42,7 +40,7 @@ impl SloCommands {
     }
 }
 
-/// The blocks of that language, each with the text between the one before and it.
+/// Blocks of a language, each with the text between the previous block and it.
 fn blocks<'s>(section: &'s str, language: &str) -> Vec<(&'s str, &'s str)> {
     let fence = format!("```{language}\n");
     let mut found = Vec::new();
@@ -55,13 +53,13 @@ fn blocks<'s>(section: &'s str, language: &str) -> Vec<(&'s str, &'s str)> {
     found
 }
 
-/// The file that is named last before a block.
+/// The last file name before a block.
 fn file_name(before: &str) -> &str {
     let name = before.rsplit('`').find(|word| is_yaml_file(word));
     name.expect("the name of a file")
 }
 
-/// True of the name of a file of YAML.
+/// True for a YAML file name.
 pub fn is_yaml_file(word: &str) -> bool {
     let is_yaml = |extension: &OsStr| extension == "yaml";
     Path::new(word).extension().is_some_and(is_yaml) && !word.contains(' ')

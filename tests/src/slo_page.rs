@@ -1,32 +1,29 @@
-//! [`SloPage`]: the example and the mistakes of docs/slo-configuration.md, which tests hold against the webhook's answers.
+//! [`SloPage`]: the example and the mistakes of docs/slo-configuration.md, which tests compare with the webhook's
+//! answers.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-/// Texts by key of a ConfigMap.
+/// Texts of a ConfigMap by key.
 pub type Data = BTreeMap<String, String>;
 
-/// What the page shows.
 #[derive(Debug)]
 pub struct SloPage {
-    /// A version that is taken.
+    /// A version that is accepted.
     pub example: Data,
-    /// Versions with a mistake each.
+    /// Versions with one mistake each.
     pub mistakes: Vec<Mistake>,
 }
 
 /// A version with a mistake.
 #[derive(Debug)]
 pub struct Mistake {
-    /// What is wrong.
     pub title: String,
-    /// The version.
     pub data: Data,
-    /// What its writer reads: lines that begin with `Warning: ` or `Error: `.
+    /// Answer to the client: lines that start with `Warning: ` or `Error: `.
     pub answer: Vec<String>,
 }
 
 impl SloPage {
-    /// The page as it stands.
     pub fn load() -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/slo-configuration.md");
         let text = fs::read_to_string(file).expect("the page");
@@ -43,12 +40,12 @@ impl SloPage {
     }
 }
 
-/// The ConfigMap's texts in the first block of YAML.
+/// The ConfigMap's texts in the first YAML block.
 fn data(section: &str) -> Data {
     serde_saphyr::from_str(block(section, "yaml")).expect("texts by key")
 }
 
-/// The first block of that language.
+/// The first block of a language.
 fn block<'s>(section: &'s str, language: &str) -> &'s str {
     let start = format!("```{language}\n");
     let (_, rest) = section.split_once(&start).expect("a block");

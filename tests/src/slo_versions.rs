@@ -1,5 +1,5 @@
-//! [`SloVersions`]: versions of Koordinator's ConfigMap by chance, from the table of its members: values that are good, and
-//! each kind of mistake.
+//! [`SloVersions`]: random versions of Koordinator's ConfigMap from the table of its members, with valid values and
+//! all kinds of mistakes.
 
 use headroom_rules::{
     SWITCHES,
@@ -8,71 +8,68 @@ use headroom_rules::{
         table::{KEYS, Key, MemberRow, Rule, ValueKind},
     },
 };
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-/// A version, the one that it replaces, and how it is checked.
+use crate::random::Draw;
+
+/// A version with its previous version and the settings of its check.
 #[derive(Debug, Clone)]
 pub struct SloVersion {
-    /// The version.
     pub new: Data,
-    /// The one that it replaces.
     pub old: Option<Data>,
-    /// Whether each entry needs a name.
+    /// True if each entry needs a name.
     pub needs_names: bool,
-    /// True for Koordinator's behaviour where no switch is named.
+    /// True for Koordinator's behaviour of all switches that are not named.
     pub is_upstream: bool,
-    /// Switches as the flag takes them.
+    /// Value of the switches flag.
     pub switches: String,
 }
 
-/// A series of versions without end. Each seed has its own.
+/// An endless series of versions.
 #[derive(Debug)]
 pub struct SloVersions {
-    dice: Chance,
+    random: ChaCha8Rng,
 }
 
-/// Numbers by chance.
-#[derive(Debug)]
-struct Chance(u64);
-
-/// How often what is written is a mistake: one in so many; 0 for never.
+/// Probability of a mistake: one in this number; 0 for never.
 #[derive(Debug, Clone, Copy)]
-struct Carelessness(usize);
+struct MistakeRate(usize);
 
 impl SloVersions {
-    /// The series of a seed.
+    /// Equal seeds give equal series.
     pub fn new(seed: u64) -> Self {
-        Self { dice: Chance(seed) }
+        Self {
+            random: ChaCha8Rng::seed_from_u64(seed),
+        }
     }
 
     fn data(&mut self) -> Data {
-        let care = *self.dice.pick(&[
-            Carelessness(0),
-            Carelessness(60),
-            Carelessness(20),
-            Carelessness(8),
-        ]);
-        let count = 1 + self.dice.below(3);
-        let keys = (0..count).map(|_| *self.dice.pick(&KEYS)).collect::<Vec<_>>();
+        let rate = *self
+            .random
+            .pick(&[MistakeRate(0), MistakeRate(60), MistakeRate(20), MistakeRate(8)]);
+        let count = 1 + self.random.below(3);
+        let keys = (0..count).map(|_| *self.random.pick(&KEYS)).collect::<Vec<_>>();
         let mut data: Data = keys
             .into_iter()
-            .map(|key| (key.name.to_owned(), self.text(key, care)))
+            .map(|key| (key.name.to_owned(), self.text(key, rate)))
             .collect();
-        if self.dice.is_one_in(20) {
-            let unknown = *self.dice.pick(&["colocation-confg", "other", "feature-gates"]);
+        if self.random.is_one_in(20) {
+            let unknown = *self.random.pick(&["colocation-confg", "other", "feature-gates"]);
             data.insert(unknown.to_owned(), "x".to_owned());
         }
         data
     }
 
     /// The text under a key.
-    fn text(&mut self, key: &'static Key, care: Carelessness) -> String {
-        let document = self.document(key, care);
+    fn text(&mut self, key: &'static Key, rate: MistakeRate) -> String {
+        let document = self.document(key, rate);
         let text = document.to_string();
-        if !self.dice.is_mistake(care) {
+        if !rate.is_due(&mut self.random) {
             return text;
         }
-        match self.dice.below(9) {
+        match self.random.below(9) {
             0 => text.replacen('}', ",}", 1),
             1 => text.chars().take(text.len() / 2).collect(),
             2 => "null".to_owned(),
@@ -85,42 +82,42 @@ impl SloVersions {
         }
     }
 
-    fn document(&mut self, key: &'static Key, care: Carelessness) -> Value {
-        let members = self.strategy(key, care);
+    fn document(&mut self, key: &'static Key, rate: MistakeRate) -> Value {
+        let members = self.strategy(key, rate);
         let mut document = match key.cluster {
             None => members,
             Some(cluster) => Map::from_iter([(cluster.to_owned(), Value::Object(members))]),
         };
-        let entries: Vec<Value> = (0..self.dice.below(4))
-            .map(|place| self.entry(key, place, care))
+        let entries: Vec<Value> = (0..self.random.below(4))
+            .map(|place| self.entry(key, place, rate))
             .collect();
         document.insert(key.entries.to_owned(), entries.into());
-        if self.dice.is_mistake(care) {
+        if rate.is_due(&mut self.random) {
             document.insert("clusterStrategi".to_owned(), Value::Null);
         }
         Value::Object(document)
     }
 
-    fn entry(&mut self, key: &'static Key, place: usize, care: Carelessness) -> Value {
-        let mut entry = self.strategy(key, care);
-        let name = if self.dice.is_mistake(care) {
-            json!(*self.dice.pick(&["", "twice", "<a>&b"]))
+    fn entry(&mut self, key: &'static Key, place: usize, rate: MistakeRate) -> Value {
+        let mut entry = self.strategy(key, rate);
+        let name = if rate.is_due(&mut self.random) {
+            json!(*self.random.pick(&["", "twice", "<a>&b"]))
         } else {
             json!(format!("entry-{place}"))
         };
         entry.insert("name".to_owned(), name);
-        entry.insert("nodeSelector".to_owned(), self.selector(place, care));
-        if self.dice.is_mistake(care) {
-            return self.dice.pick(&[Value::Null, json!(1), json!({})]).clone();
+        entry.insert("nodeSelector".to_owned(), self.selector(place, rate));
+        if rate.is_due(&mut self.random) {
+            return self.random.pick(&[Value::Null, json!(1), json!({})]).clone();
         }
         Value::Object(entry)
     }
 
-    /// A selector; without mistakes, one that no other entry's overlaps.
-    fn selector(&mut self, place: usize, care: Carelessness) -> Value {
+    /// A selector; without mistakes, it overlaps no other entry's.
+    fn selector(&mut self, place: usize, rate: MistakeRate) -> Value {
         let value = ["a", "b", "c", "d"][place];
-        if !self.dice.is_mistake(care.of_selectors()) {
-            return match self.dice.below(3) {
+        if !rate.of_selectors().is_due(&mut self.random) {
+            return match self.random.below(3) {
                 0 => json!({"matchExpressions": [{"key": "pool", "operator": "In", "values": [value]}]}),
                 _ => json!({"matchLabels": {"pool": value}}),
             };
@@ -141,38 +138,37 @@ impl SloVersions {
             json!({"matchExpressions": [{"key": "a b", "operator": "In", "values": []}]}),
             json!({"matchExpression": []}),
         ];
-        self.dice.pick(&choices).clone()
+        self.random.pick(&choices).clone()
     }
 
-    /// A few members.
-    fn strategy(&mut self, key: &'static Key, care: Carelessness) -> Map<String, Value> {
+    fn strategy(&mut self, key: &'static Key, rate: MistakeRate) -> Map<String, Value> {
         let rows: Vec<_> = key.rows().collect();
         let mut members = Map::new();
-        for _ in 0..self.dice.below(5) {
-            let (class, row) = *self.dice.pick(&rows);
-            // Shares of bandwidth are compared with each other, so some have to meet.
+        for _ in 0..self.random.below(5) {
+            let (class, row) = *self.random.pick(&rows);
+            // Shares of bandwidth are compared with each other, so some versions must contain several.
             let is_share = |&&(_, row): &&(_, &MemberRow)| row.kind == ValueKind::PercentOrQuantity;
             let shares: Vec<_> = rows.iter().filter(is_share).collect();
-            let (class, row) = if !shares.is_empty() && self.dice.is_one_in(2) {
-                **self.dice.pick(&shares)
+            let (class, row) = if !shares.is_empty() && self.random.is_one_in(2) {
+                **self.random.pick(&shares)
             } else {
                 (class, row)
             };
-            let value = self.value(row, care);
+            let value = self.value(row, rate);
             let path = class.map_or_else(
                 || row.member.to_owned(),
                 |class| format!("{}.{}", class.member, row.member),
             );
-            self.insert(&mut members, &path, &value, care);
+            self.insert(&mut members, &path, &value, rate);
         }
         members
     }
 
-    /// Puts a value at a path of the table.
-    fn insert(&mut self, members: &mut Map<String, Value>, path: &str, value: &Value, care: Carelessness) {
+    /// Inserts a value at a path of the table.
+    fn insert(&mut self, members: &mut Map<String, Value>, path: &str, value: &Value, rate: MistakeRate) {
         let (head, rest) = path.split_once('.').unwrap_or((path, ""));
         let name = head.trim_end_matches(['[', ']', '{', '}']);
-        let name = if self.dice.is_mistake(care) {
+        let name = if rate.is_due(&mut self.random) {
             self.misspelt(name)
         } else {
             name.to_owned()
@@ -185,7 +181,7 @@ impl SloVersions {
                 Some(Value::Object(inside)) => inside,
                 _ => Map::new(),
             };
-            this.insert(&mut inside, rest, value, care);
+            this.insert(&mut inside, rest, value, rate);
             Value::Object(inside)
         };
         let before = members.remove(&name);
@@ -202,7 +198,7 @@ impl SloVersions {
                 Some(Value::Object(map)) => map,
                 _ => Map::new(),
             };
-            let key = *self.dice.pick(&["cpu", "memory", "a model"]);
+            let key = *self.random.pick(&["cpu", "memory", "a model"]);
             let last = map.remove(key);
             map.insert(key.to_owned(), inner(self, last));
             Value::Object(map)
@@ -213,15 +209,15 @@ impl SloVersions {
     }
 
     fn misspelt(&mut self, name: &str) -> String {
-        match self.dice.below(3) {
+        match self.random.below(3) {
             0 => name.to_uppercase(),
             1 => name.chars().skip(1).collect(),
             _ => format!("{name}s"),
         }
     }
 
-    fn value(&mut self, row: &MemberRow, care: Carelessness) -> Value {
-        if self.dice.is_mistake(care) {
+    fn value(&mut self, row: &MemberRow, rate: MistakeRate) -> Value {
+        if rate.is_due(&mut self.random) {
             let wrong = [
                 Value::Null,
                 json!("60"),
@@ -239,7 +235,7 @@ impl SloVersions {
                 json!("5x"),
                 json!("bogus"),
             ];
-            return self.dice.pick(&wrong).clone();
+            return self.random.pick(&wrong).clone();
         }
         let words: Vec<&str> = row
             .words
@@ -248,14 +244,17 @@ impl SloVersions {
             .filter(|word| !word.is_empty())
             .collect();
         match row.kind {
-            ValueKind::Bool => json!(self.dice.is_one_in(2)),
+            ValueKind::Bool => json!(self.random.is_one_in(2)),
             ValueKind::Int64 | ValueKind::Int32 => json!(self.number(row.rules)),
             ValueKind::Number => self.ratio(row.rules),
             ValueKind::Text if words.is_empty() => json!("text"),
-            ValueKind::Text => json!(*self.dice.pick(&words)),
-            ValueKind::Duration => json!(*self.dice.pick(&["5m", "1h30m", "300ms"])),
-            ValueKind::Quantity => self.dice.pick(&[json!("10G"), json!("50M"), json!(1000)]).clone(),
-            ValueKind::PercentOrQuantity => self.dice.pick(&[json!(20), json!(40), json!("20M")]).clone(),
+            ValueKind::Text => json!(*self.random.pick(&words)),
+            ValueKind::Duration => json!(*self.random.pick(&["5m", "1h30m", "300ms"])),
+            ValueKind::Quantity => self
+                .random
+                .pick(&[json!("10G"), json!("50M"), json!(1000)])
+                .clone(),
+            ValueKind::PercentOrQuantity => self.random.pick(&[json!(20), json!(40), json!("20M")]).clone(),
             ValueKind::Object | ValueKind::Any => json!({"a": {"b": 1}}),
         }
     }
@@ -284,12 +283,17 @@ impl SloVersions {
             }
         }
         let span = usize::try_from(max.max(min) - min).expect("a range") + 1;
-        min + i64::try_from(self.dice.below(span)).expect("a small number")
+        min + i64::try_from(self.random.below(span)).expect("a small number")
     }
 }
 
-impl Carelessness {
-    /// Selectors are a few among many values.
+impl MistakeRate {
+    fn is_due(self, random: &mut impl Draw) -> bool {
+        let Self(one_in) = self;
+        one_in > 0 && random.is_one_in(one_in)
+    }
+
+    /// Higher, because there are few selectors among many values.
     fn of_selectors(self) -> Self {
         Self(self.0.div_ceil(8) * 2)
     }
@@ -300,7 +304,7 @@ impl Iterator for SloVersions {
 
     fn next(&mut self) -> Option<SloVersion> {
         let new = self.data();
-        let old = match self.dice.below(4) {
+        let old = match self.random.below(4) {
             0 => None,
             1 => Some(new.clone()),
             2 => Some(self.data()),
@@ -311,47 +315,18 @@ impl Iterator for SloVersions {
                 Some(old)
             }
         };
-        let switch = self.dice.pick(&SWITCHES).name;
-        let is_on = self.dice.is_one_in(2);
+        let switch = self.random.pick(&SWITCHES).name;
+        let is_on = self.random.is_one_in(2);
         Some(SloVersion {
             new,
             old,
-            needs_names: self.dice.is_one_in(4),
-            is_upstream: self.dice.is_one_in(3),
-            switches: if self.dice.is_one_in(2) {
+            needs_names: self.random.is_one_in(4),
+            is_upstream: self.random.is_one_in(3),
+            switches: if self.random.is_one_in(2) {
                 format!("{switch}={is_on}")
             } else {
                 String::new()
             },
         })
-    }
-}
-
-impl Chance {
-    /// The next of 2^64 numbers: those of `SplitMix64`.
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below another.
-    fn below(&mut self, end: usize) -> usize {
-        let end = u64::try_from(end).expect("a number");
-        usize::try_from(self.next() % end).expect("a number")
-    }
-
-    fn is_one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    fn is_mistake(&mut self, Carelessness(one_in): Carelessness) -> bool {
-        one_in > 0 && self.is_one_in(one_in)
-    }
-
-    fn pick<'t, T>(&mut self, choices: &'t [T]) -> &'t T {
-        &choices[self.below(choices.len())]
     }
 }

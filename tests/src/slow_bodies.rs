@@ -13,27 +13,27 @@ use tokio_rustls::client::TlsStream;
 
 use crate::admission::secure;
 
-/// How long a body is said to be.
+/// Announced length of a body.
 const LENGTH: usize = 80_000;
 const PATH: &str = "/mutate-node-status";
-/// How long the server may let such a connection live.
+/// Limit until the server closes such a connection.
 const CUT_WITHIN: Duration = Duration::from_secs(30);
 
-/// Lets this process, and those that it starts, have as many files open as it may at most.
+/// Raises the limit of open files of this process and its children to the hard limit.
 pub fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("more open files");
 }
 
-/// The head of a review, of a body that is that long.
+/// Head of a request with this Content-Length.
 pub fn head(path: &str, length: usize) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
     )
 }
 
-/// A connection that was of use once, so that it may be idle.
+/// A connection after one answered request, so that the server keeps it open while idle.
 pub async fn connected(webhook: &Webhook) -> TlsStream<TcpStream> {
     let mut stream = secure(webhook).await;
     let request = format!("GET {PATH} HTTP/1.1\r\nhost: webhook\r\n\r\n");
@@ -45,15 +45,15 @@ pub async fn connected(webhook: &Webhook) -> TlsStream<TcpStream> {
     stream
 }
 
-/// Sends a head and withholds its body until the server closes the connection; what it says.
+/// Sends a head without a body and waits until the server closes the connection; returns the answer.
 pub async fn withhold(mut stream: TlsStream<TcpStream>) -> String {
-    // Who is given up for others may be cut before all is sent.
+    // The server may close the connection before everything is sent.
     drop(stream.write_all(head(PATH, LENGTH).as_bytes()).await);
     drop(stream.flush().await);
     until_cut(stream).await
 }
 
-/// A byte a second until the server has enough.
+/// Sends one byte per second until the server answers or closes the connection.
 pub async fn trickle(mut stream: TlsStream<TcpStream>) {
     if stream.write_all(head(PATH, LENGTH).as_bytes()).await.is_err() {
         return;
@@ -63,7 +63,7 @@ pub async fn trickle(mut stream: TlsStream<TcpStream>) {
         if stream.write_all(b" ").await.is_err() || stream.flush().await.is_err() {
             return;
         }
-        // An answer, or an end.
+        // The server answered or closed the connection.
         let read = timeout(Duration::from_secs(1), stream.read(&mut answer));
         if read.await.is_ok() {
             return;
@@ -71,11 +71,11 @@ pub async fn trickle(mut stream: TlsStream<TcpStream>) {
     }
 }
 
-/// Waits until the server closes the connection; what it says.
+/// Waits until the server closes the connection; returns the answer.
 pub async fn until_cut(mut stream: TlsStream<TcpStream>) -> String {
     let mut answer = Vec::new();
     let read = timeout(CUT_WITHIN, stream.read_to_end(&mut answer)).await;
-    // A reset is an end, too.
+    // A reset closes the connection too.
     drop(read.expect("an end"));
     String::from_utf8_lossy(&answer).into_owned()
 }

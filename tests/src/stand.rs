@@ -1,4 +1,5 @@
-//! [`Stand`] wraps the testbed for tests: its methods panic on failure, and perform each step of a kubelet on its Node.
+//! [`Stand`] wraps the testbed for tests: its methods panic on failure, and perform each step of a kubelet on its
+//! Node.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -26,27 +27,25 @@ use tokio::time::{Instant, sleep};
 
 use crate::{built::programs, pool, scripted_agent::ScriptedAgent};
 
-/// How long something that must happen may take.
+/// Default limit for an expected event.
 pub const HAPPENS_WITHIN: Duration = Duration::from_secs(60);
-/// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The configuration that most tests want: `auto`, and memory up to 1.25.
+/// Usual configuration of tests: mode `auto`, memory up to 1.25.
 pub const AUTO: &str = "amplification: {mode: auto, bounds: {memory: {max: 1.25}}}";
 
-/// The testbed of one test. Derefs to it; a method of the same name does the same and panics where that fails.
+/// The testbed of one test. Derefs to it; methods of the same name panic instead of returning an error.
 pub struct Stand {
-    /// There until it is dropped.
     testbed: Option<Testbed>,
-    /// Is the control plane handed on to the next test?
+    /// True if the control plane returns to the pool.
     is_pooled: bool,
 }
 
-/// What the API server counts, as of one moment.
+/// Metrics of the API server at one time.
 pub struct Metrics(String);
 
 impl Stand {
-    /// Etcd and an API server that are as good as new; no scheduler, no controllers.
+    /// Etcd and an API server without objects of earlier tests; no scheduler, no controllers.
     pub async fn start() -> Self {
         Self {
             testbed: Some(pool::get().await),
@@ -54,7 +53,7 @@ impl Stand {
         }
     }
 
-    /// Starts a control plane that is made up as said.
+    /// Starts a control plane with these options.
     pub async fn start_with(options: ClusterOptions) -> Self {
         let builder = Testbed::builder(programs().await).control_plane(options);
         Self {
@@ -63,7 +62,8 @@ impl Stand {
         }
     }
 
-    /// Installs the kinds of Koordinator that we read, as the component does. They stay: not for a control plane that is handed on.
+    /// Installs the kinds of Koordinator that the webhook reads, as the component does. They stay, so the control
+    /// plane must not be pooled.
     pub async fn install_kinds(&self) {
         assert!(!self.is_pooled, "the next test would find the kinds");
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
@@ -79,19 +79,19 @@ impl Stand {
         Webhook::start(&options).await.expect("start the webhook")
     }
 
-    /// Starts a replica with these flags.
+    /// Starts a replica with additional flags.
     pub async fn webhook_with(&self, name: &str, config: &str, flags: &[&str]) -> Webhook {
         let options = self.webhook_options(name, config).flags(flags.iter().copied());
         Webhook::start(&options).await.expect("start the webhook")
     }
 
-    /// Starts a replica that serves these families, with these gates as in [`webhook::GATES`], gives it the rights for them
-    /// and registers it.
+    /// Starts and registers a replica that serves these families, with these gates as in [`webhook::GATES`] and the
+    /// rights for them.
     pub async fn serving(&self, name: &str, config: &str, families: &[Family], gates: &str) -> Webhook {
         self.serving_with(name, config, families, gates, &[]).await
     }
 
-    /// As [`Self::serving`], with these flags besides.
+    /// Starts a replica like [`Self::serving`], with additional flags.
     pub async fn serving_with(
         &self,
         name: &str,
@@ -116,40 +116,40 @@ impl Stand {
         webhook
     }
 
-    /// What a replica is started with; it takes hints of compressed durations.
+    /// Options of a replica; it accepts hints with demo timing.
     pub fn webhook_options(&self, name: &str, config: &str) -> webhook::WebhookOptions {
         let options = Testbed::webhook_options(self, name).expect("kubeconfig");
         options.config(config).flags([webhook::DEMO_TIMING])
     }
 
-    /// Registers a replica with the API server, which takes a moment to call it.
+    /// Registers a replica; the API server calls it a moment later.
     pub async fn register(&self, webhook: &Webhook) {
         Testbed::register(self, webhook)
             .await
             .expect("register the webhook");
     }
 
-    /// As [`Self::register`], with the option `steady-state-skip`.
+    /// Registers a replica like [`Self::register`], with the option `steady-state-skip`.
     pub async fn register_skipping(&self, webhook: &Webhook) {
         webhook::register_skipping(&self.client, &webhook.url(), &webhook.ca, &webhook.served)
             .await
             .expect("register the webhook");
     }
 
-    /// Sets an annotation of a Node, by no write of its status.
+    /// Sets an annotation of a Node without a write of its status.
     pub async fn annotate(&self, name: &str, key: &str, value: &str) -> Node {
         let annotated = Testbed::annotate(self, name, key, value).await;
         annotated.expect("annotate the node")
     }
 
-    /// The API server's metrics, now.
+    /// Current metrics of the API server.
     pub async fn metrics(&self) -> Metrics {
         let request = http::Request::get("/metrics").body(Vec::new());
         let text = self.client.request_text(request.expect("a request")).await;
         Metrics(text.expect("metrics"))
     }
 
-    /// Creates a Node as its kubelet does, with raw allocatable as given.
+    /// Creates a Node as its kubelet does, with this raw allocatable.
     pub async fn create_node(&self, name: &str, cpu: &str, memory: &str) -> Node {
         let object = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a Node");
         self.nodes()
@@ -158,16 +158,16 @@ impl Stand {
             .expect("create the node");
         let amounts = json!({"cpu": cpu, "memory": memory, "pods": "110"});
         let status = json!({"capacity": amounts, "allocatable": amounts, "conditions": [ready(0)]});
-        self.kubelet_writes(name, &status)
+        self.patch_as_kubelet(name, &status)
             .await
             .expect("the first status")
     }
 
-    /// A strategic-merge PATCH of `nodes/status` with the node's own credential, as the kubelet sends it.
+    /// A strategic-merge PATCH of `nodes/status` with the node's own credential, as from its kubelet.
     ///
     /// # Errors
-    /// What the API server answers.
-    pub async fn kubelet_writes(&self, name: &str, status: &Value) -> kube::Result<Node> {
+    /// The API server's answer.
+    pub async fn patch_as_kubelet(&self, name: &str, status: &Value) -> kube::Result<Node> {
         let client = self
             .cluster
             .client_for_node(name)
@@ -183,8 +183,8 @@ impl Stand {
             .await
     }
 
-    /// Asks for a ratio of CPU by annotation, in a write of the status, so that it is decided at once.
-    pub async fn ask(&self, name: &str, cents: u64) {
+    /// Sets the ratio annotation for CPU in a write of the status, so that admission applies it immediately.
+    pub async fn set_ratio(&self, name: &str, cents: u64) {
         let patch = json!({"metadata": {"annotations": {names::RATIO: ratio(cents)}}});
         self.nodes()
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
@@ -192,12 +192,12 @@ impl Stand {
             .expect("annotate the node");
     }
 
-    /// Asks for a ratio of CPU by annotation, by no write of the status: the leader has to learn of it and to act.
-    pub async fn ask_aside(&self, name: &str, cents: u64) {
+    /// Sets the ratio annotation for CPU without a write of the status, so that the leader must observe and apply it.
+    pub async fn annotate_ratio(&self, name: &str, cents: u64) {
         self.annotate(name, names::RATIO, &ratio(cents)).await;
     }
 
-    /// The stream of the node's agent to a replica.
+    /// A stream of the node's agent to a replica.
     pub async fn agent(&self, node: &Node, replica: &Webhook) -> ScriptedAgent {
         let token = self.agent_token(node).await;
         let agent = ScriptedAgent::open(replica.hints, &replica.ca, Some(&token)).await;
@@ -209,7 +209,7 @@ impl Stand {
         accounts::agent_token(&self.client, node).await.expect("a token")
     }
 
-    /// Reads the node until it satisfies the condition.
+    /// Polls the node until it satisfies the condition.
     pub async fn node_until(&self, name: &str, what: &str, is_it: impl Fn(&Node) -> bool) -> Node {
         let nodes = self.nodes();
         let deadline = Instant::now() + HAPPENS_WITHIN;
@@ -243,7 +243,7 @@ impl DerefMut for Stand {
 
 impl Drop for Stand {
     fn drop(&mut self) {
-        // What a failed test leaves behind is nobody's starting point.
+        // The control plane of a failed test is not reused.
         if self.is_pooled && !thread::panicking() {
             self.testbed.take().into_iter().for_each(pool::put);
         }
@@ -251,7 +251,7 @@ impl Drop for Stand {
 }
 
 impl Metrics {
-    /// The sum of a metric's series that have all these labels, each as in `verb="PATCH"`.
+    /// Sum of a metric's series that have all of these labels, each as in `verb="PATCH"`.
     pub fn sum(&self, metric: &str, labels: &[&str]) -> f64 {
         let Self(text) = self;
         let series = text.lines().filter(|line| {
@@ -264,7 +264,7 @@ impl Metrics {
     }
 }
 
-/// A node of 4 CPUs, 200m of them held back, kept by kubelet code that writes its status every second.
+/// A node of 4 CPUs with 200m reserved, with kubelet code that writes its status every second.
 pub fn eager_kubelet(name: &str) -> NodeOptions {
     NodeOptions {
         backend: Some(NodeBackend::Kubelet),
@@ -276,7 +276,7 @@ pub fn eager_kubelet(name: &str) -> NodeOptions {
     }
 }
 
-/// A node of 4 CPUs and 8Gi, kept by kubelet code.
+/// A node of 4 CPUs and 8Gi with kubelet code.
 pub fn kubelet(name: &str) -> NodeOptions {
     NodeOptions {
         backend: Some(NodeBackend::Kubelet),
@@ -286,12 +286,11 @@ pub fn kubelet(name: &str) -> NodeOptions {
     }
 }
 
-/// A ratio annotation for CPU.
 fn ratio(cents: u64) -> String {
     format!(r#"{{"cpu":{}.{:02}}}"#, cents / 100, cents % 100)
 }
 
-/// Waits until something is so.
+/// Polls a condition until it is true.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + HAPPENS_WITHIN;
     while !is_so().await {
@@ -300,7 +299,7 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// The sum of a counter's series that begin like this, as in `name{label="value"`.
+/// Sum of a counter's series that start with `series`, as in `name{label="value"`.
 pub async fn count(webhook: &Webhook, series: &str) -> u64 {
     let (_, body) = get(webhook.admin, "/metrics").await.expect("metrics");
     let text = String::from_utf8(body.to_vec()).expect("text");
@@ -318,7 +317,6 @@ pub fn ready(seconds: u32) -> Value {
     })
 }
 
-/// A value of `status.allocatable`.
 pub fn allocatable(node: &Node, resource: &str) -> String {
     let status = node.status.as_ref().expect("a status");
     status
@@ -331,7 +329,6 @@ pub fn allocatable(node: &Node, resource: &str) -> String {
         .clone()
 }
 
-/// An annotation's value.
 pub fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.annotations().get(key).map(String::as_str)
 }

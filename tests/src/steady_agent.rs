@@ -1,4 +1,4 @@
-//! [`SteadyAgent`] is a scripted agent that repeats its report by itself; a test sets the ratio and the brake in it.
+//! [`SteadyAgent`] is a scripted agent that repeats its report; a test sets the ratio and the brake in it.
 
 use std::time::Duration;
 
@@ -16,10 +16,9 @@ use crate::{
     stand::Stand,
 };
 
-/// How often it reports if nothing changes.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// The agent of one node, on a stream to one replica. It is silent when dropped, and from when the stream ends.
+/// The agent of one node with a stream to one replica. It stops reporting on drop and when the stream ends.
 #[derive(Debug)]
 pub struct SteadyAgent {
     says_tx: watch::Sender<(u32, Brake)>,
@@ -27,7 +26,7 @@ pub struct SteadyAgent {
 }
 
 impl SteadyAgent {
-    /// An agent that reports that ratio of CPU from now on, not braked.
+    /// Starts an agent that reports this ratio of CPU without a brake.
     pub async fn start(stand: &Stand, webhook: &Webhook, node: &str, cents: u32) -> Self {
         let object = stand.nodes().get(node).await.expect("read the node");
         let agent = stand.agent(&object, webhook).await;
@@ -40,13 +39,13 @@ impl SteadyAgent {
         }
     }
 
-    /// Reports another ratio of CPU, and how that is braked, from now on.
+    /// Sets the reported ratio of CPU and its brake.
     pub fn set_ratio(&self, cents: u32, brake: Brake) {
         self.says_tx.send_replace((cents, brake));
     }
 }
 
-/// Reports of the pods that the replica has told of last.
+/// Reports on the pods of the last received list.
 async fn reports(
     mut agent: ScriptedAgent,
     node: String,

@@ -1,4 +1,4 @@
-//! A client at the loopback address 127.0.0.2, which no other client has, so that a port's limits apply to it alone.
+//! A client at the loopback address 127.0.0.2, which no other client uses, so that a port's limits apply to it alone.
 
 use std::{
     io,
@@ -14,13 +14,13 @@ use tokio_rustls::TlsConnector;
 use tonic::transport::{self, Channel};
 use tower::service_fn;
 
-/// Where the stranger connects from.
+/// Source address of its connections.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// A plain connection.
+/// A plain TCP connection.
 ///
 /// # Errors
-/// The server does not take it, or this machine has none left.
+/// If the server does not accept it, or this machine has no free port.
 pub async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((ADDRESS, 0).into())?;
@@ -30,7 +30,7 @@ pub async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
 /// A channel to a hint port.
 ///
 /// # Errors
-/// The server does not take the connection.
+/// If the server does not accept the connection.
 pub async fn channel(hints: SocketAddr, ca: &Path) -> Result<Channel, transport::Error> {
     let tls = client::client_config(ca, None, &["h2"]).expect("client settings");
     let name = Installation::default().hints_host();

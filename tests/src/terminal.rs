@@ -1,4 +1,4 @@
-//! [`Terminal`] is a pseudo-terminal of so many columns: what a program prints there is what a person sees.
+//! [`Terminal`] is a pseudo-terminal with a fixed number of columns; its content is what a user sees.
 
 use std::{
     fs::File,
@@ -14,41 +14,36 @@ use nix::{
     sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr},
 };
 
-/// Rows enough for every answer.
+/// Enough rows for every output.
 const ROWS: u16 = 1_000;
-/// How long a program may take.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
-/// How often its end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A terminal of so many columns.
+/// A terminal with a fixed number of columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
     columns: u16,
 }
 
-/// What a program leaves on a terminal.
+/// Content of the terminal after a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
-    /// Its lines, without colours.
     pub text: String,
-    /// True if something had a colour or a style.
+    /// True if the output contained a colour or a style.
     pub is_styled: bool,
     /// The exit code; `None` after a signal.
     pub code: Option<i32>,
 }
 
 impl Terminal {
-    /// A terminal of so many columns.
     pub const fn with_columns(columns: u16) -> Self {
         Self { columns }
     }
 
-    /// Runs a program, with input, output and errors on the terminal, until it ends by itself. It has colours, unless its
-    /// environment has `NO_COLOR`.
+    /// Runs a program on the terminal until it ends by itself. Colours are on, unless its environment has `NO_COLOR`.
     ///
     /// # Panics
-    /// There is no terminal to be had, the program does not start or end, or prints what is no text.
+    /// If there is no terminal, the program does not start or end, or its output is not UTF-8.
     pub fn run(self, mut command: Command) -> Printed {
         let size = Winsize {
             ws_row: ROWS,
@@ -58,7 +53,7 @@ impl Terminal {
         };
         let pty = openpty(Some(&size), None).expect("a pseudo-terminal");
         let mut modes = tcgetattr(&pty.slave).expect("its modes");
-        // A line ends as the program ends it.
+        // Line ends stay as the program prints them.
         modes.output_flags.remove(OutputFlags::OPOST);
         modes.local_flags.remove(LocalFlags::ECHO);
         tcsetattr(&pty.slave, SetArg::TCSANOW, &modes).expect("set its modes");
@@ -66,7 +61,7 @@ impl Terminal {
         command.stdin(another()).stdout(another()).stderr(another());
         command.env("TERM", "xterm-256color");
         let mut child = command.spawn().expect("start it");
-        // With the program's handles the terminal ends.
+        // The terminal closes with the program's handles.
         drop((command, pty.slave));
         let reader = thread::spawn(move || read(File::from(pty.master)));
         let deadline = Instant::now() + ENDS_WITHIN;
@@ -91,7 +86,7 @@ impl Terminal {
     }
 }
 
-/// What was printed; when nobody has the terminal open any more, reading fails.
+/// Reads the output; reading fails once all handles of the terminal are closed.
 fn read(mut master: File) -> Vec<u8> {
     let mut printed = Vec::new();
     master.read_to_end(&mut printed).ok();

@@ -1,5 +1,5 @@
-//! [`TlsServer`] is a server on loopback that belongs to another party: it has its own certificate, and a closure
-//! answers each request.
+//! [`TlsServer`] is another party's server on loopback: it has its own certificate, and a closure answers each
+//! request.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -19,10 +19,9 @@ use hyper::body::Incoming;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-/// The server; it ends when dropped.
+/// The server; ended on drop.
 #[derive(Debug)]
 pub struct TlsServer {
-    /// Where it answers.
     pub address: SocketAddr,
     /// The CA of its certificate, PEM.
     pub ca: Vec<u8>,
@@ -30,7 +29,7 @@ pub struct TlsServer {
 }
 
 impl TlsServer {
-    /// Starts one whose certificate, kept in a folder of that name, is for these hosts.
+    /// Starts a server with a certificate for these hosts, stored in the subfolder `name`.
     pub async fn start<F, T>(folder: &Path, name: &'static str, hosts: &[String], answer: F) -> Self
     where
         F: Fn(Request<Incoming>) -> T + Clone + Send + Sync + 'static,
@@ -62,7 +61,7 @@ impl TlsServer {
     }
 }
 
-/// An answer that is JSON; without any, that there is nothing.
+/// A JSON answer; 404 without a body.
 pub fn json_answer(body: Option<&Value>) -> Response<Full<Bytes>> {
     let text = body.map(Value::to_string).unwrap_or_default();
     let mut response = Response::new(Full::new(text.into()));

@@ -1,11 +1,10 @@
-//! [`Transcript`] is the page that shows what each command prints, at two widths of a terminal, and what of it stays the same
-//! from one run to the next.
+//! [`Transcript`] is the page with the output of each command at two widths of a terminal, and the parts of it that
+//! do not change between runs.
 
 use std::fmt::Write as _;
 
 use crate::terminal::Printed;
 
-/// What stands above the screens.
 const HEAD: &str = "\
 <!-- Written by a real run: `HEADROOM_SCREENS=write cargo xtask test --kind apiserver screens`; the same test compares. -->
 
@@ -19,16 +18,16 @@ The cluster has four nodes. The agent of `worker-1` reports slack, the one of `w
 has none. `worker-4` is in mode `static`, as before a cluster is switched on. The webhook writes compressed durations, and so says `demo timing`.
 ";
 
-/// How much of an answer stays the same.
+/// Parts of an output that do not change between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sameness {
-    /// All but ages, times, UIDs and generations of pods.
+    /// All except ages, times, UIDs and generations of pods.
     Figures,
-    /// The names of rows: everything else is measured.
+    /// Only the names of rows: all other cells are measured.
     Rows,
 }
 
-/// One command with what it printed.
+/// One command with its output.
 #[derive(Debug)]
 struct Screen {
     command: String,
@@ -37,12 +36,12 @@ struct Screen {
     wide: Printed,
 }
 
-/// The screens, in the order in which they were asked for.
+/// Screens in the order of their commands.
 #[derive(Debug, Default)]
 pub struct Transcript(Vec<Screen>);
 
 impl Transcript {
-    /// Adds a command, as a person types it, with what it printed at 80 and at 120 columns.
+    /// Adds a command as a user types it, with its output at 80 and at 120 columns.
     pub fn add(&mut self, command: &str, sameness: Sameness, [narrow, wide]: [Printed; 2]) {
         self.0.push(Screen {
             command: command.to_owned(),
@@ -52,7 +51,6 @@ impl Transcript {
         });
     }
 
-    /// The page.
     pub fn page(&self) -> String {
         let mut page = HEAD.to_owned();
         for screen in &self.0 {
@@ -78,7 +76,7 @@ impl Transcript {
         page
     }
 
-    /// What of the page, or of one that stands in the repository, stays the same. Sections are found by their titles.
+    /// Unchanging parts of a page, this one or the one in the repository. Sections are found by their titles.
     pub fn lasting(&self, page: &str) -> Vec<String> {
         let sections = page.split("\n## ");
         sections.flat_map(|section| self.lasting_lines(section)).collect()
@@ -105,7 +103,7 @@ impl Transcript {
     }
 }
 
-/// The name of a table's row, which ends with two blanks; `None` for other lines, and where a cell goes on.
+/// Name of a table's row, which ends with two blanks; `None` for other lines and for continued cells.
 fn row_name(line: &str) -> Option<String> {
     let name = line.trim_start();
     let is_cell = line.len() - name.len() <= 3;
@@ -113,12 +111,12 @@ fn row_name(line: &str) -> Option<String> {
     Some(without_figures(name))
 }
 
-/// The lines without what may differ.
+/// Lines with variable parts masked.
 fn masked(text: &str, sameness: Sameness) -> Vec<String> {
     text.lines().map(|line| masked_line(line, sameness)).collect()
 }
 
-/// A line without what may differ; a blank is as good as several.
+/// A line with variable parts masked; several blanks become one.
 fn masked_line(line: &str, sameness: Sameness) -> String {
     let mut before = "";
     let words = line.split_whitespace().map(|word| {
@@ -131,7 +129,7 @@ fn masked_line(line: &str, sameness: Sameness) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A word of which an age, a time or a UID is hidden.
+/// Masks an age, a time or a UID in a word.
 fn without_moment(word: &str) -> String {
     let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let (figure, rest) = bare.split_at(bare.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(0));
@@ -149,7 +147,7 @@ fn without_moment(word: &str) -> String {
     }
 }
 
-/// A word with `#` for each number and its fraction.
+/// Replaces each number and its fraction by `#`.
 fn without_figures(word: &str) -> String {
     let mut hidden = String::new();
     let mut characters = word.chars().peekable();

@@ -1,5 +1,5 @@
-//! `bench agent-overhead`: the agent's cost for a machine, at every context switch and as a process. Its kernel
-//! programs are compared with no program, with empty programs and with a common design that uses a hash.
+//! `bench agent-overhead`: CPU time of the agent per context switch and as a process. Its kernel programs are
+//! compared with no program, with empty programs and with a common design that uses a hash map.
 
 mod arms;
 mod counting_proxy;
@@ -23,171 +23,146 @@ use self::{
     first_hint::FirstHint,
     load::Pace,
     many_cpus::ManyCpus,
-    resident::{Cost, ResidentWatch, Watched},
+    resident::{Cost, MeasuredCosts, MeasuredInterval},
 };
 use super::{
-    declaration::{BenchResult, Row, no_flags},
+    declaration::{BenchResult, Report, Row, no_flags},
     target::FigureTarget,
 };
 
-/// The bench.
 pub static ROW: Row = Row {
     name: "agent-overhead",
-    about: "The agent on this kernel: nanoseconds per context switch, percent of a CPU, memory, wake-ups, bytes. Needs root.",
+    about: "Measures the agent on this kernel: nanoseconds per context switch, CPU share, memory, wake-ups and bytes sent. Needs root.",
     flags: no_flags,
-    run: |_| BenchResult::new(&run()?, Vec::new()),
+    run: |_| BenchResult::new(&run()?),
 };
 
-/// How long the process is watched, unless more is said.
-const WATCHED: Duration = Duration::from_secs(20);
-/// How long at rest: four reports.
+/// Default length of a measurement of the process.
+const MEASURED: Duration = Duration::from_secs(20);
+/// Length of the measurement without load; contains four reports.
 const AT_REST: Duration = Duration::from_secs(60);
-/// Pods of a node that is neither small nor full, and of the others beside it.
+/// Pods of an average node, and of the nodes with few and many pods.
 const PODS: usize = 100;
 const FEW_PODS: usize = 10;
 const MANY_PODS: usize = 500;
-/// More than any kubelet takes.
+/// More pods than any kubelet accepts.
 const TOO_MANY_PODS: usize = 1_000;
-/// Rates of switches that the share of a CPU is given for, beside as many as the machine can do.
+/// Rates of context switches for which CPU shares are reported, in addition to the highest possible rate.
 const SLOW: u32 = 10_000;
 const FAST: u32 = 100_000;
 
-/// The figures. `*_ns_per_switch_*` and `*_delta_*` are CPU time of two threads per switch; deltas are taken turn by
-/// turn. Shares are in percent of one CPU.
+/// `*_ns_per_switch_*` and `*_delta_*` are CPU time of two threads per switch; a delta is the difference of two arms
+/// in the same turn. Shares are in percent of one CPU.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct AgentOverheadReport {
-    /// What was measured and how.
+    /// Description of load and set-up.
     pub workload: String,
     /// Turns behind all figures per switch.
     pub pairs: usize,
-    /// Switches per second on the wall, programs attached.
+    /// Switches per second of wall time, with the programs attached.
     pub switches_per_s: f64,
-    /// Without our programs.
     pub detached_ns_per_switch_p50: f64,
-    /// With them as while CPUs are nearly full, one task in eight sampled.
+    /// With the programs as attached while CPUs are nearly full; one task in eight is sampled.
     pub attached_ns_per_switch_p50: f64,
-    /// As on all other nodes, without wake-ups, less detached.
+    /// Programs without wake-up hooks, as attached on all other nodes, minus detached.
     pub switch_delta_calm_ns_p25: f64,
-    /// Without wake-ups less detached.
     pub switch_delta_calm_ns_p50: f64,
-    /// Without wake-ups less detached.
     pub switch_delta_calm_ns_p75: f64,
-    /// Attached less detached.
     pub switch_delta_ns_p25: f64,
-    /// Attached less detached.
     pub switch_delta_ns_p50: f64,
-    /// Attached less detached.
     pub switch_delta_ns_p75: f64,
-    /// The same with hardly any task sampled.
+    /// Attached with hardly any task sampled, minus detached.
     pub switch_delta_unsampled_ns_p50: f64,
-    /// The same with every task sampled.
+    /// Attached with every task sampled, minus detached.
     pub switch_delta_all_sampled_ns_p50: f64,
-    /// An empty program at `sched_switch` less detached.
+    /// An empty program at `sched_switch`, minus detached.
     pub empty_delta_ns_p25: f64,
-    /// An empty program less detached.
     pub empty_delta_ns_p50: f64,
-    /// An empty program less detached.
     pub empty_delta_ns_p75: f64,
-    /// An empty program at each hook of run-queue latency less detached: what it costs to be called.
+    /// An empty program at each hook of run-queue latency, minus detached: the cost of the calls alone.
     pub empty_hooks_delta_ns_p50: f64,
-    /// Run-queue latency of all tasks with a hash and `bpf_probe_read_kernel` less detached.
+    /// Run-queue latency of all tasks with a hash map and `bpf_probe_read_kernel`, minus detached.
     pub hash_shape_delta_ns_p25: f64,
-    /// The hash less detached.
     pub hash_shape_delta_ns_p50: f64,
-    /// The hash less detached.
     pub hash_shape_delta_ns_p75: f64,
-    /// `switch_delta_ns_p50` in terms of `hash_shape_delta_ns_p50`.
+    /// The value of `switch_delta_ns_p50` divided by `hash_shape_delta_ns_p50`.
     pub switch_delta_per_hash_shape: f64,
-    /// Detached less detached: what is noise.
+    /// Detached minus detached: the noise.
     pub noise_delta_ns_p25: f64,
-    /// Detached less detached.
     pub noise_delta_ns_p50: f64,
-    /// Detached less detached.
     pub noise_delta_ns_p75: f64,
-    /// The agent at 10,000 switches per second: the process, and `switch_delta_calm_ns_p50` at each switch.
+    /// The agent at 10,000 switches per second: the process, plus `switch_delta_calm_ns_p50` per switch.
     pub cpu_pct_10k: f64,
-    /// At 100,000.
     pub cpu_pct_100k: f64,
-    /// At `switches_per_s_max`, with `switch_delta_ns_p50` at each switch.
+    /// The agent at `switches_per_s_max`, with `switch_delta_ns_p50` per switch.
     pub cpu_pct_max: f64,
-    /// Switches per second of the machine when each CPU does as many as it can.
+    /// Highest possible rate of context switches of the whole machine.
     pub switches_per_s_max: f64,
-    /// The process alone, polls, estimates, reports and its admin port, with 100 pods and no load of ours.
+    /// The process without load of the bench and with 100 pods: polls, estimates, reports and admin port.
     pub process_cpu_pct: f64,
-    /// With 10 pods.
     pub process_cpu_pct_10_pods: f64,
-    /// With 500 pods.
     pub process_cpu_pct_500_pods: f64,
-    /// With 500 pods and durations compressed 300-fold: all pods are read every second.
+    /// With 500 pods and durations compressed 300-fold, so that all pods are read every second.
     pub process_cpu_pct_500_pods_demo: f64,
     /// With 100 pods at 10,000 switches per second.
     pub process_cpu_pct_10k: f64,
-    /// At 100,000.
     pub process_cpu_pct_100k: f64,
-    /// At `switches_per_s_max`.
     pub process_cpu_pct_max: f64,
-    /// Time in the programs at 10,000 switches per second as the kernel counts it, its own counting included.
+    /// Time in the programs at 10,000 switches per second as counted by the kernel, including the counting itself.
     pub programs_cpu_pct_10k: f64,
-    /// At 100,000.
     pub programs_cpu_pct_100k: f64,
-    /// At `switches_per_s_max`.
     pub programs_cpu_pct_max: f64,
-    /// What reading the counters of 256 CPUs takes while they are nearly full: maps of that size, with a slot in each window.
+    /// Reading the counters of 256 nearly full CPUs: maps of that size, with a slot in each window.
     pub counters_cpu_pct_256_cpus: f64,
-    /// The same on a calm node.
+    /// Reading the counters of 256 CPUs on a calm node.
     pub counters_cpu_pct_256_cpus_calm: f64,
-    /// The most memory of the process until it has measured and reported for the first time.
+    /// Peak memory until the first measurement and the first report.
     pub rss_start_mib: f64,
-    /// Its memory a minute later, with 100 pods.
+    /// Memory one minute later, with 100 pods.
     pub rss_mib: f64,
-    /// With 500 pods.
     pub rss_mib_500_pods: f64,
-    /// With 1,000 pods.
     pub rss_mib_1000_pods: f64,
-    /// The most it ever had.
+    /// Peak memory of the whole run.
     pub peak_rss_mib: f64,
-    /// Milliseconds from the start of the process to its first report, with its kernel programs.
+    /// Milliseconds from the start of the process to its first report, with kernel programs.
     pub first_hint_full_ms_p50: f64,
-    /// The longest of fifteen starts.
     pub first_hint_full_ms_max: f64,
-    /// The same by procfs alone.
+    /// Milliseconds from the start of the process to its first report, on procfs.
     pub first_hint_proc_ms_p50: f64,
-    /// The longest of fifteen starts.
     pub first_hint_proc_ms_max: f64,
-    /// Times per second that one of its threads is woken.
+    /// Wake-ups of all threads of the process per second.
     pub wakeups_per_s: f64,
-    /// What TCP carries to a hint server, with 100 pods.
+    /// TCP payload to the hint server, with 100 pods.
     pub wire_up_bytes_per_s: f64,
-    /// What TCP carries back.
     pub wire_down_bytes_per_s: f64,
-    /// What TCP carries for one report on 500 pods that are all trusted.
+    /// TCP payload of one report on 500 pods that are all trusted.
     pub wire_bytes_per_report_500_pods: f64,
-    /// `prog_ns_*`, time of a run as the kernel counts it, its own counting included; `prog_runs_*`, the runs behind
-    /// it; `prog_jited_bytes_*`, the program's machine code.
+    /// `prog_ns_*`: time of one run as counted by the kernel, including the counting itself; `prog_runs_*`: number of
+    /// runs; `prog_jited_bytes_*`: size of the program's machine code.
     #[serde(flatten)]
     pub programs: BTreeMap<String, f64>,
 }
 
-/// Measures. Needs root, and takes some seven minutes.
+/// Measures for about seven minutes. Needs root.
 ///
 /// # Errors
-/// If the kernel programs cannot be had, the threads not be pinned, or the agent not be started.
+/// If the kernel programs cannot be loaded, a thread cannot be pinned, or the agent cannot be started.
 pub fn run() -> Result<AgentOverheadReport> {
     let program = resident::build()?;
     let cpu = last_cpu()?;
     let mut report = AgentOverheadReport {
         workload: format!(
-            "two threads on cpu {cpu} pass a byte through pipes, one wake-up per switch; rounds of {} ms in an order \
-             drawn for each turn (seed {SEED:#x}); 1 task in {} sampled; program time over {COUNTED} other rounds of \
-             each and all CPUs; an agent process with {PODS} pods, watched for {} s and more",
+            "Two threads on CPU {cpu} pass a byte through pipes, one wake-up per switch. Each turn has one round of {} ms for \
+             each set of programs, in random order (seed {SEED:#x}). 1 task in {} is sampled. Program time is counted in {COUNTED} \
+             other rounds of each, on all CPUs. The agent process has {PODS} pods and is measured for at least {} s.",
             ROUND.as_millis(),
             1 << headroom_agent::sample::ring::SAMPLING_SHIFT,
-            WATCHED.as_secs(),
+            MEASURED.as_secs(),
         ),
         ..AgentOverheadReport::default()
     };
     report.put_turns(&Turns::run(cpu)?);
-    print("rounds in which the kernel counts the programs' time");
+    print("the kernel counts the run time of the programs");
     for (arm, name) in [
         (Arm::Attached, ""),
         (Arm::Calm, "calm_"),
@@ -204,6 +179,8 @@ pub fn run() -> Result<AgentOverheadReport> {
     }
     Ok(report)
 }
+
+impl Report for AgentOverheadReport {}
 
 impl AgentOverheadReport {
     fn put_turns(&mut self, turns: &Turns) {
@@ -235,7 +212,7 @@ impl AgentOverheadReport {
         self.noise_delta_ns_p75 = noise.p75;
     }
 
-    /// Figures of the programs that ran; those at hooks of rare events did not.
+    /// Skips programs that did not run, as those at hooks of rare events.
     fn put_programs(&mut self, of: &str, runs: &[Runs]) {
         for runs in runs.iter().filter(|runs| runs.count > 0) {
             let mut put = |figure: &str, value| {
@@ -250,7 +227,7 @@ impl AgentOverheadReport {
     }
 
     fn put_many_cpus(&mut self) -> Result<()> {
-        print("maps of 256 CPUs, read as by an agent");
+        print("the agent's sampler reads maps of 256 CPUs");
         let ManyCpus { close_pct, calm_pct } = ManyCpus::measure()?;
         (
             self.counters_cpu_pct_256_cpus,
@@ -260,7 +237,7 @@ impl AgentOverheadReport {
     }
 
     fn put_first_hints(&mut self, program: &Path) -> Result<()> {
-        print("first reports of agents that were just started");
+        print("time from start to the first report of the agent");
         let (full, proc) = (
             FirstHint::measure(program, "ebpf")?,
             FirstHint::measure(program, "procfs")?,
@@ -271,27 +248,27 @@ impl AgentOverheadReport {
     }
 
     fn put_process(&mut self, program: &Path) -> Result<()> {
-        let rest = |length| ResidentWatch { pace: None, length };
-        let under = |pace| ResidentWatch {
+        let rest = |length| MeasuredInterval { pace: None, length };
+        let under = |pace| MeasuredInterval {
             pace: Some(pace),
-            length: WATCHED,
+            length: MEASURED,
         };
         let production =
-            |pods, stretches: &[ResidentWatch]| watch(program, Profile::Production, pods, stretches);
+            |pods, intervals: &[MeasuredInterval]| measure(program, Profile::Production, pods, intervals);
 
-        let few = production(FEW_PODS, &[rest(WATCHED)])?.last()?;
-        let stretches = [
+        let few = production(FEW_PODS, &[rest(MEASURED)])?.last()?;
+        let intervals = [
             rest(AT_REST),
             under(Pace::PerSecond(SLOW)),
             under(Pace::PerSecond(FAST)),
             under(Pace::Unbounded),
         ];
-        let usual = production(PODS, &stretches)?;
-        let many = production(MANY_PODS, &[rest(WATCHED)])?.last()?;
-        let too_many = production(TOO_MANY_PODS, &[rest(WATCHED)])?.last()?;
-        let compressed = watch(program, Profile::Demo, MANY_PODS, &[rest(WATCHED)])?.last()?;
+        let usual = production(PODS, &intervals)?;
+        let many = production(MANY_PODS, &[rest(MEASURED)])?.last()?;
+        let too_many = production(TOO_MANY_PODS, &[rest(MEASURED)])?.last()?;
+        let compressed = measure(program, Profile::Demo, MANY_PODS, &[rest(MEASURED)])?.last()?;
         let [at_rest, slow, fast, max] = usual.costs.as_slice() else {
-            anyhow::bail!("the agent was not watched in {} stretches", stretches.len());
+            anyhow::bail!("expected {} measured intervals of the agent", intervals.len());
         };
 
         let with_programs =
@@ -323,70 +300,50 @@ impl AgentOverheadReport {
         Ok(())
     }
 
-    /// What the figures should be.
     fn targets(&self) -> [FigureTarget; 10] {
-        let target = |figure, measured, must, stretch| FigureTarget {
-            figure,
-            measured,
-            must,
-            stretch,
-        };
+        let at_most = FigureTarget::at_most;
         [
-            target(
-                "switch_delta_calm_ns_p50",
-                self.switch_delta_calm_ns_p50,
-                35.0,
-                None,
-            ),
-            target("switch_delta_ns_p50", self.switch_delta_ns_p50, 80.0, Some(40.0)),
-            target(
+            at_most("switch_delta_calm_ns_p50", self.switch_delta_calm_ns_p50, 35.0),
+            FigureTarget {
+                stretch: Some(40.0),
+                ..at_most("switch_delta_ns_p50", self.switch_delta_ns_p50, 80.0)
+            },
+            at_most(
                 "switch_delta_per_hash_shape",
                 self.switch_delta_per_hash_shape,
                 1.0 / 3.0,
-                None,
             ),
-            target("cpu_pct_100k", self.cpu_pct_100k, 0.5, None),
-            target(
-                "counters_cpu_pct_256_cpus",
-                self.counters_cpu_pct_256_cpus,
-                0.5,
-                None,
-            ),
-            target("rss_mib", self.rss_mib, 12.0, None),
-            target("rss_mib_1000_pods", self.rss_mib_1000_pods, 20.0, None),
-            target("rss_start_mib", self.rss_start_mib, 20.0, None),
-            target(
-                "first_hint_full_ms_max",
-                self.first_hint_full_ms_max,
-                2_000.0,
-                None,
-            ),
-            target(
-                "first_hint_proc_ms_max",
-                self.first_hint_proc_ms_max,
-                1_000.0,
-                None,
-            ),
+            at_most("cpu_pct_100k", self.cpu_pct_100k, 0.5),
+            at_most("counters_cpu_pct_256_cpus", self.counters_cpu_pct_256_cpus, 0.5),
+            at_most("rss_mib", self.rss_mib, 12.0),
+            at_most("rss_mib_1000_pods", self.rss_mib_1000_pods, 20.0),
+            at_most("rss_start_mib", self.rss_start_mib, 20.0),
+            at_most("first_hint_full_ms_max", self.first_hint_full_ms_max, 2_000.0),
+            at_most("first_hint_proc_ms_max", self.first_hint_proc_ms_max, 1_000.0),
         ]
     }
 }
 
-impl Watched {
-    /// The cost of the last stretch.
+impl MeasuredCosts {
     fn last(&self) -> Result<Cost> {
         self.costs
             .last()
             .copied()
-            .context("an agent that was not watched")
+            .context("the agent has no measured interval")
     }
 }
 
-fn watch(program: &Path, timing: Profile, pods: usize, stretches: &[ResidentWatch]) -> Result<Watched> {
+fn measure(
+    program: &Path,
+    timing: Profile,
+    pods: usize,
+    intervals: &[MeasuredInterval],
+) -> Result<MeasuredCosts> {
     print(format!(
-        "an agent process with {pods} pods and {timing} timing, watched {} times",
-        stretches.len()
+        "agent process with {pods} pods and {timing} timing, {} measured intervals",
+        intervals.len()
     ));
-    resident::watch(program, timing, pods, stretches)
+    resident::measure(program, timing, pods, intervals)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below 2^52 runs")]
@@ -400,7 +357,7 @@ mod tests {
 
     use super::*;
 
-    /// What is read by those who follow the figures from release to release.
+    /// Keys that release notes and the journal compare between releases.
     const KEYS: [&str; 27] = [
         "attached_ns_per_switch_p50",
         "cpu_pct_100k",

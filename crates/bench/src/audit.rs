@@ -12,7 +12,7 @@ use headroom_domain::names;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
-/// Writes of node status and of leases, without what is in them.
+/// Logs writes of node status and leases, without their content.
 const POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1",
   "kind": "Policy",
@@ -24,33 +24,25 @@ const POLICY: &str = r#"{
   ]
 }"#;
 
-/// The audit log.
 #[derive(Debug)]
 pub(super) struct Audit {
     policy: PathBuf,
     log: PathBuf,
 }
 
-/// What a node wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// A PATCH of its own `nodes/status`.
+pub(super) enum WriteKind {
     Status,
-    /// Its lease.
     Lease,
 }
 
-/// One answered request of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// When it was answered.
     pub(super) at: Timestamp,
-    /// The node.
     pub(super) node: String,
-    /// What it wrote.
-    pub(super) what: What,
-    /// True if the API server took it.
-    pub(super) is_taken: bool,
+    pub(super) kind: WriteKind,
+    /// True if the status code is below 300.
+    pub(super) is_accepted: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,20 +70,19 @@ struct ReviewResponse {
 }
 
 impl Audit {
-    /// Writes the audit policy into a folder; the log will be there.
+    /// Writes the audit policy to `folder`; the log is written there too.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the policy cannot be written.
     pub(super) fn new(folder: &Path) -> Result<Self> {
         let policy = folder.join("audit-policy.json");
-        fs::write(&policy, POLICY).with_context(|| format!("write {}", policy.display()))?;
+        fs::write(&policy, POLICY).with_context(|| format!("cannot write {}", policy.display()))?;
         Ok(Self {
             policy,
             log: folder.join("audit.log"),
         })
     }
 
-    /// The flags of the API server for it.
     pub(super) fn flags(&self) -> Vec<String> {
         vec![
             format!("--audit-policy-file={}", self.policy.display()),
@@ -99,15 +90,27 @@ impl Audit {
         ]
     }
 
-    /// What nodes asked between two times.
+    /// Number of lease renewals between two times that the API server accepted, by nodes other than `except`.
     ///
     /// # Errors
-    /// If the log cannot be read, or a line of it is not what it should be.
+    /// Those of [`Self::between`].
+    pub(super) fn renewals(&self, from: Timestamp, until: Timestamp, except: Option<&str>) -> Result<usize> {
+        let entries = self.between(from, until)?;
+        let is_renewal = |entry: &&Entry| {
+            entry.kind == WriteKind::Lease && entry.is_accepted && Some(entry.node.as_str()) != except
+        };
+        Ok(entries.iter().filter(is_renewal).count())
+    }
+
+    /// Requests of nodes between two times.
+    ///
+    /// # Errors
+    /// If the log cannot be read or parsed.
     pub(super) fn between(&self, from: Timestamp, until: Timestamp) -> Result<Vec<Entry>> {
-        let log = File::open(&self.log).with_context(|| format!("read {}", self.log.display()))?;
+        let log = File::open(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
         let mut entries = Vec::new();
         for line in BufReader::new(log).lines() {
-            let line: Line = serde_json::from_str(&line?).context("read a line of the audit log")?;
+            let line: Line = serde_json::from_str(&line?).context("cannot parse a line of the audit log")?;
             entries.extend(line.entry().filter(|entry| (from..until).contains(&entry.at)));
         }
         Ok(entries)
@@ -115,7 +118,7 @@ impl Audit {
 }
 
 impl Line {
-    /// `None` if it was not a node.
+    /// `None` if the user is not a node.
     fn entry(self) -> Option<Entry> {
         let Self {
             stage_timestamp,
@@ -126,12 +129,12 @@ impl Line {
         Some(Entry {
             at: stage_timestamp,
             node: names::node_of_user(&username)?.to_owned(),
-            what: if resource == "nodes" {
-                What::Status
+            kind: if resource == "nodes" {
+                WriteKind::Status
             } else {
-                What::Lease
+                WriteKind::Lease
             },
-            is_taken: response_status.is_some_and(|answer| answer.code < 300),
+            is_accepted: response_status.is_some_and(|answer| answer.code < 300),
         })
     }
 }
@@ -152,15 +155,18 @@ mod tests {
         let audit = Audit::new(folder.path()).unwrap();
         fs::write(&audit.log, LOG).unwrap();
         let at = |second: u8| -> Timestamp { format!("2026-11-21T12:00:0{second}Z").parse().unwrap() };
-        let entry = |second, what, is_taken| Entry {
+        let entry = |second, kind, is_accepted| Entry {
             at: at(second),
             node: "a".to_owned(),
-            what,
-            is_taken,
+            kind,
+            is_accepted,
         };
         assert_eq!(
             audit.between(at(1), at(4)).unwrap(),
-            [entry(1, What::Status, true), entry(2, What::Lease, false)]
+            [
+                entry(1, WriteKind::Status, true),
+                entry(2, WriteKind::Lease, false)
+            ]
         );
     }
 }

@@ -1,48 +1,39 @@
-//! `bench configmap`: the cost of a review of Koordinator's ConfigMap: 100 entries beside 5,000 nodes, and six keys of six
-//! entries beside 208, of which one changes or all do.
+//! `bench configmap`: the cost of a review of Koordinator's ConfigMap: 100 entries with 5,000 nodes, and six keys of
+//! six entries with 208 nodes, of which one changes or all do.
 
 mod documents;
 
 use std::sync::Arc;
 
 use anyhow::Result;
-use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
-        endpoint::{Family, SloConfiguration, Stores},
-        endpoints,
-        features::Features,
-        router::{Limits, Options, Router},
+        endpoint::{Family, SloConfiguration},
+        router::Router,
     },
-    args::LOG_SAMPLE,
     store::{
         changes::Changes,
         informer::Store as _,
         nodes::{NodeListing, Nodes},
-        sources,
     },
 };
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::watch;
 
 use self::documents::Workload;
 use crate::{
     cost::ReviewCost,
     criterion::Criterion,
-    declaration::{BenchResult, Row, no_flags},
+    declaration::{BenchResult, Report, Row, no_flags},
+    review_router::{self, listed_stores},
     served::Served,
 };
 
-/// The bench.
 pub(crate) static ROW: Row = Row {
     name: "configmap",
-    about: "Reviews of Koordinator's ConfigMap: 100 new entries of one key beside 5,000 nodes, and six entries of each of six keys beside 208, of which one key changes or all do. CPU per review in memory and at the TLS socket, as a multiple of a bare parse of the same bytes.",
+    about: "Measures reviews of Koordinator's ConfigMap: 100 new entries of one key with 5,000 nodes, and six entries in each of six keys with 208 nodes, where one key or all change. CPU time per review in memory and over TLS, as a multiple of a bare parse of the same bytes.",
     flags: no_flags,
-    run: |_| {
-        let report = run()?;
-        BenchResult::new(&report, report.criteria())
-    },
+    run: |_| BenchResult::new(&run()?),
 };
 
 pub(crate) static MANY_ENTRIES: Served = Served {
@@ -57,7 +48,6 @@ pub(crate) static SIX_KEYS: Served = Served {
 const PATH: &str = "/validate-configmap";
 const GATES: &str = "ConfigMapValidatingWebhook=true";
 
-/// The figures.
 #[derive(Debug, Clone, Serialize)]
 struct ConfigMapReport {
     many_entries_nodes: usize,
@@ -81,8 +71,8 @@ fn run() -> Result<ConfigMapReport> {
     })
 }
 
-impl ConfigMapReport {
-    /// A review stays within a multiple of what passing over its bytes takes.
+impl Report for ConfigMapReport {
+    /// A review costs at most these multiples of a bare parse of its bytes.
     fn criteria(&self) -> Vec<Criterion> {
         vec![
             Criterion::at_most(
@@ -104,26 +94,17 @@ impl ConfigMapReport {
     }
 }
 
-/// The endpoint as it is served, beside that many nodes.
+/// The endpoint with stores that contain `nodes` nodes.
 fn router(nodes: usize) -> Result<Router> {
-    let mut stores = Stores::default();
+    let mut stores = listed_stores();
     stores.slo = SloConfiguration {
         nodes: known_nodes(nodes)?,
         ..stores.slo
     };
-    for source in sources::ALL {
-        stores.known.record(source, watch::channel(true).1);
-    }
-    Ok(Router::new(Options {
-        endpoints: endpoints::served(&[Family::Koordinator]),
-        features: Features::with_gates(GateSet::parse(endpoints::gates(), GATES)?).shared(),
-        stores,
-        limits: Limits::default(),
-        log_sample: LOG_SAMPLE,
-    }))
+    review_router::router(&[Family::Koordinator], GATES, stores)
 }
 
-/// The store of nodes, with that many in it. Each has the label of one entry.
+/// A store of `count` nodes; each matches the selector of one entry.
 fn known_nodes(count: usize) -> Result<Arc<Nodes>> {
     let nodes = Nodes::new(Arc::<Changes>::default(), Arc::default(), Arc::default());
     let mut listing = NodeListing::default();
@@ -142,31 +123,26 @@ fn known_nodes(count: usize) -> Result<Arc<Nodes>> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
-    use headroom_webhook::admission::{endpoint::Deadline, error::ReviewOutcome};
+    use headroom_webhook::admission::error::ReviewOutcome;
 
     use super::*;
+    use crate::review_router::answer;
 
     #[test]
-    fn each_review_is_checked_whole_and_allowed() {
+    fn valid_reviews_are_allowed_and_a_wrong_last_entry_is_denied() {
         for workload in [Workload::MANY_ENTRIES, Workload::SIX_KEYS, Workload::SIX_NEW_KEYS] {
             let router = router(workload.nodes).unwrap();
             let endpoint = router.endpoint(PATH).unwrap();
-            let answer = |body: &[u8]| {
-                let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-                router.answer(endpoint, body, deadline)
-            };
             let review = workload.review();
-            let allowed = answer(&review).decision;
+            let allowed = answer(&router, endpoint, &review).decision;
             assert_eq!(allowed.outcome, ReviewOutcome::Allowed, "{allowed:?}");
-            // The last entry of the first key is looked at, too: the keys are in the order of their names.
+            // The last entry of the first key is checked too: keys are in the order of their names.
             let text = String::from_utf8(review).unwrap();
             let ends = ["cpu-burst-config", "oldObject"].map(|end| text.find(end));
             let end = ends.into_iter().flatten().min().unwrap();
             let last = text[..end].rfind("amd64").unwrap();
             let wrong = format!("{}amd 64{}", &text[..last], &text[last + 5..]);
-            let denied = answer(wrong.as_bytes()).decision;
+            let denied = answer(&router, endpoint, wrong.as_bytes()).decision;
             assert_eq!(denied.outcome, ReviewOutcome::Denied, "{denied:?}");
         }
     }

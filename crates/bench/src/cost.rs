@@ -1,53 +1,43 @@
-//! What a review costs: CPU time in memory, of a bare parse of the same bytes in turns with it, and of the server at the TLS
-//! socket.
+//! Measures the cost of a review: CPU time in memory, alternating with a bare parse of the same bytes, and CPU time
+//! of the server over TLS.
 
-use std::{
-    hint::black_box,
-    time::{Duration, Instant},
-};
+use std::hint::black_box;
 
 use anyhow::{Result, ensure};
 use headroom_testbed::thread::cpu_time;
-use headroom_webhook::admission::{endpoint::Deadline, error::ReviewOutcome, router::Router};
+use headroom_webhook::admission::{error::ReviewOutcome, router::Router};
 use serde::{Serialize, de::IgnoredAny};
 use tokio::runtime::Runtime;
 
 use crate::{
-    percentile,
+    review_router::answer,
     served::{Process, Served, load},
+    statistics::{ascending, percentile},
 };
 
-/// Reviews before those that are timed, to fill caches.
+/// Reviews before the timed ones, to fill caches.
 const WARM_UP: usize = 100;
 
-/// The figures of one review that is asked for again and again.
+/// The figures of one review that is sent repeatedly.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ReviewCost {
-    /// Length of the review.
     pub(crate) review_bytes: usize,
-    /// Operations of the patch.
     pub(crate) operations: usize,
-    /// Length of the answer.
     pub(crate) answer_bytes: usize,
     /// Reviews behind `review_*` and `parse_*`.
     pub(crate) samples: usize,
     /// CPU time to decode, decide and patch.
     pub(crate) review_us_p50: f64,
-    /// CPU time to decode, decide and patch.
     pub(crate) review_us_p99: f64,
-    /// CPU time to parse the same bytes into nothing.
+    /// CPU time to parse the same bytes and discard them.
     pub(crate) parse_us_p50: f64,
-    /// `review_us_p50` / `parse_us_p50`.
     pub(crate) review_parse_ratio: f64,
-    /// CPU time of the server for a review, with its part of TLS, of HTTP and of the kernel's work.
+    /// CPU time of the server per review, including TLS, HTTP and the kernel's part.
     pub(crate) tls_cpu_us_per_review: f64,
-    /// `tls_cpu_us_per_review` / `parse_us_p50`.
     pub(crate) tls_cpu_parse_ratio: f64,
-    /// Requests behind `tls_*`.
     pub(crate) tls_samples: usize,
-    /// Time from the first byte out to the last byte in.
+    /// Time from the first byte sent to the last byte received.
     pub(crate) tls_p50_ms: f64,
-    /// Time from the first byte out to the last byte in.
     pub(crate) tls_p99_ms: f64,
 }
 
@@ -60,7 +50,10 @@ struct MemoryCost {
 }
 
 impl ReviewCost {
-    /// Measures a review that is to be allowed: `samples` times in memory, then at the socket of that server.
+    /// Measures an allowed review: `samples` times in memory, then over TLS.
+    ///
+    /// # Errors
+    /// If the review is not allowed, or the server cannot be started.
     pub(crate) fn measure(
         runtime: &Runtime,
         served: &Served,
@@ -97,37 +90,31 @@ impl ReviewCost {
 
 fn in_memory(router: &Router, path: &'static str, body: &[u8], samples: usize) -> Result<MemoryCost> {
     let endpoint = router.endpoint(path)?;
-    let answer = || {
-        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-        router.answer(endpoint, black_box(body), deadline)
-    };
+    let answer = || answer(router, endpoint, black_box(body));
     let first = answer();
     let decision = &first.decision;
     ensure!(
         decision.outcome == ReviewOutcome::Allowed && decision.errors.is_empty(),
-        "not allowed: {decision:?}"
+        "the review was not allowed: {decision:?}"
     );
-    let mut times = MemoryCost {
-        review: Vec::new(),
-        parse: Vec::new(),
-        operations: decision.operations,
-        answer_bytes: first.body.len(),
-    };
+    let (mut review, mut parse) = (Vec::new(), Vec::new());
     for turn in 0..WARM_UP.min(samples) + samples {
-        let reviewed = cpu_us(answer);
-        let parsed = cpu_us(|| serde_json::from_slice::<IgnoredAny>(black_box(body)));
+        let review_us = cpu_us(answer);
+        let parse_us = cpu_us(|| serde_json::from_slice::<IgnoredAny>(black_box(body)));
         if turn >= WARM_UP.min(samples) {
-            times.review.push(reviewed);
-            times.parse.push(parsed);
+            review.push(review_us);
+            parse.push(parse_us);
         }
     }
-    for list in [&mut times.review, &mut times.parse] {
-        list.sort_by(f64::total_cmp);
-    }
-    Ok(times)
+    Ok(MemoryCost {
+        review: ascending(review),
+        parse: ascending(parse),
+        operations: decision.operations,
+        answer_bytes: first.body.len(),
+    })
 }
 
-/// CPU time that this thread takes for `work`, in microseconds.
+/// CPU time of this thread during `work`, in microseconds.
 pub(crate) fn cpu_us<T>(work: impl FnOnce() -> T) -> f64 {
     let start = cpu_time();
     black_box(work());

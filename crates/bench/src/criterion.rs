@@ -1,23 +1,23 @@
-//! Pass criteria of a bench: `Criterion` is a figure with its required range, and `judge` fails if one is not met.
+//! Pass criteria of a bench: `Criterion` is a figure with its required range, and `check_all` fails if one is not
+//! met.
 
 use std::{fmt, ops::RangeInclusive};
 
 use anyhow::{Result, ensure};
 use xtask::terminal::print;
 
-/// A figure and where it must be.
+/// A figure with its required range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criterion {
     /// The figure's key in the report.
     pub figure: String,
-    /// What was measured; not a number never passes.
+    /// The measured value; NaN never passes.
     pub measured: f64,
-    /// Where it must be.
     pub range: RangeInclusive<f64>,
 }
 
 impl Criterion {
-    /// A figure that has no lower limit.
+    /// A figure without a lower limit.
     pub(crate) fn at_most(figure: &str, measured: f64, most: f64) -> Self {
         Self {
             figure: figure.to_owned(),
@@ -26,7 +26,7 @@ impl Criterion {
         }
     }
 
-    fn is_met(&self) -> bool {
+    pub(crate) fn is_met(&self) -> bool {
         self.range.contains(&self.measured)
     }
 }
@@ -48,11 +48,11 @@ impl fmt::Display for Criterion {
     }
 }
 
-/// Says of each whether it is met.
+/// Prints the verdict on each criterion.
 ///
 /// # Errors
-/// If one is not.
-pub fn judge(criteria: &[Criterion]) -> Result<()> {
+/// If one is not met.
+pub fn check_all(criteria: &[Criterion]) -> Result<()> {
     for criterion in criteria {
         print(criterion);
     }
@@ -74,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_outside_its_range_or_none_at_all_fails() {
+    fn figures_outside_their_range_and_nan_fail() {
         let fine = criterion(1.0, 0.9..=1.1);
         assert_eq!(fine.to_string(), "PASS x_s: 1.000, must be 0.900 to 1.100");
-        judge(std::slice::from_ref(&fine)).unwrap();
+        check_all(std::slice::from_ref(&fine)).unwrap();
         for wrong in [
             criterion(1.2, 0.9..=1.1),
             criterion(3.0, f64::NEG_INFINITY..=2.0),
@@ -85,7 +85,7 @@ mod tests {
             criterion(f64::NAN, f64::NEG_INFINITY..=2.0),
         ] {
             assert!(wrong.to_string().starts_with("FAIL"), "{wrong}");
-            judge(&[fine.clone(), wrong]).unwrap_err();
+            check_all(&[fine.clone(), wrong]).unwrap_err();
         }
     }
 }

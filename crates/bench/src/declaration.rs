@@ -1,55 +1,68 @@
 //! `Row`: the declaration of one bench, with its name, description, flags and run function.
 
 use anyhow::Result;
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, Command, FromArgMatches};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
 use crate::criterion::Criterion;
 
-/// One bench.
 #[derive(Debug)]
 pub struct Row {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it measures, in a sentence or two.
+    /// One or two sentences on what is measured.
     pub about: &'static str,
-    /// Adds its flags to its command.
+    /// Adds the bench's flags to its command.
     pub flags: fn(Command) -> Command,
-    /// Measures as the flags say.
     pub run: fn(&ArgMatches) -> Result<BenchResult>,
 }
 
-/// What a bench found.
 #[derive(Debug)]
 pub struct BenchResult {
-    /// The figures.
     pub report: Value,
-    /// What they must be.
     pub criteria: Vec<Criterion>,
 }
 
 impl Row {
-    /// Its command.
     pub fn command(&self) -> Command {
         (self.flags)(Command::new(self.name).about(self.about))
     }
 }
 
+/// The figures of one bench, serialised as its JSON report.
+pub trait Report: Serialize {
+    /// Empty for a bench that only measures.
+    fn criteria(&self) -> Vec<Criterion> {
+        Vec::new()
+    }
+}
+
 impl BenchResult {
-    /// Figures, and what must hold of them.
-    ///
     /// # Errors
-    /// If the figures cannot be told as JSON.
-    pub fn new(report: &impl Serialize, criteria: Vec<Criterion>) -> Result<Self> {
+    /// If the figures cannot be serialised as JSON.
+    pub fn new(report: &impl Report) -> Result<Self> {
         Ok(Self {
             report: serde_json::to_value(report)?,
-            criteria,
+            criteria: report.criteria(),
         })
     }
 }
 
-/// The flags of a bench that has none.
+/// Runs a bench that has flags, on a runtime of its own.
+///
+/// # Errors
+/// Those of the bench.
+pub(crate) fn run_async<F: FromArgMatches, R: Report>(
+    flags: &ArgMatches,
+    run: impl AsyncFnOnce(F) -> Result<R>,
+) -> Result<BenchResult> {
+    let report = Runtime::new()?.block_on(run(F::from_arg_matches(flags)?))?;
+    BenchResult::new(&report)
+}
+
+/// Value of `Row::flags` for benches without flags.
 pub(crate) fn no_flags(command: Command) -> Command {
     command
 }

@@ -3,12 +3,13 @@
 use clap::{Args as _, FromArgMatches as _};
 use headroom_simulator::Estimator;
 
-use crate::declaration::{BenchResult, Row};
+use crate::declaration::{BenchResult, Report, Row};
 
-/// The bench.
 pub(crate) static ROW: Row = Row {
     name: "estimator",
-    about: "Simulated nodes under our policy and others on the same pods: requests gained, violations, ratios.",
+    about: "Simulates nodes with the same pods under Headroom's policy and others: additional requests, violations, ratios.",
     flags: Estimator::augment_args,
-    run: |flags| BenchResult::new(&Estimator::from_arg_matches(flags)?.run()?, Vec::new()),
+    run: |flags| BenchResult::new(&Estimator::from_arg_matches(flags)?.run()?),
 };
+
+impl Report for headroom_simulator::Report {}

@@ -1,9 +1,9 @@
-//! `bench fleet`: memory and CPU of one replica in a large fleet, and the time that nodes wait for it.
+//! `bench fleet`: memory and CPU time of one replica in a large fleet, and the latency of its reviews.
 //!
-//! The replica is real: its stores and informers, hint table, nudger, sweeper, hint service and router, on a CPU of its
-//! own. API server, kubelets and agents are stand-ins in the same process, on another CPU. Every write of a Node goes
-//! through the replica's admission port, over TLS, and comes back on its watch. What the replica takes is the resident
-//! memory of the process less that of the stand-ins with all agents connected, which is measured first.
+//! The replica is real: stores and informers, hint table, nudger, sweeper, hint service and router, pinned to one
+//! CPU. API server, kubelets and agents are stand-ins in the same process, on another CPU. Every write of a Node
+//! passes through the replica's admission port, over TLS, and returns on its watch. The replica's memory is the
+//! resident memory of the process minus that of the stand-ins with all agents connected, which is measured first.
 
 mod admission;
 mod agents;
@@ -28,27 +28,23 @@ use xtask::terminal::{print, span};
 
 use self::{cases::Fleet, measure::Case, pinning::Cpus};
 use super::{
-    declaration::{BenchResult, Row},
+    declaration::{BenchResult, Report, Row},
     target::FigureTarget,
 };
 
-/// The name that certificates are for.
-const LOCALHOST: &str = "localhost";
-
-/// Nodes that brake within a second.
+/// Nodes that brake within one second.
 const BRAKES: usize = 500;
-/// How often an agent reports.
+/// Report interval of an agent.
 const REPORT_EVERY: Duration = Duration::from_secs(15);
-/// How long nothing happens in the quiet case, and the shortest time that is measured otherwise.
+/// Length of the quiet case, and minimum length of all other cases.
 const QUIET: Duration = Duration::from_secs(60);
 const SHORTEST: Duration = Duration::from_secs(10);
-/// About how long start and reconnection take.
+/// Estimated duration of start and reconnection.
 const START: Duration = Duration::from_secs(60);
 
-/// The bench.
 pub static ROW: Row = Row {
     name: "fleet",
-    about: "One replica in a large fleet of simulated nodes: memory, CPU, writes and the latency of reviews while much changes at once.",
+    about: "Measures one replica in a large fleet of simulated nodes: memory, CPU time, writes and review latency while many nodes change at once.",
     flags: Flags::augment_args,
     run: |flags| {
         let plan = Plan::from_flags(&Flags::from_arg_matches(flags)?);
@@ -57,22 +53,22 @@ pub static ROW: Row = Row {
         for target in report.targets() {
             print(target);
         }
-        BenchResult::new(&report, Vec::new())
+        BenchResult::new(&report)
     },
 };
 
-/// `cargo xtask bench fleet`.
+/// Flags of `cargo xtask bench fleet`.
 #[derive(Debug, Clone, Args)]
 struct Flags {
-    /// Nodes, each with an agent.
+    /// Number of nodes, each with an agent.
     #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=9_000))]
     nodes: u32,
-    /// Pods, spread evenly.
+    /// Number of pods, spread evenly over the nodes.
     #[arg(long, default_value_t = 150_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pods: u32,
 }
 
-/// How much of everything.
+/// Sizes, rates and durations of one run.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     nodes: usize,
@@ -83,20 +79,15 @@ struct Plan {
     shortest: Duration,
 }
 
-/// The figures.
 #[derive(Debug, Clone, Serialize)]
 struct FleetReport {
-    /// What was done.
     setting: String,
-    /// Nodes, each with an agent.
     nodes: usize,
-    /// Pods.
     pods: usize,
-    /// Resident memory before the first replica was started, with all agents connected: the stand-ins.
+    /// Resident memory with all agents connected, before the first replica started: the stand-ins.
     stand_ins_mib: f64,
-    /// Reports that were not taken, of all cases.
+    /// Reports that the replica refused, in all cases.
     refused_reports: usize,
-    /// One row for each case.
     cases: Vec<Case>,
 }
 
@@ -112,12 +103,11 @@ impl Plan {
         }
     }
 
-    /// How many nodes brake.
     fn brakes(&self) -> usize {
         self.nodes.min(BRAKES)
     }
 
-    /// How long it takes until all nodes have risen, one after the other.
+    /// Time until the ratios of all nodes have risen at the limited rate.
     fn rises(&self) -> Duration {
         let nodes = u32::try_from(self.nodes).unwrap_or(u32::MAX);
         let a_second = (nodes.saturating_mul(self.rates.rise_percent) / 100).max(1);
@@ -127,8 +117,8 @@ impl Plan {
     fn announce(&self) {
         let total = self.rises() * 2 + self.quiet + self.shortest * 4 + START;
         print(format!(
-            "{} nodes with {} pods; agents report every {} s, kubelets every {} s. Mode auto for all, quiet for {}, {} brakes \
-             in a second, a higher maximum, and two restarts of the replica. About {} in all.",
+            "{} nodes with {} pods; agents report every {} s, kubelets every {} s. Cases: mode auto for all nodes, quiet for {}, \
+             {} brakes within a second, a higher maximum, and two restarts of the replica. About {} in all.",
             self.nodes,
             self.pods,
             self.report_every.as_secs(),
@@ -140,15 +130,11 @@ impl Plan {
     }
 }
 
+impl Report for FleetReport {}
+
 impl FleetReport {
-    /// What the figures should be.
     fn targets(&self) -> Vec<FigureTarget> {
-        let target = |figure, measured, must| FigureTarget {
-            figure,
-            measured,
-            must,
-            stretch: None,
-        };
+        let target = FigureTarget::at_most;
         let case = |name| self.cases.iter().find(move |case| case.name == name);
         let figure = |name, of: fn(&Case) -> Option<f64>| case(name).and_then(of).unwrap_or(f64::NAN);
         let largest = self.cases.iter().map(|case| case.replica_mib).fold(0.0, f64::max);
@@ -179,18 +165,17 @@ impl FleetReport {
     }
 }
 
-/// A second replica in the same process finds what the first one left to the allocator.
+/// A second replica in the same process reuses memory that the allocator kept from the first, so later cases measure
+/// less.
 fn largest_before_restarts(cases: &[Case]) -> f64 {
     let before = cases.iter().take_while(|case| case.name != cases::RESTART);
     before.map(|case| case.replica_mib).fold(0.0, f64::max)
 }
 
-/// Measures.
-///
 /// # Errors
-/// If the machine has one CPU, or the fleet does not come up.
+/// If the machine has one CPU, or the fleet does not start.
 fn run(plan: &Plan) -> Result<FleetReport> {
-    ensure!(plan.nodes > 0, "a fleet without nodes");
+    ensure!(plan.nodes > 0, "the fleet has no nodes");
     let cpus = Cpus::choose()?;
     headroom_testbed::thread::stay_on(cpus.load)?;
     let load = pinning::runtime("load", cpus.load)?;
@@ -205,8 +190,8 @@ async fn measured(plan: &Plan, cpus: Cpus, load: &tokio::runtime::Handle) -> Res
     let (least, most) = (api_server::WRITE_MS.start(), api_server::WRITE_MS.end());
     Ok(FleetReport {
         setting: format!(
-            "replica on CPU {}, stand-ins on CPU {}; a write takes {least} to {most} ms after its review, evenly spread; a \
-             frame of a hint lasts 1 s; reviews of 80 kB over TLS, agents over plain TCP but for the last row",
+            "The replica runs on CPU {}, the stand-ins on CPU {}. A write takes {least} to {most} ms after its review. A frame of \
+             a hint lasts 1 s. Reviews have 80 kB and use TLS; agents use plain TCP except in the last row.",
             cpus.server, cpus.load
         ),
         nodes: plan.nodes,
@@ -221,9 +206,9 @@ async fn measured(plan: &Plan, cpus: Cpus, load: &tokio::runtime::Handle) -> Res
 mod tests {
     use super::*;
 
-    /// Small and fast: what is tested is that every case comes to its end as it should.
+    /// Small and fast: the test only checks that every case completes.
     #[test]
-    fn every_case_comes_to_its_end_in_a_small_fleet() {
+    fn every_case_completes_in_a_small_fleet() {
         let plan = Plan {
             nodes: 40,
             pods: 120,

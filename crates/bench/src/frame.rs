@@ -1,12 +1,12 @@
 //! `bench frame`: the agent's CPU time for the end of a frame, by the number of pods on the node.
 //!
-//! The estimator is the agent's, under production's timing, with a day of frames behind it. The cost is CPU time of one
-//! thread for the end of a frame and the estimates after it, the mean of many frames. All nodes take turns in one run,
-//! so that a disturbance of the machine affects them all. The others are compared with a node without pods.
+//! The estimator is the agent's, with production timing and a day of frames. The cost is CPU time of one thread for
+//! the end of a frame and the following estimates, averaged over many frames. All nodes take turns in one run, so
+//! that a disturbance of the machine affects them all. Each node is compared with a node without pods.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, FromArgMatches as _};
 use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
@@ -18,50 +18,46 @@ use serde::Serialize;
 
 use crate::{
     criterion::Criterion,
-    declaration::{BenchResult, Row},
+    declaration::{BenchResult, Report, Row},
 };
 
-/// The bench.
 pub(crate) static ROW: Row = Row {
     name: "frame",
-    about: "What the end of a frame costs the agent on nodes of 0 to 440 pods.",
+    about: "Measures the agent's CPU time for the end of a frame on nodes with 0 to 440 pods.",
     flags: FrameBench::augment_args,
-    run: |flags| FrameBench::from_arg_matches(flags)?.run(),
+    run: |flags| BenchResult::new(&FrameBench::from_arg_matches(flags)?.run()?),
 };
 
-/// Pods of the nodes that are compared. A kubelet takes 110 unless it is told otherwise.
+/// Pods of the compared nodes. A kubelet accepts 110 by default.
 const PODS: [u64; 4] = [0, 55, 110, 440];
-/// How much more than four times as many pods may cost: what is linear costs four times as much, and less with what no pod
-/// has a part in.
+/// Limit of the cost for four times as many pods: linear cost is four times as high, or less because of the part that
+/// does not depend on pods.
 const MOST_OF_FOUR_TIMES: f64 = 6.0;
 
-/// How long to measure.
 #[derive(Debug, Args)]
 struct FrameBench {
-    /// Frames of each node that are measured.
+    /// Number of measured frames per node.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(100..))]
     frames: u32,
 }
 
-/// The figures.
 #[derive(Debug, Serialize)]
 struct FrameReport {
     workload: String,
     nodes: Vec<NodeCost>,
-    /// Cost of 440 pods over that of 110.
+    /// Cost with 440 pods divided by the cost with 110.
     four_times_the_pods: f64,
 }
 
-/// What a frame costs on one node.
 #[derive(Debug, Serialize)]
 struct NodeCost {
     pods: u64,
     frame_us: f64,
-    /// Over the node without pods.
+    /// Cost divided by that of the node without pods.
     over_none: f64,
 }
 
-/// A node whose frames end.
+/// A node with its estimator.
 struct Node {
     estimator: Estimator,
     pods: u64,
@@ -70,7 +66,7 @@ struct Node {
 }
 
 impl FrameBench {
-    fn run(&self) -> Result<BenchResult> {
+    fn run(&self) -> Result<FrameReport> {
         let mut nodes = PODS.map(Node::with_history);
         for _ in 0..self.frames {
             for node in &mut nodes {
@@ -88,22 +84,29 @@ impl FrameBench {
             frame_us: cost(node),
             over_none: cost(node) / cost(none),
         });
-        let report = FrameReport {
-            workload: format!("{} frames of each node, every pod measured in each", self.frames),
+        Ok(FrameReport {
+            workload: format!(
+                "{} frames per node, with a measurement of every pod in each",
+                self.frames
+            ),
             nodes: costs.collect(),
             four_times_the_pods,
-        };
-        let criterion = Criterion {
-            figure: "four_times_the_pods".to_owned(),
-            measured: four_times_the_pods,
-            range: f64::NEG_INFINITY..=MOST_OF_FOUR_TIMES,
-        };
-        BenchResult::new(&report, vec![criterion]).context("report")
+        })
+    }
+}
+
+impl Report for FrameReport {
+    fn criteria(&self) -> Vec<Criterion> {
+        vec![Criterion::at_most(
+            "four_times_the_pods",
+            self.four_times_the_pods,
+            MOST_OF_FOUR_TIMES,
+        )]
     }
 }
 
 impl Node {
-    /// A node of 64 CPUs and 256 GiB whose pods request all of it and use a third, after a day.
+    /// A node of 64 CPUs and 256 GiB after a day in which its pods requested all of it and used a third.
     fn with_history(pods: u64) -> Self {
         let timing = Profile::Production.timing();
         let capacity = PerResource {
@@ -140,7 +143,7 @@ impl Node {
         node
     }
 
-    /// The next frame; use goes up and down by a third within two hours, and no two pods go together.
+    /// The next frame; use varies by a third within two hours, with another phase for each pod.
     fn next_frame(&mut self) -> Frame {
         self.index += 1;
         let used = |pod: u64| {
@@ -175,7 +178,7 @@ impl Node {
     }
 }
 
-/// As the API server makes them: 36 characters.
+/// 36 characters, as in a cluster.
 fn uid(pod: u64) -> String {
     format!("5f0c6a52-8b1e-4d7a-9c3e-{pod:012x}")
 }
@@ -185,13 +188,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_with_a_day_behind_it_trusts_its_pods() {
+    fn after_a_day_of_frames_the_node_is_amplified() {
         let node = Node::with_history(110);
         let estimate = node.estimator.estimates().cpu;
         assert_eq!(estimate.coverage_ppm, 1_000_000);
         assert!(
             estimate.published.0 > 100,
-            "{estimate:?}: a bench of what is never amplified measures nothing"
+            "the node is not amplified: {estimate:?}"
         );
     }
 }

@@ -19,16 +19,15 @@ use headroom_testbed::logs;
 use tikv_jemallocator::Jemalloc;
 use xtask::terminal::print;
 
-/// As in the webhook.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// The latency probe of a bench, which starts this program again for it.
+/// Subcommand of the latency probe; `node-harm` starts this program again for it.
 const PROBE: &str = "probe";
 
 fn main() -> ExitCode {
     let matches = command().get_matches();
-    // That one logs as the webhook does.
+    // The hidden subcommand `serve` sets up its own log.
     if matches.subcommand_name() != Some(SERVE) {
         logs::to_standard_error();
     }
@@ -48,7 +47,7 @@ fn command() -> Command {
         .action(ArgAction::SetTrue)
         .help("Print one JSON object instead of a table");
     Command::new("cargo xtask bench")
-        .about("Measures one thing beside another in one run")
+        .about("Runs a benchmark and checks its criteria")
         .arg(json)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -57,9 +56,9 @@ fn command() -> Command {
         .subcommand(Serve::augment_args(Command::new(SERVE).hide(true)))
 }
 
-/// Runs the bench that was named, prints its result and says whether it meets its criteria.
+/// Runs the named bench, prints its report and checks its criteria.
 fn run(matches: &ArgMatches) -> Result<()> {
-    let (name, flags) = matches.subcommand().context("no bench was named")?;
+    let (name, flags) = matches.subcommand().context("name a bench")?;
     if name == PROBE {
         return Probe::from_arg_matches(flags)?.run();
     }
@@ -68,10 +67,13 @@ fn run(matches: &ArgMatches) -> Result<()> {
     }
     ensure!(
         !cfg!(debug_assertions),
-        "figures of a build without optimisation mean nothing: run `cargo xtask bench {name}`"
+        "this build is not optimised, so its figures are useless: run `cargo xtask bench {name}`"
     );
     let is_it = |row: &&&Row| row.name == name;
-    let row = BENCHES.iter().find(is_it).context("there is no such bench")?;
+    let row = BENCHES
+        .iter()
+        .find(is_it)
+        .context("there is no bench with this name")?;
     let BenchResult { report, criteria } = (row.run)(flags)?;
     let text = if flags.get_flag("json") {
         report.to_string()
@@ -79,7 +81,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         table(&report)?
     };
     writeln!(io::stdout(), "{text}")?;
-    criterion::judge(&criteria)
+    criterion::check_all(&criteria)
 }
 
 #[cfg(test)]
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bench_has_a_name_of_its_own_and_flags_that_agree() {
+    fn bench_names_are_unique_and_flags_are_valid() {
         command().debug_assert();
         let names: std::collections::BTreeSet<_> = BENCHES.iter().map(|row| row.name).collect();
         assert_eq!(names.len(), BENCHES.len());

@@ -1,11 +1,11 @@
-//! `bench node-harm`: checks if amplification harms a node. The modes `off`, `static` and `auto` are compared in turns,
-//! on one machine under the same load.
+//! `bench node-harm`: checks whether amplification harms a node. The modes `off`, `static` and `auto` are compared in
+//! turns, on one machine under the same load.
 //!
-//! The node is this machine and its kubelet is real code; its pods are processes in cgroups of their own. The same pods
-//! are offered in each turn, more than fit raw: the mode decides how many of them run, and with that the consequences.
-//! The webhook and the agent run in all turns, `off` included, so that a difference is the mode's; `bench
-//! agent-overhead` measures the cost of the agent itself. Turns of the other modes lie between turns of `off`, so that
-//! other work of this machine disturbs both.
+//! The node is this machine with real kubelet code; its pods are processes in their own cgroups. Each turn offers the
+//! same pods, more than fit raw: the mode decides how many of them run, and with that the consequences. Webhook and
+//! agent run in all turns, including `off`, so that a difference is due to the mode; `bench agent-overhead` measures
+//! the cost of the agent itself. Turns of the other modes alternate with turns of `off`, so that other work of this
+//! machine disturbs both.
 
 mod column;
 mod nodes;
@@ -16,58 +16,52 @@ mod testbed;
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use anyhow::Result;
-use clap::{Args, FromArgMatches as _};
+use clap::Args;
 use headroom_domain::policy::Mode;
 use serde::Serialize;
-use tokio::runtime::Runtime;
 use xtask::terminal::{print, span};
 
 use self::{column::Column, testbed::HarmTestbed};
 use super::{
     criterion::Criterion,
-    declaration::{BenchResult, Row},
-    percentile,
+    declaration::{Report, Row, run_async},
+    statistics::{as_float, percentile},
 };
 
-/// What is beside `off`.
-const BESIDE: [Mode; 2] = [Mode::Static, Mode::Auto];
-/// How long a turn is measured.
+const COMPARED: [Mode; 2] = [Mode::Static, Mode::Auto];
+/// Measured part of a turn.
 const MEASURED: Duration = Duration::from_secs(7);
-/// About how long it takes to start everything, and a turn with its preparation.
+/// Estimated durations of the start, and of a turn with its preparation.
 const STARTING: Duration = Duration::from_secs(40);
 const TURN: Duration = Duration::from_secs(20);
 
-/// The bench.
 pub static ROW: Row = Row {
     name: "node-harm",
-    about: "A node in modes off, static and auto under the same load: latency, kills, leases, pods turned away. Needs root.",
+    about: "Compares a node in modes off, static and auto under the same load: latency, OOM kills, leases, rejected pods. Needs root.",
     flags: NodeHarm::augment_args,
-    run: |flags| {
-        let report = Runtime::new()?.block_on(NodeHarm::from_arg_matches(flags)?.run())?;
-        BenchResult::new(&report, report.criteria())
-    },
+    run: |flags| run_async(flags, async |bench: NodeHarm| bench.run().await),
 };
 
-/// `cargo xtask bench node-harm`.
+/// Flags of `cargo xtask bench node-harm`.
 #[derive(Debug, Clone, Args)]
 pub struct NodeHarm {
-    /// Rounds: in each, `static` and `auto` have one turn and `off` has two.
+    /// Number of rounds; each has one turn of `static`, one of `auto` and two of `off`.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=50))]
     rounds: u16,
-    /// The ratio of `static`, in cents: somebody's guess. With the default they give about as much as `auto` does.
+    /// Ratio of mode `static`, in cents. The default adds about as much as `auto`.
     #[arg(long, value_name = "CENTS", default_value_t = 130, value_parser = clap::value_parser!(u64).range(100..=500))]
     guess: u64,
-    /// CPU that pods really use in the mean, in percent of what they request; they use it in bursts of all they request.
+    /// Average CPU use of pods in percent of their requests; pods use it in bursts of the whole request.
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     used: u8,
 }
 
-/// What was done, and what came of it in each mode.
+/// The figures of all modes.
 #[derive(Debug, Clone, Serialize)]
 pub struct NodeHarmReport {
-    /// What was measured and how.
+    /// Description of load and set-up.
     pub workload: String,
-    /// The figures of each mode, by its name.
+    /// Figures by name of the mode.
     #[serde(flatten)]
     pub modes: BTreeMap<&'static str, Figures>,
     #[serde(skip)]
@@ -77,42 +71,37 @@ pub struct NodeHarmReport {
 /// The figures of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figures {
-    /// Turns behind all of this.
     pub turns: usize,
-    /// Length of all turns.
     pub turns_s: f64,
-    /// What must not be worse than in `off`: latencies of the probe in the median of turns, all else in their mean.
+    /// Figures that must not be worse than in `off`: the median of turns for latency, the mean of turns for all
+    /// others.
     #[serde(flatten)]
     pub columns: BTreeMap<&'static str, f64>,
-    /// How far the turns differ in `latency_us_p99`.
+    /// Difference between the highest and the lowest `latency_us_p99` of a turn.
     pub latency_us_p99_spread: f64,
     /// Tasks of the probe in all turns.
     pub latency_samples: usize,
-    /// Renewals behind `lease_renewals_per_s`.
     pub lease_samples: usize,
-    /// The node's allocatable CPU at the ends of turns, in percent of what its kubelet has; this and all below in the
-    /// mean of turns.
+    /// The node's allocatable CPU at the ends of turns, in percent of raw. This and all figures below are means of
+    /// turns.
     pub allocatable_pct_of_raw: f64,
-    /// Pods with a place on the node then.
+    /// Pods bound to the node at that time.
     pub placed_pods: f64,
-    /// CPU that they request.
     pub requested_pct_of_raw: f64,
-    /// CPU that they really used while the probe ran.
+    /// CPU use of these pods while the probe ran.
     pub used_pct_of_raw: f64,
-    /// CPU that the whole machine used meanwhile, strangers to the bench included.
+    /// CPU use of the whole machine meanwhile, including other processes.
     pub machine_pct_of_raw: f64,
 }
 
-/// One turn.
 #[derive(Debug, Clone, Default)]
 struct ModeRun {
-    /// Its length.
     seconds: f64,
-    /// How late tasks of the probe were done, in microseconds, ascending.
+    /// Delays of the probe's tasks, in microseconds, ascending.
     late: Vec<f64>,
     oom_kills: usize,
     not_ready: usize,
-    /// Leases that the nodes beside renewed.
+    /// Lease renewals of the bystander nodes.
     renewals: usize,
     rejected: usize,
     placed: usize,
@@ -123,13 +112,13 @@ struct ModeRun {
 }
 
 impl NodeHarm {
-    /// Says what is going to be done, and how long that takes.
+    /// Prints workload and expected duration; returns the workload.
     fn announce(&self) -> String {
         let workload = format!(
-            "a node that is this machine, with real kubelet code, floor policies, and an agent on this kernel with \
-             compressed durations; pods that request {} % of it each and use {} % of that, in bursts of all of it, more \
-             in each turn than fit; turns of off, static at {}.{:02}, off, auto, and so on; in each the kubelet is \
-             restarted, then a task is due every 5 ms for {} s in a pod of its own",
+            "The node is this machine with real kubelet code, floor policies, and an agent on this kernel with compressed \
+             durations. Each pod requests {} % of the node and uses {} % of its request, in bursts of the whole request; each \
+             turn offers more pods than fit. The modes alternate: off, static at {}.{:02}, off, auto. In each turn the kubelet \
+             restarts, then a task is due every 5 ms for {} s in its own pod.",
             pods::REQUEST_PCT,
             self.used,
             self.guess / 100,
@@ -138,23 +127,23 @@ impl NodeHarm {
         );
         let turns = u32::from(self.rounds) * 4;
         print(format!(
-            "{workload}. {turns} turns, about {} in all.",
+            "{workload} {turns} turns, about {} in all.",
             span(STARTING + TURN * turns)
         ));
         workload
     }
 
-    /// Measures; says beforehand what and how long. Needs root.
+    /// Measures; needs root.
     ///
     /// # Errors
-    /// If a part cannot be had, or does not do what it must in time.
+    /// If a part cannot be started or misses its time limit.
     pub async fn run(&self) -> Result<NodeHarmReport> {
         let workload = self.announce();
-        let mut scene = HarmTestbed::start(self.used, self.guess).await?;
+        let mut testbed = HarmTestbed::start(self.used, self.guess).await?;
         let mut turns: BTreeMap<&'static str, Vec<ModeRun>> = BTreeMap::new();
         for round in 0..self.rounds {
             for mode in order(round) {
-                let turn = scene.turn(mode, MEASURED).await?;
+                let turn = testbed.turn(mode, MEASURED).await?;
                 print(format!("round {}, {mode}: {turn}", round + 1));
                 turns.entry(mode.name()).or_default().push(turn);
             }
@@ -170,12 +159,12 @@ impl NodeHarm {
     }
 }
 
-impl NodeHarmReport {
-    /// What must hold: no mode is worse than `off` in any column.
-    pub fn criteria(&self) -> Vec<Criterion> {
+impl Report for NodeHarmReport {
+    /// No mode is worse than `off` in any column.
+    fn criteria(&self) -> Vec<Criterion> {
         let of = |mode: Mode| self.turns.get(mode.name()).map_or(&[][..], Vec::as_slice);
         let off = of(Mode::Off);
-        let criteria = BESIDE
+        let criteria = COMPARED
             .into_iter()
             .flat_map(|mode| Column::ALL.map(|column| column.criterion(mode.name(), of(mode), off)));
         criteria.collect()
@@ -184,7 +173,7 @@ impl NodeHarmReport {
 
 impl Figures {
     fn summarize(turns: &[ModeRun]) -> Self {
-        let mean = |of: fn(&ModeRun) -> f64| turns.iter().map(of).sum::<f64>() / count(turns.len());
+        let mean = |of: fn(&ModeRun) -> f64| turns.iter().map(of).sum::<f64>() / as_float(turns.len());
         Self {
             turns: turns.len(),
             turns_s: turns.iter().map(|turn| turn.seconds).sum(),
@@ -196,7 +185,7 @@ impl Figures {
             latency_samples: turns.iter().map(|turn| turn.late.len()).sum(),
             lease_samples: turns.iter().map(|turn| turn.renewals).sum(),
             allocatable_pct_of_raw: mean(|turn| turn.allocatable_pct),
-            placed_pods: mean(|turn| count(turn.placed)),
+            placed_pods: mean(|turn| as_float(turn.placed)),
             requested_pct_of_raw: mean(|turn| turn.requested_pct),
             used_pct_of_raw: mean(|turn| turn.used_pct),
             machine_pct_of_raw: mean(|turn| turn.machine_pct),
@@ -208,8 +197,8 @@ impl fmt::Display for ModeRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "latency p99 {:.0} us of {} tasks, {} leases renewed in {:.0} s, {} pods request {:.0} % of raw and use {:.0} %, \
-             the machine {:.0} %",
+            "latency p99 {:.0} us over {} tasks, {} lease renewals in {:.0} s, {} pods request {:.0} % of raw and use {:.0} %, \
+             the machine uses {:.0} %",
             percentile(&self.late, 99),
             self.late.len(),
             self.renewals,
@@ -222,9 +211,10 @@ impl fmt::Display for ModeRun {
     }
 }
 
-/// The modes in the order of one round: each other one between turns of `off`, and before and after the others.
+/// Order of the modes in one round: turns of `off` alternate with the others, whose places change from round to
+/// round.
 fn order(round: u16) -> [Mode; 4] {
-    let [first, second] = BESIDE;
+    let [first, second] = COMPARED;
     if round.is_multiple_of(2) {
         [Mode::Off, first, Mode::Off, second]
     } else {
@@ -232,17 +222,12 @@ fn order(round: u16) -> [Mode; 4] {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-fn count(events: usize) -> f64 {
-    events as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn other_modes_have_their_turns_between_those_of_off_and_change_places() {
+    fn turns_of_off_alternate_with_the_other_modes_in_changing_order() {
         let rounds: Vec<[Mode; 4]> = (0..2).map(order).collect();
         for round in &rounds {
             assert_eq!((round[0], round[2]), (Mode::Off, Mode::Off));

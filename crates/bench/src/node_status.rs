@@ -1,48 +1,35 @@
-//! `bench node-status`: the cost of an 80 kB review of nodes/status, in memory and at the TLS socket.
+//! `bench node-status`: the cost of an 80 kB review of nodes/status, in memory and over TLS.
 
 mod known_node;
 pub(crate) mod review;
 mod withheld;
 
-use std::{
-    hint::black_box,
-    time::{Duration, Instant},
-};
+use std::hint::black_box;
 
 use anyhow::{Context as _, Result, ensure};
-use headroom_kit::gate::GateSet;
-use headroom_webhook::{
-    admission::{
-        draft::Tree,
-        endpoint::{Deadline, Family},
-        endpoints,
-        features::Features,
-        router::{Limits, Options, Router},
-    },
-    args::LOG_SAMPLE,
+use headroom_webhook::admission::{
+    draft::Tree,
+    endpoint::{Family, Stores},
+    router::Router,
 };
 use serde::{Serialize, de::IgnoredAny};
 use tokio::runtime::Runtime;
 
-pub(crate) use self::known_node::stores;
-use self::{review::Kind, withheld::CROWD};
+use self::{known_node::stores, review::Kind, withheld::SLOW};
 use super::{
     cost::cpu_us,
     criterion::Criterion,
-    declaration::{BenchResult, Row, no_flags},
-    percentile,
+    declaration::{BenchResult, Report, Row, no_flags},
+    review_router::{self, answer},
     served::{Process, Served, load},
+    statistics::{ascending, percentile},
 };
 
-/// The bench.
 pub static ROW: Row = Row {
     name: "node-status",
-    about: "The webhook on an 80 kB nodes/status review that is left alone, amplified or quieted: CPU per review in memory and at the TLS socket, and latency beside bodies that are withheld.",
+    about: "Measures an 80 kB review of nodes/status that is unchanged, amplified or quieted: CPU time per review in memory and over TLS, and latency while other connections withhold their bodies.",
     flags: no_flags,
-    run: |_| {
-        let report = run()?;
-        BenchResult::new(&report, report.criteria())
-    },
+    run: |_| BenchResult::new(&run()?),
 };
 
 pub(crate) static PLAIN: Served = Served {
@@ -58,97 +45,80 @@ pub(crate) static QUIETED: Served = Served {
     router: || router(Kind::Quieted),
 };
 
-/// Path of the endpoint under test.
 pub(crate) const PATH: &str = "/mutate-node-status";
-/// Reviews timed one by one in memory.
+/// Reviews that are timed one by one in memory.
 const SAMPLES: usize = 5_000;
-/// Reviews before them, to fill caches.
+/// Reviews before the timed ones, to fill caches.
 const WARM_UP: usize = 500;
 
-/// The figures. `review_*`, `parse_*` and `scan_*` are CPU time of one thread, `tls_cpu_*` of all threads of the server.
+/// `review_*`, `parse_*` and `scan_*` are CPU time of one thread, `tls_cpu_*` of all threads of the server.
 #[derive(Debug, Clone, Serialize)]
 pub struct NodeStatusReport {
-    /// Of a node that is left alone.
-    pub plain: OfKind,
-    /// Of a node that is amplified, in a write that is stored.
-    pub amplified: OfKind,
-    /// Of a node that is amplified, in a write that is not.
-    pub quieted: OfKind,
-    /// Length of the review.
+    /// A node that is not amplified.
+    pub plain: KindFigures,
+    /// An amplified node, with a write that is stored.
+    pub amplified: KindFigures,
+    /// An amplified node, with a write that is quieted.
+    pub quieted: KindFigures,
     pub review_bytes: usize,
-    /// Length of the object in it; oldObject is as long.
+    /// Length of the object; oldObject is as long.
     pub object_bytes: usize,
-    /// Parsing the bytes of an amplified node's review into nothing, in turns with the reviews.
+    /// CPU time to parse an amplified node's review and discard it, alternating with the reviews.
     pub parse_us_p50: f64,
-    /// Parsing the same bytes into nothing.
     pub parse_us_p99: f64,
-    /// Finding the members of the same bytes that every review is asked for, and nothing of them.
+    /// CPU time to locate the members that every review reads, in the same bytes.
     pub scan_us_p50: f64,
-    /// Connections kept alive.
     pub tls_connections: usize,
-    /// Good reviews a second for the figures below, each timed from the moment at which it was due.
+    /// Rate of the reviews behind the figures below; each is timed from its due time.
     pub steady_per_second: u32,
-    /// Reviews behind each of them.
     pub steady_samples: usize,
-    /// With nobody else.
     pub steady_p50_ms: f64,
-    /// With nobody else.
     pub steady_p99_ms: f64,
-    /// Connections that withhold their bodies meanwhile.
+    /// Connections that meanwhile send no body.
     pub withheld_connections: usize,
-    /// Connections that send the first byte of theirs.
+    /// Connections that meanwhile send the first byte of a body.
     pub trickled_connections: usize,
-    /// Beside them.
     pub withheld_p50_ms: f64,
-    /// Beside them.
     pub withheld_p99_ms: f64,
-    /// Good reviews that got no verdict.
     pub withheld_refused: usize,
 }
 
-/// The figures of one kind of reviews.
+/// Figures of one kind of review.
 #[derive(Debug, Clone, Serialize)]
-pub struct OfKind {
-    /// Reviews behind `review_*`.
+pub struct KindFigures {
     pub samples: usize,
-    /// Decode, decide and patch.
     pub review_us_p50: f64,
-    /// Decode, decide and patch.
     pub review_us_p99: f64,
-    /// `review_us_p50` / `parse_us_p50` of the same bytes.
+    /// `review_us_p50` divided by `parse_us_p50` of the same bytes.
     pub review_parse_ratio: f64,
-    /// CPU time of the server for a review, with its part of TLS, of HTTP and of the kernel's work.
+    /// CPU time of the server per review, including TLS, HTTP and the kernel's part.
     pub tls_cpu_us_per_review: f64,
-    /// `tls_cpu_us_per_review` / `parse_us_p50` of the same bytes.
+    /// `tls_cpu_us_per_review` divided by `parse_us_p50` of the same bytes.
     pub tls_cpu_parse_ratio: f64,
-    /// Requests behind `tls_*`.
     pub tls_samples: usize,
-    /// Requests per second over all connections; client and server share the machine.
+    /// Requests per second over all connections; clients and server share the machine.
     pub tls_rps: f64,
-    /// Time from the first byte out to the last byte in.
+    /// Time from the first byte sent to the last byte received.
     pub tls_p50_ms: f64,
-    /// Time from the first byte out to the last byte in.
     pub tls_p99_ms: f64,
 }
 
-/// Measures.
-///
 /// # Errors
-/// If a review is not answered as its kind is, or the load cannot be put on.
+/// If a review is not decided as its kind requires, or the load cannot be started.
 pub fn run() -> Result<NodeStatusReport> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let of = |kind| of_kind(kind, &runtime);
+    let of = |kind| kind_figures(kind, &runtime);
     let (plain, _) = of(Kind::Plain)?;
     let (quieted, _) = of(Kind::Quieted)?;
     let (amplified, in_memory) = of(Kind::Amplified)?;
     let reviews = review::kubelet_syncs(Kind::Amplified, 1);
-    let first = reviews.first().context("there are reviews")?;
+    let first = reviews.first().context("no review was built")?;
     let router = router(Kind::Amplified)?;
-    let beside = runtime.block_on(withheld::run(router, PATH, first.body.clone().into(), CROWD))?;
+    let latencies = runtime.block_on(withheld::run(router, PATH, first.body.clone().into(), SLOW))?;
     ensure!(
-        beside.crowded_ms.len() >= 100,
-        "only {} samples",
-        beside.crowded_ms.len()
+        latencies.crowded_ms.len() >= 100,
+        "only {} reviews were answered",
+        latencies.crowded_ms.len()
     );
     Ok(NodeStatusReport {
         plain,
@@ -161,27 +131,27 @@ pub fn run() -> Result<NodeStatusReport> {
         scan_us_p50: percentile(&in_memory.scan, 50),
         tls_connections: load::CONNECTIONS,
         steady_per_second: withheld::PER_SECOND,
-        steady_samples: beside.crowded_ms.len(),
-        steady_p50_ms: percentile(&beside.alone_ms, 50),
-        steady_p99_ms: percentile(&beside.alone_ms, 99),
-        withheld_connections: CROWD.withheld,
-        trickled_connections: CROWD.trickled,
-        withheld_p50_ms: percentile(&beside.crowded_ms, 50),
-        withheld_p99_ms: percentile(&beside.crowded_ms, 99),
-        withheld_refused: beside.refused,
+        steady_samples: latencies.crowded_ms.len(),
+        steady_p50_ms: percentile(&latencies.alone_ms, 50),
+        steady_p99_ms: percentile(&latencies.alone_ms, 99),
+        withheld_connections: SLOW.withheld,
+        trickled_connections: SLOW.trickled,
+        withheld_p50_ms: percentile(&latencies.crowded_ms, 50),
+        withheld_p99_ms: percentile(&latencies.crowded_ms, 99),
+        withheld_refused: latencies.refused,
     })
 }
 
-/// The figures of reviews of one kind, in memory and at the socket.
-fn of_kind(kind: Kind, runtime: &Runtime) -> Result<(OfKind, InMemory)> {
+/// Figures of one kind of review, in memory and over TLS.
+fn kind_figures(kind: Kind, runtime: &Runtime) -> Result<(KindFigures, InMemory)> {
     let reviews = review::kubelet_syncs(kind, 8);
     let in_memory = in_memory(kind, &reviews)?;
-    let first = reviews.first().context("there are reviews")?;
+    let first = reviews.first().context("no review was built")?;
     let server = Process::start(kind.served())?;
     let load = runtime.block_on(load::run(&server, PATH, &first.body.clone().into()))?;
     let review_us_p50 = percentile(&in_memory.review, 50);
     let parse_us_p50 = percentile(&in_memory.parse, 50);
-    let figures = OfKind {
+    let figures = KindFigures {
         samples: in_memory.review.len(),
         review_us_p50,
         review_us_p99: percentile(&in_memory.review, 99),
@@ -196,8 +166,8 @@ fn of_kind(kind: Kind, runtime: &Runtime) -> Result<(OfKind, InMemory)> {
     Ok((figures, in_memory))
 }
 
-impl NodeStatusReport {
-    /// Who withholds a body may at most double the time of others.
+impl Report for NodeStatusReport {
+    /// Withheld bodies at most double the latency of other reviews.
     fn criteria(&self) -> Vec<Criterion> {
         vec![
             Criterion::at_most(
@@ -212,7 +182,6 @@ impl NodeStatusReport {
 }
 
 impl Kind {
-    /// The server that is asked such reviews.
     fn served(self) -> &'static Served {
         match self {
             Self::Plain => &PLAIN,
@@ -222,62 +191,66 @@ impl Kind {
     }
 }
 
-/// The endpoints of nodes, for a node of that kind.
+/// Router with the endpoints of nodes, for a node of this kind.
 fn router(kind: Kind) -> Result<Router> {
-    Ok(Router::new(Options {
-        endpoints: endpoints::served(&[Family::Nodes]),
-        features: Features::with_gates(GateSet::parse(endpoints::gates(), "")?).shared(),
-        stores: stores(kind)?,
-        limits: Limits::default(),
-        log_sample: LOG_SAMPLE,
-    }))
+    review_router::router(&[Family::Nodes], "", stores(kind)?)
 }
 
-/// CPU time of each review and of passing over its bytes, in microseconds, ascending.
+/// Stores that contain one amplified node, as used by the reviews of this bench.
+///
+/// # Errors
+/// None in practice: the node's hint is a constant.
+pub fn amplified_stores() -> Result<Stores> {
+    stores(Kind::Amplified)
+}
+
+/// The review of an amplified node that this bench measures, 80 kB long.
+///
+/// # Errors
+/// None in practice.
+pub fn amplified_review() -> Result<Vec<u8>> {
+    let reviews = review::kubelet_syncs(Kind::Amplified, 1);
+    Ok(reviews.into_iter().next().context("no review was built")?.body)
+}
+
+/// CPU time in microseconds, ascending.
 struct InMemory {
     review: Vec<f64>,
     parse: Vec<f64>,
     scan: Vec<f64>,
 }
 
-/// Times reviews of a kind in memory, in turns with a parser that looks at nothing.
+/// Times reviews in memory, alternating with a bare parse of the same bytes.
 fn in_memory(kind: Kind, reviews: &[review::Sync]) -> Result<InMemory> {
     let router = router(kind)?;
     let endpoint = router.endpoint(PATH)?;
-    let answer = |body: &[u8]| {
-        let deadline = Deadline::after(Instant::now(), Duration::from_secs(1));
-        router.answer(endpoint, black_box(body), deadline)
-    };
+    let answer = |body: &[u8]| answer(&router, endpoint, black_box(body));
     for sync in reviews {
         let decision = answer(&sync.body).decision;
         ensure!(
             decision.acted == kind.acts() && decision.errors.is_empty(),
-            "not {kind:?}: {decision:?}"
+            "the decision does not match {kind:?}: {decision:?}"
         );
     }
-    let mut times = InMemory {
-        review: Vec::new(),
-        parse: Vec::new(),
-        scan: Vec::new(),
-    };
+    let (mut review, mut parse, mut scanned) = (Vec::new(), Vec::new(), Vec::new());
     for (turn, sync) in reviews.iter().cycle().take(WARM_UP + SAMPLES).enumerate() {
-        let reviewed = cpu_us(|| answer(&sync.body));
-        let parsed = cpu_us(|| serde_json::from_slice::<IgnoredAny>(black_box(&sync.body)));
-        let scanned = cpu_us(|| scan(black_box(&sync.body)));
+        let review_us = cpu_us(|| answer(&sync.body));
+        let parse_us = cpu_us(|| serde_json::from_slice::<IgnoredAny>(black_box(&sync.body)));
+        let scan_us = cpu_us(|| scan(black_box(&sync.body)));
         if turn >= WARM_UP {
-            times.review.push(reviewed);
-            times.parse.push(parsed);
-            times.scan.push(scanned);
+            review.push(review_us);
+            parse.push(parse_us);
+            scanned.push(scan_us);
         }
     }
-    let InMemory { review, parse, scan } = &mut times;
-    for list in [review, parse, scan] {
-        list.sort_by(f64::total_cmp);
-    }
-    Ok(times)
+    Ok(InMemory {
+        review: ascending(review),
+        parse: ascending(parse),
+        scan: ascending(scanned),
+    })
 }
 
-/// Finds what every review is asked for.
+/// Locates the members that every review reads.
 fn scan(body: &[u8]) -> bool {
     let text = str::from_utf8(body).ok();
     text.is_some_and(|text| Tree::parse(text, review::OPENED).is_ok())
@@ -285,10 +258,10 @@ fn scan(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{withheld::Crowd, *};
+    use super::{withheld::SlowConnections, *};
 
     #[test]
-    fn a_review_has_the_size_of_a_kubelet_with_fifty_images() {
+    fn reviews_have_the_size_of_a_kubelet_with_fifty_images() {
         for sync in review::kubelet_syncs(Kind::Quieted, 3) {
             assert!(
                 (39_000..=41_000).contains(&sync.object_bytes),
@@ -304,33 +277,32 @@ mod tests {
     }
 
     #[test]
-    fn reviews_are_asked_at_a_steady_pace_alone_and_beside_a_crowd() {
+    fn reviews_are_sent_at_a_steady_rate_with_and_without_slow_connections() {
         let router = router(Kind::Quieted).unwrap();
         let body = review::kubelet_syncs(Kind::Quieted, 1)[0].body.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .unwrap();
-        let crowd = Crowd {
+        let slow = SlowConnections {
             withheld: 32,
             trickled: 8,
             waves: 1,
         };
         let found = runtime
-            .block_on(withheld::run(router, PATH, body.into(), crowd))
+            .block_on(withheld::run(router, PATH, body.into(), slow))
             .unwrap();
         let asked = found.alone_ms.len() + found.crowded_ms.len() + found.refused;
         assert!((100..=120).contains(&asked), "{asked} reviews");
     }
 
     #[test]
-    fn reviews_are_answered_as_their_kind_says() {
+    fn reviews_are_decided_as_their_kind_requires() {
         for kind in Kind::ALL {
             let router = router(kind).unwrap();
             let endpoint = router.endpoint(PATH).unwrap();
             for sync in review::kubelet_syncs(kind, 8) {
-                let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-                let decision = router.answer(endpoint, &sync.body, deadline).decision;
+                let decision = answer(&router, endpoint, &sync.body).decision;
                 assert_eq!(decision.acted, kind.acts(), "{decision:?}");
                 let is_patched = decision.operations > 0;
                 assert_eq!(

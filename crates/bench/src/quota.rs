@@ -1,5 +1,5 @@
-//! `bench quota`: the cost of reviews of ElasticQuotas and of pods that belong to one, beside 10, 1,000 and 20,000 quotas whose
-//! status a scheduler writes each second.
+//! `bench quota`: the cost of reviews of ElasticQuotas and of their pods, with 10, 1,000 and 20,000 quotas whose
+//! status a scheduler writes every second.
 
 mod reviews;
 mod storm;
@@ -8,20 +8,13 @@ mod tree;
 use std::sync::Arc;
 
 use anyhow::Result;
-use headroom_kit::gate::GateSet;
-use headroom_webhook::{
-    admission::{
-        endpoint::{Colocation, Family, PodQuotas, Stores},
-        endpoints,
-        features::Features,
-        router::{Limits, Options, Router},
-    },
-    args::LOG_SAMPLE,
-    store::sources,
+use headroom_webhook::admission::{
+    endpoint::{Colocation, Family, PodQuotas},
+    router::Router,
 };
 use serde::Serialize;
 use serde_json::Value;
-use tokio::{runtime::Runtime, sync::watch};
+use tokio::runtime::Runtime;
 
 use self::{
     reviews::{changed, created, pod},
@@ -30,19 +23,16 @@ use self::{
 use crate::{
     cost::ReviewCost,
     criterion::Criterion,
-    declaration::{BenchResult, Row, no_flags},
+    declaration::{BenchResult, Report, Row, no_flags},
+    review_router::{self, admission_review, listed_stores},
     served::Served,
 };
 
-/// The bench.
 pub(crate) static ROW: Row = Row {
     name: "quota",
-    about: "Reviews of a new ElasticQuota, of one that changes, and of a Pod that belongs to one, beside 10, 1,000 and 20,000 quotas of one tree whose status a scheduler writes each second: CPU per review in memory and at the TLS socket, where the storm is part of it.",
+    about: "Measures reviews of a new and a changed ElasticQuota and of a Pod in one, with 10, 1,000 and 20,000 quotas of one tree whose status a scheduler writes every second: CPU time per review in memory and over TLS, where it includes the status writes.",
     flags: no_flags,
-    run: |_| {
-        let report = run()?;
-        BenchResult::new(&report, report.criteria())
-    },
+    run: |_| BenchResult::new(&run()?),
 };
 
 pub(crate) static FEW: Served = Served {
@@ -66,64 +56,62 @@ const MUTATE: &str = "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota";
 const VALIDATE: &str = "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota";
 const VALIDATE_POD: &str = "/validate-pod";
 const GATES: &str = "EnableQuotaAdmission=true";
-/// Reviews timed one by one in memory.
+/// Reviews that are timed one by one in memory.
 const SAMPLES: usize = 5_000;
-/// The dearest tree may cost so many times what the cheapest does.
+/// Limit of the highest cost of a tree divided by the lowest.
 const FLAT: f64 = 2.0;
 
-/// A kind of review that is asked for.
 struct ReviewKind {
     name: &'static str,
     path: &'static str,
-    review: fn(Tree) -> Value,
+    request: fn(Tree) -> Value,
 }
 
 static KINDS: [ReviewKind; 4] = [
     ReviewKind {
-        name: "a new quota is completed",
+        name: "new quota, mutation",
         path: MUTATE,
-        review: created,
+        request: created,
     },
     ReviewKind {
-        name: "a new quota is checked",
+        name: "new quota, validation",
         path: VALIDATE,
-        review: created,
+        request: created,
     },
     ReviewKind {
-        name: "a change is checked",
+        name: "changed quota, validation",
         path: VALIDATE,
-        review: changed,
+        request: changed,
     },
     ReviewKind {
-        name: "a new pod is counted",
+        name: "new pod, validation",
         path: VALIDATE_POD,
-        review: pod,
+        request: pod,
     },
 ];
 
-/// The figures.
 #[derive(Debug, Clone, Serialize)]
 struct QuotaReport {
     reviews: Vec<QuotaReview>,
     flatness: Vec<Flatness>,
 }
 
-/// Of one kind of review beside one tree.
+/// Figures of one kind of review with one tree.
 #[derive(Debug, Clone, Serialize)]
 struct QuotaReview {
     review: &'static str,
     quotas: usize,
     review_us_p50: f64,
     review_us_p99: f64,
-    /// CPU time of the server for a review, the storm included.
+    /// CPU time of the server per review, including the status writes.
     tls_cpu_us_per_review: f64,
     tls_p50_ms: f64,
     tls_p99_ms: f64,
-    /// CPU time for an event of the storm, decoding included.
+    /// CPU time per status event, decoding included.
     storm_event_us: f64,
 }
 
-/// The dearest of the trees as a multiple of the cheapest, for one kind of review.
+/// Highest cost of a tree divided by the lowest, for one kind of review.
 #[derive(Debug, Clone, Serialize)]
 struct Flatness {
     review: &'static str,
@@ -137,8 +125,8 @@ fn run() -> Result<QuotaReport> {
     for (served, tree) in [(&FEW, SMALL), (&MORE, MEDIUM), (&MANY, LARGE)] {
         let storm_event_us = storm::cost(tree, &tree.stores()?.0.index)?;
         for kind in &KINDS {
-            let body = (kind.review)(tree).to_string();
-            let cost = ReviewCost::measure(&runtime, served, kind.path, body.as_bytes(), SAMPLES)?;
+            let body = admission_review(&(kind.request)(tree));
+            let cost = ReviewCost::measure(&runtime, served, kind.path, &body, SAMPLES)?;
             reviews.push(QuotaReview {
                 review: kind.name,
                 quotas: tree.quotas,
@@ -172,8 +160,8 @@ impl Flatness {
     }
 }
 
-impl QuotaReport {
-    /// A review costs the same beside any number of quotas.
+impl Report for QuotaReport {
+    /// The cost of a review does not depend on the number of quotas.
     fn criteria(&self) -> Vec<Criterion> {
         let of_kind = |flatness: &Flatness| {
             let criterion =
@@ -187,14 +175,11 @@ impl QuotaReport {
     }
 }
 
-/// The endpoints of quotas and of pods as they are served, beside such a tree and its scheduler.
+/// Router with the endpoints of quotas and pods, for a tree whose scheduler writes status.
 fn router(tree: Tree) -> Result<Router> {
     let (quotas, pods) = tree.stores()?;
     storm::start(tree, &quotas.index);
-    let (mut stores, quotas) = (Stores::default(), Arc::new(quotas));
-    for source in sources::ALL {
-        stores.known.record(source, watch::channel(true).1);
-    }
+    let (mut stores, quotas) = (listed_stores(), Arc::new(quotas));
     stores.colocation = Colocation {
         quotas: PodQuotas {
             tree: Arc::clone(&quotas) as _,
@@ -205,47 +190,37 @@ fn router(tree: Tree) -> Result<Router> {
         ..stores.colocation
     };
     stores.quotas = quotas;
-    Ok(Router::new(Options {
-        endpoints: endpoints::served(&[Family::Koordinator]),
-        features: Features::with_gates(GateSet::parse(endpoints::gates(), GATES)?).shared(),
-        stores,
-        limits: Limits::default(),
-        log_sample: LOG_SAMPLE,
-    }))
+    review_router::router(&[Family::Koordinator], GATES, stores)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
-    use headroom_webhook::admission::{endpoint::Deadline, error::ReviewOutcome};
+    use headroom_webhook::admission::error::ReviewOutcome;
     use serde_json::json;
 
     use super::*;
+    use crate::review_router::answer;
 
-    fn outcome(router: &Router, path: &str, review: &Value) -> ReviewOutcome {
-        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+    fn outcome(router: &Router, path: &str, request: &Value) -> ReviewOutcome {
         let endpoint = router.endpoint(path).unwrap();
-        let decision = router
-            .answer(endpoint, review.to_string().as_bytes(), deadline)
-            .decision;
-        decision.outcome
+        answer(router, endpoint, &admission_review(request))
+            .decision
+            .outcome
     }
 
-    /// Each review is allowed for its own sake: one that asks for too much is not.
+    /// Reviews that exceed a limit are denied, so an allowed review was really checked.
     #[test]
-    fn reviews_are_decided_by_their_tree_and_their_pods() {
+    fn reviews_beyond_a_limit_are_denied_and_others_allowed() {
         for tree in [SMALL, MEDIUM] {
             let router = router(tree).unwrap();
             let mut too_much = created(tree);
-            too_much["request"]["object"]["spec"]["min"]["cpu"] = json!(3);
+            too_much["object"]["spec"]["min"]["cpu"] = json!(3);
             assert_eq!(outcome(&router, VALIDATE, &too_much), ReviewOutcome::Denied);
             let mut too_many = changed(tree);
-            too_many["request"]["object"]["spec"]["min"]["cpu"] = json!(3);
+            too_many["object"]["spec"]["min"]["cpu"] = json!(3);
             assert_eq!(outcome(&router, VALIDATE, &too_many), ReviewOutcome::Denied);
             let mut large = pod(tree);
-            large["request"]["object"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] =
-                json!("200000");
+            large["object"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("200000");
             assert_eq!(outcome(&router, VALIDATE_POD, &large), ReviewOutcome::Denied);
             for (path, review) in [
                 (MUTATE, created(tree)),
@@ -259,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_of_the_scheduler_changes_nothing_that_is_read() {
+    fn status_writes_do_not_change_data_that_reviews_read() {
         let (quotas, _) = SMALL.stores().unwrap();
         assert!(storm::cost(SMALL, &quotas.index).unwrap() > 0.0);
     }

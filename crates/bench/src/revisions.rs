@@ -1,7 +1,7 @@
-//! Watches all Nodes at the API server and records every revision: one for each write to etcd.
+//! Watches all Nodes and records every revision: one per write to etcd.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{self, Duration},
 };
@@ -27,31 +27,27 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How often a condition on the latest revisions is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// One write of a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Revision {
-    /// When we were told, by this machine's clock.
+    /// Wall-clock time of the watch event.
     pub(super) at: Timestamp,
-    /// The same, by a clock that nobody sets.
-    pub(super) told: time::Instant,
-    /// The Node.
+    /// Monotonic time of the watch event.
+    pub(super) observed: time::Instant,
     pub(super) node: String,
-    /// Allocatable CPU in milli-cores.
     pub(super) cpu_milli: u64,
-    /// Allocatable memory in bytes; 0 where the Node does not say.
+    /// Allocatable memory in bytes; 0 if the Node has none.
     pub(super) memory_bytes: u64,
-    /// Number of the agent's report behind its hint annotation, if it has one.
+    /// Number of the agent's report in the hint annotation.
     pub(super) seq: Option<u64>,
     /// `lastHeartbeatTime` of the Ready condition.
     pub(super) heartbeat: Timestamp,
-    /// True if the Node is Ready.
     pub(super) is_ready: bool,
 }
 
-/// The watch; it ends when dropped.
+/// The watch ends on drop.
 #[derive(Debug)]
 pub(super) struct Revisions {
     seen: Arc<Mutex<ObservedRevisions>>,
@@ -62,7 +58,7 @@ pub(super) struct Revisions {
 struct ObservedRevisions {
     all: Vec<Revision>,
     latest: BTreeMap<String, Revision>,
-    /// How often all Nodes were listed: more than once means that the watch broke off.
+    /// Number of lists of all Nodes: more than one means that the watch was interrupted.
     lists: u32,
 }
 
@@ -82,7 +78,7 @@ impl Revision {
         let note = note.and_then(|text| text.parse::<Note>().ok());
         Some(Self {
             at: Timestamp::now(),
-            told: time::Instant::now(),
+            observed: time::Instant::now(),
             node: node.name_any(),
             cpu_milli: allocatable(Resource::Cpu)?,
             memory_bytes: allocatable(Resource::Memory).unwrap_or(0),
@@ -92,7 +88,7 @@ impl Revision {
         })
     }
 
-    /// Allocatable, in milli-cores and bytes.
+    /// Allocatable in milli-cores and bytes.
     pub(super) const fn allocatable(&self) -> PerResource<u64> {
         PerResource {
             cpu: self.cpu_milli,
@@ -102,7 +98,6 @@ impl Revision {
 }
 
 impl Revisions {
-    /// Begins to watch.
     pub(super) fn watch(client: Client) -> Self {
         let seen: Arc<Mutex<ObservedRevisions>> = Arc::default();
         let mut task = JoinSet::new();
@@ -110,20 +105,28 @@ impl Revisions {
         Self { seen, _task: task }
     }
 
-    /// All revisions told between two times.
+    /// Revisions whose watch event arrived between two times.
     pub(super) fn between(&self, from: Timestamp, until: Timestamp) -> Vec<Revision> {
         let seen = self.lock();
-        let told = seen
+        let observed = seen
             .all
             .iter()
             .filter(|revision| (from..until).contains(&revision.at));
-        told.cloned().collect()
+        observed.cloned().collect()
     }
 
-    /// The first revision of a Node since a time that satisfies a condition, waiting for it.
+    /// Number of nodes that were not Ready in at least one revision between two times.
+    pub(super) fn not_ready(&self, from: Timestamp, until: Timestamp) -> usize {
+        let mut revisions = self.between(from, until);
+        revisions.retain(|revision| !revision.is_ready);
+        let nodes: BTreeSet<String> = revisions.into_iter().map(|revision| revision.node).collect();
+        nodes.len()
+    }
+
+    /// Waits for the first revision of a Node since a time that satisfies a condition.
     ///
     /// # Errors
-    /// If there is none in time.
+    /// If there is none within the limit.
     pub(super) async fn first(
         &self,
         node: &str,
@@ -133,21 +136,22 @@ impl Revisions {
     ) -> Result<Revision> {
         let deadline = Instant::now() + within;
         loop {
-            if let Some(revision) = self.find(|told| told.node == node && told.told >= since && is_it(told)) {
+            if let Some(revision) =
+                self.find(|observed| observed.node == node && observed.observed >= since && is_it(observed))
+            {
                 return Ok(revision);
             }
             if Instant::now() > deadline {
                 let latest = self.latest().remove(node);
                 bail!(
-                    "not within {} s; the last of {node}: {latest:?}",
+                    "no such revision of {node} within {} s; its latest: {latest:?}",
                     within.as_secs()
                 );
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     }
 
-    /// The latest revision of each Node.
     pub(super) fn latest(&self) -> BTreeMap<String, Revision> {
         self.lock().latest.clone()
     }
@@ -155,7 +159,7 @@ impl Revisions {
     /// Waits until the latest revisions satisfy a condition.
     ///
     /// # Errors
-    /// If they do not in time.
+    /// If they do not within the limit.
     pub(super) async fn until(
         &self,
         what: &str,
@@ -167,18 +171,16 @@ impl Revisions {
             if Instant::now() > deadline {
                 bail!("not within {} s: {what}", within.as_secs());
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
         Ok(())
     }
 
-    /// Fails if a revision may have been missed.
-    ///
     /// # Errors
-    /// As said.
+    /// If a revision may have been missed.
     pub(super) fn ensure_gapless(&self) -> Result<()> {
         let lists = self.lock().lists;
-        ensure!(lists == 1, "the watch of Nodes began {lists} times");
+        ensure!(lists == 1, "the watch of Nodes was interrupted: {lists} lists");
         Ok(())
     }
 
@@ -214,8 +216,8 @@ async fn follow(client: Client, seen: Arc<Mutex<ObservedRevisions>>) {
             Ok(Event::Delete(node)) => {
                 seen.latest.remove(&node.name_any());
             }
-            // It begins anew, which is counted then.
-            Err(error) => tracing::warn!(%error, "the watch of Nodes broke off"),
+            // The watcher lists again, which `lists` counts.
+            Err(error) => tracing::warn!(%error, "the watch of Nodes was interrupted"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Runs a server under load as a process of its own, so that its CPU time and memory are separate from those of its clients.
+//! Runs a server under load as a separate process, so that its CPU time and memory are separate from those of its
+//! clients.
 
 pub(crate) mod client;
 pub(crate) mod load;
@@ -26,50 +27,47 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use self::server::{Server, client_of};
+use self::server::{HTTP_1, Server, client_tls};
 use crate::vitals::Vitals;
 
-/// The command by which a bench starts this program again as a server.
+/// Subcommand with which a bench starts this program as a server.
 pub const SERVE: &str = "serve";
 
-/// A server that benches load.
+/// A server that runs as a separate process.
 #[derive(Debug)]
 pub struct Served {
-    /// What it is called on the command line.
+    /// Value of `--name` on the command line.
     pub name: &'static str,
-    /// What it serves.
     pub router: fn() -> Result<Router>,
 }
 
-/// How often recorded observations are folded into buckets.
+/// Interval at which recorded observations are folded into histogram buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Answers reviews until standard input ends, with the logs and the metrics of a webhook in a cluster.
+/// Answers reviews until standard input ends, with logs and metrics like the webhook in a cluster.
 #[derive(Debug, Clone, Args)]
 pub struct Serve {
-    /// What is served.
+    /// Name of the server, one of the benches' servers.
     #[arg(long)]
     name: String,
-    /// Where its certificates are put.
+    /// Directory for the server's self-signed certificates.
     #[arg(long)]
     directory: PathBuf,
 }
 
-/// Such a process; killed on drop.
+/// A running server process, killed on drop.
 pub(crate) struct Process {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// How clients verify it.
     pub(crate) client: Arc<ClientConfig>,
     child: Child,
     _directory: TempDir,
 }
 
 impl Serve {
-    /// Serves one of these.
+    /// Serves one of `all`.
     ///
     /// # Errors
-    /// If it cannot, or nobody reads where.
+    /// If the server cannot be started, or its address cannot be printed.
     pub fn run(&self, all: &[&Served]) -> Result<()> {
         tokio::runtime::Runtime::new()?.block_on(self.serve(all))
     }
@@ -78,9 +76,9 @@ impl Serve {
         log::init(Format::Json, &"info".parse()?)?;
         let exporter = catalogue()?.install()?;
         let served = all.iter().find(|served| served.name == self.name);
-        let router = (served.context("there is no such server")?.router)()?;
+        let router = (served.context("there is no server with this name")?.router)()?;
         let server = Server::start(router, &self.directory).await?;
-        writeln!(io::stdout(), "{}", server.address).context("tell the address")?;
+        writeln!(io::stdout(), "{}", server.address).context("cannot print the address")?;
         let mut end = spawn_blocking(|| io::stdin().read_to_end(&mut Vec::new()));
         let mut ticks = interval(UPKEEP);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -95,7 +93,6 @@ impl Serve {
 }
 
 impl Process {
-    /// Starts one.
     pub(crate) fn start(served: &Served) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let mut child = Command::new(env::current_exe()?)
@@ -105,20 +102,19 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .context("start the server")?;
-        let told = child.stdout.take().context("its standard output")?;
+            .context("cannot start the server")?;
+        let output = child.stdout.take().context("the server has no standard output")?;
         let mut line = String::new();
-        BufReader::new(told).read_line(&mut line)?;
+        BufReader::new(output).read_line(&mut line)?;
         let address = line.trim().parse();
         Ok(Self {
-            address: address.with_context(|| format!("the server told {line:?}"))?,
-            client: client_of(directory.path())?,
+            address: address.with_context(|| format!("the server printed {line:?}, expected an address"))?,
+            client: client_tls(directory.path(), HTTP_1)?,
             child,
             _directory: directory,
         })
     }
 
-    /// CPU time that it has used, and memory that it has.
     pub(crate) fn vitals(&self) -> Result<Vitals> {
         Vitals::read(self.child.id())
     }
@@ -126,7 +122,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Fails only where it has ended already.
+        // Fails only if the process has already ended.
         let _is_killed = self.child.kill().is_ok();
         let _is_over = self.child.wait().is_ok();
     }

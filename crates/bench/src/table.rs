@@ -1,4 +1,4 @@
-//! Renders the report of a bench as a table of figures for people.
+//! Renders the report of a bench as a table.
 
 use std::{fmt::Write as _, iter::once};
 
@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value};
 
-/// What was done, then one row per figure; figures of several things that are compared stand side by side, and a list of
-/// things has a row for each.
+/// Texts first, then one row per figure. Compared objects have one column each, and a list of objects has one row
+/// each.
 ///
 /// # Errors
 /// If the report is no object.
 pub fn table(report: &Value) -> Result<String> {
-    let figures = report.as_object().context("a report is an object")?;
+    let figures = report.as_object().context("the report is no object")?;
     let mut texts = String::new();
     let mut alone = rows(["figure", "value"]);
     let mut lists = Vec::new();
@@ -21,7 +21,7 @@ pub fn table(report: &Value) -> Result<String> {
         match value {
             Value::String(text) => write!(texts, "{name}: {text}\n\n")?,
             Value::Object(of_one) => compared.push((name, of_one)),
-            Value::Array(things) if things.iter().all(Value::is_object) => lists.push(list(things)),
+            Value::Array(objects) if objects.iter().all(Value::is_object) => lists.push(list(objects)),
             Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) => {
                 alone.add_row([name.clone(), figure(value)]);
             }
@@ -29,14 +29,14 @@ pub fn table(report: &Value) -> Result<String> {
     }
     let mut tables = Vec::new();
     if let Some((_, first)) = compared.first() {
-        let mut beside = rows(once("figure").chain(compared.iter().map(|(name, _)| *name)));
+        let mut compared_table = rows(once("figure").chain(compared.iter().map(|(name, _)| *name)));
         for name in first.keys() {
             let values = compared
                 .iter()
                 .map(|(_, of_one)| of_one.get(name).map_or_else(String::new, figure));
-            beside.add_row(once(name.clone()).chain(values));
+            compared_table.add_row(once(name.clone()).chain(values));
         }
-        tables.push(beside);
+        tables.push(compared_table);
     }
     if alone.row_count() > 0 {
         tables.push(alone);
@@ -46,18 +46,18 @@ pub fn table(report: &Value) -> Result<String> {
     Ok(format!("{texts}{}", tables.join("\n\n")))
 }
 
-/// A row for each thing; texts, which say what it is, come before figures.
-fn list(things: &[Value]) -> Table {
-    let objects = || things.iter().filter_map(Value::as_object);
-    let (mut columns, figures): (Vec<&String>, Vec<&String>) = objects()
+/// One row per object; columns of texts precede columns of figures.
+fn list(objects: &[Value]) -> Table {
+    let each = || objects.iter().filter_map(Value::as_object);
+    let (mut columns, figures): (Vec<&String>, Vec<&String>) = each()
         .take(1)
         .flatten()
         .map(|(name, _)| name)
-        .partition(|name| objects().all(|thing| thing.get(*name).is_some_and(Value::is_string)));
+        .partition(|name| each().all(|object| object.get(*name).is_some_and(Value::is_string)));
     columns.extend(figures);
     let mut table = rows(columns.iter().map(|name| name.as_str()));
-    for thing in objects() {
-        let shown = |name: &&String| match thing.get(*name) {
+    for object in each() {
+        let shown = |name: &&String| match object.get(*name) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => String::new(),
             Some(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
@@ -69,7 +69,7 @@ fn list(things: &[Value]) -> Table {
     table
 }
 
-/// A table without rows yet; all columns but the first hold figures.
+/// A table with a header only; all columns but the first are right-aligned.
 fn rows<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_of_a_list_has_a_row_that_begins_with_its_name() {
-        let things = serde_json::json!([{"a_pct": 1.255, "name": "x", "b": null}, {"a_pct": 2.0, "name": "y", "b": 3}]);
-        let text = table(&serde_json::json!({"things": things})).unwrap();
+    fn each_object_of_a_list_has_a_row_that_begins_with_its_name() {
+        let objects = serde_json::json!([{"a_pct": 1.255, "name": "x", "b": null}, {"a_pct": 2.0, "name": "y", "b": 3}]);
+        let text = table(&serde_json::json!({"objects": objects})).unwrap();
         let words: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split_whitespace().collect())
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_stands_side_by_side() {
+    fn compared_objects_have_one_column_each() {
         let report = serde_json::json!({"auto": {"kills": 3, "us": 1.5}, "off": {"kills": 7, "us": 2.25}, "samples": 9});
         let text = table(&report).unwrap();
         let words: Vec<Vec<&str>> = text

@@ -1,19 +1,28 @@
-//! Targets of figures on the machines that Headroom is made for. A missed target is printed beside the figure but fails
-//! no bench, because the machine decides as much as the code.
+//! Targets of figures on typical machines. A missed target is printed but fails no bench, because the figure depends
+//! on the machine as much as on the code.
 
 use std::fmt;
 
-/// A figure and the most that it should be.
+/// A figure with its target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FigureTarget {
-    /// The figure's key in the report.
     pub(super) figure: &'static str,
-    /// What was measured; not a number never meets anything.
+    /// The measured value; NaN misses every target.
     pub(super) measured: f64,
-    /// The most that it must be.
     pub(super) must: f64,
-    /// The most that it should be one day.
+    /// Long-term target, if there is one.
     pub(super) stretch: Option<f64>,
+}
+
+impl FigureTarget {
+    pub(super) const fn at_most(figure: &'static str, measured: f64, must: f64) -> Self {
+        Self {
+            figure,
+            measured,
+            must,
+            stretch: None,
+        }
+    }
 }
 
 impl fmt::Display for FigureTarget {
@@ -38,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_said_to_be_met_or_missed() {
+    fn each_target_is_reported_as_met_or_missed() {
         let target = |measured, stretch| {
             FigureTarget {
                 figure: "x_ns",

@@ -4,28 +4,27 @@ use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 
-/// One process at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vitals {
-    /// CPU time of all its threads.
+    /// CPU time of all threads.
     pub(crate) cpu: Duration,
-    /// How often any of them slept and was woken.
+    /// Voluntary context switches of all threads.
     pub(crate) wakeups: u64,
-    /// Memory it has.
     pub(crate) rss_mib: f64,
-    /// The most memory it ever had.
+    /// Peak resident memory since the start.
     pub(crate) peak_rss_mib: f64,
 }
 
 impl Vitals {
-    /// Of a process that is there.
-    ///
     /// # Errors
-    /// If it is not.
+    /// If the process does not exist.
     pub(crate) fn read(pid: u32) -> Result<Self> {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).context("read a process's status")?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))
+            .context("cannot read the status of a process")?;
         let (mut cpu_ns, mut wakeups) = (0, 0);
-        for thread in fs::read_dir(format!("/proc/{pid}/task")).context("list the threads")? {
+        for thread in
+            fs::read_dir(format!("/proc/{pid}/task")).context("cannot list the threads of a process")?
+        {
             let thread = thread?.path();
             // A thread may end meanwhile.
             let read = |name| fs::read_to_string(thread.join(name)).unwrap_or_default();
@@ -36,7 +35,7 @@ impl Vitals {
         }
         let mib = |name: &str| -> Result<f64> {
             let kib = number(&status, name).and_then(|kib| u32::try_from(kib).ok());
-            Ok(f64::from(kib.with_context(|| format!("no {name}"))?) / 1024.0)
+            Ok(f64::from(kib.with_context(|| format!("the status has no {name}"))?) / 1024.0)
         };
         Ok(Self {
             cpu: Duration::from_nanos(cpu_ns),
@@ -50,15 +49,15 @@ impl Vitals {
 /// Context switches of the whole machine since boot.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If procfs cannot be read.
 pub(crate) fn switches() -> Result<u64> {
-    let stat = fs::read_to_string("/proc/stat").context("read /proc/stat")?;
+    let stat = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let line = stat.lines().find_map(|line| line.strip_prefix("ctxt "));
     line.and_then(|count| count.trim().parse().ok())
-        .context("/proc/stat has no count of switches")
+        .context("/proc/stat has no context switches")
 }
 
-/// The number behind a name in a file with a line for each.
+/// The number after `name:` in a file with one entry per line.
 fn number(text: &str, name: &str) -> Option<u64> {
     let line = text
         .lines()
@@ -98,7 +97,7 @@ mod tests {
         };
         pass();
         let (before, switches_before) = (Vitals::read(cat.id()).unwrap(), switches().unwrap());
-        // It may find the next byte before it sleeps, but not time after time.
+        // `cat` may find the next byte before it sleeps, but not every time.
         let mut woken = 0;
         for _ in 0..10_000 {
             pass();

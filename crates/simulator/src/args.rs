@@ -7,28 +7,28 @@ use serde::{Serialize, Serializer};
 
 use super::policy;
 
-/// Most seeds of a run.
+/// Limit of seeds in one run.
 const MOST_SEEDS: usize = 100;
 
-/// Which loops are run.
+/// The loops that a run simulates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Loops {
-    /// Both.
+    /// Both loops: nodes refill under each policy, and all policies predict the same peaks.
     #[default]
     Both,
-    /// The closed one: each node refills under each policy.
+    /// The closed loop: each node refills under each policy.
     Closed,
-    /// The open one, and nothing but raw in the closed one.
+    /// The open loop, and the closed loop for raw only.
     Open,
 }
 
-/// Does ours brake?
+/// Brakes of Headroom's simulated policy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Brakes {
-    /// As the agent does.
+    /// The policy brakes like the agent.
     #[default]
     On,
-    /// Whatever happens.
+    /// The policy never brakes, whatever the pressure.
     Off,
 }
 
@@ -46,7 +46,7 @@ impl FromStr for Seeds {
             let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text:?}: {error}"));
             let (first, last) = (number(first)?, number(last)?);
             if first > last {
-                return Err(format!("{part} begins after its end"));
+                return Err(format!("{part} starts after its end"));
             }
             seeds.extend((first..=last).take(MOST_SEEDS + 1));
             if seeds.len() > MOST_SEEDS {
@@ -70,12 +70,11 @@ impl Serialize for Seeds {
     }
 }
 
-/// A coefficient of variation, 0 to 3.
+/// Parses a coefficient of variation from 0 to 3.
 pub(super) fn variation(text: &str) -> Result<f64, String> {
     within(text, 0.0, 3.0)
 }
 
-/// theta, 0.50 to 1.00.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     within(text, 0.5, 1.0)
 }
@@ -89,7 +88,7 @@ fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
     }
 }
 
-/// The name of a policy.
+/// Parses the name of a policy.
 pub(super) fn policy(text: &str) -> Result<String, String> {
     let names: Vec<&str> = policy::all().map(|kind| kind.name).collect();
     if names.contains(&text) {
@@ -108,7 +107,7 @@ mod tests {
     #[rstest]
     #[case("7", Ok(vec![7]))]
     #[case("101-103,1", Ok(vec![101, 102, 103, 1]))]
-    #[case("3-1", Err("3-1 begins after its end"))]
+    #[case("3-1", Err("3-1 starts after its end"))]
     #[case("1,x", Err("\"x\": invalid digit found in string"))]
     #[case("", Err("\"\": cannot parse integer from empty string"))]
     #[case("0-18446744073709551615", Err("more than 100 seeds"))]

@@ -1,6 +1,6 @@
 //! The closed loop: each node refills from an endless backlog whenever its policy leaves room.
 //!
-//! `Run` also plays the open loop (`open`): there pods are placed as under raw Kubernetes, and every policy only
+//! `Run` is also used for the open loop (`open`), where pods are placed as under raw Kubernetes and every policy only
 //! predicts.
 
 use std::{
@@ -17,25 +17,21 @@ use super::{
     source::{Source, Workload},
 };
 
-/// Most pods that a node is given in one frame.
+/// Limit of pods that a node receives in one frame.
 const MOST_BOUND: usize = 6;
 
-/// What is run, whatever the policy.
+/// Parameters of a run, independent of the policy.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
-    /// Where pods come from.
     pub(super) source: &'a dyn Source,
-    /// Nodes.
     pub(super) nodes: u32,
-    /// Frames.
     pub(super) frames: usize,
     /// Coefficient of variation of a pod's use within a frame.
     pub(super) cv: f64,
-    /// What policies are made for.
     pub(super) settings: Settings,
 }
 
-/// A node's backlog: its head waits until it fits, and everything waits behind it.
+/// A node's backlog: its first pod waits until it fits, and all others wait behind it.
 struct Backlog<'a> {
     source: &'a dyn Source,
     node: u32,
@@ -69,7 +65,7 @@ impl<'a> Backlog<'a> {
 }
 
 impl Run<'_> {
-    /// Runs one node under one policy; `observe` sees each frame with what was allocatable in it.
+    /// Runs one node under one policy; `observe` receives each frame with its allocatable.
     pub(super) fn play<P: Policy + ?Sized>(
         &self,
         node: u32,
@@ -115,7 +111,7 @@ impl Run<'_> {
         })
     }
 
-    /// What `of_node` says of each node, in order, on as many threads as there are CPUs.
+    /// Calls `of_node` for each node on one thread per CPU; results are in the order of nodes.
     ///
     /// # Errors
     /// If a thread ended early.

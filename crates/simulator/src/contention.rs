@@ -26,21 +26,19 @@ use super::{
     source::Machine,
 };
 
-/// Seconds in a frame.
 const FRAME_S: u32 = FRAME_SECONDS;
 /// Seconds in a brake period.
 const PERIOD_S: u32 = 10;
 /// Share of capacity from which on a window of 8.39 ms has no idle CPU.
 const NO_IDLE: f64 = 0.98;
-/// A second further above the mean than this many standard deviations is not looked for: one in 30,000.
+/// Seconds further above the mean than this many standard deviations are ignored: one in 30,000.
 const FURTHEST: f64 = 4.0;
-/// Where a kubelet evicts by default: 100 MiB available.
+/// Default eviction threshold of a kubelet: 100 MiB available.
 const EVICTION: u64 = 100 << 20;
 
-/// What one brake period showed, by its end within the frame.
+/// End of a brake period within the frame, and its pressure.
 pub(super) type Period = (Duration, Pressure);
 
-/// Nothing is scarce.
 pub(super) const CALM: Pressure = Pressure {
     visibility: Visibility::ALL,
     cpu: CALM_CPU,
@@ -68,7 +66,7 @@ const CALM_MEMORY: MemoryPressure = MemoryPressure {
     has_pressure_condition: false,
 };
 
-/// The periods of a frame; none of a frame in which nothing is scarce.
+/// The brake periods of a frame; empty if nothing is scarce in it.
 pub(super) fn periods(
     resource: Resource,
     machine: Machine,
@@ -120,7 +118,7 @@ fn of_memory(machine: Machine, spread: Spread) -> Option<Period> {
         ..CALM_MEMORY
     };
     let end = Duration::from_secs(FRAME_S.into());
-    // A twentieth of raw allocatable is where the weakest brake begins.
+    // The weakest brake starts at a twentieth of raw allocatable.
     (available < EVICTION + machine.raw / 20).then_some((end, Pressure { memory, ..CALM }))
 }
 
@@ -146,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_far_from_capacity_shows_nothing() {
+    fn a_frame_far_below_capacity_has_no_pressure() {
         assert_eq!(of_mean(25_000.0, 1000.0), []);
     }
 
     #[test]
     fn a_frame_above_capacity_is_saturated_and_its_work_waits() {
-        // A thirty-second part more than there is: 1/32 s of wait after each second, up to a second.
+        // Demand of 33/32 of capacity: 1/32 s of wait accumulates per second, up to 1 s.
         let all = of_mean(33_000.0, 0.0);
         let saturated = |runq_p99_us| CpuPressure {
             sigma8_ppm: 1_000_000,
@@ -167,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn now_and_then_a_second_is_saturated() {
-        // F is capacity: one second in a hundred is above it.
+    fn near_capacity_single_seconds_are_saturated() {
+        // F equals capacity: one second in a hundred exceeds it.
         let all = of_mean(32_000.0 - 2330.0, 1000.0);
         let calm = |cpu: &&CpuPressure| cpu.sigma8_ppm == 0;
         let calm = all.iter().filter(calm).count();
@@ -176,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_runs_out_at_its_peak() {
+    fn memory_is_short_at_its_peak_only() {
         let machine = Machine::for_resource(Resource::Memory);
         let of_peak = |peak| {
             let spread = Spread {

@@ -14,18 +14,18 @@ use super::{
 };
 
 const FRAMES: usize = 60 * DAY;
-/// Incidents more than one in fifty outcomes.
+/// Incidents allowed in addition to one in fifty outcomes.
 const SLACK: u64 = 20;
 
-/// Pods of two CPUs that use a third of them, and all of it while a surge lasts that all of them share.
+/// Pods that request two CPUs and use a third of them, or all of them during a surge that all pods share.
 struct Storms {
     seed: u64,
-    /// By frame: is there a surge?
+    /// Index: frame; true during a surge.
     surges: Vec<bool>,
 }
 
 impl Storms {
-    /// Surges of five minutes to three hours, some `apart` hours from each other.
+    /// Surges of five minutes to three hours, about `apart` hours from each other.
     fn new(seed: u64, apart: f64) -> Self {
         let mut random = Stream::Class { group: 0, class: 0 }.generator(seed);
         let mut surges = vec![false; FRAMES];
@@ -63,15 +63,14 @@ impl Source for Storms {
     }
 }
 
-/// What a run of one node showed.
+/// Incidents and outcomes of one node.
 #[derive(Debug, Default)]
 struct IncidentCounts {
-    /// Frames above capacity or with a call for L3, those less than an hour apart as one, and a long one anew when the decisions
-    /// that it overlapped are a day old.
+    /// Frames above capacity or with a call for L3. Frames less than an hour apart count as one incident; a long
+    /// incident counts again once the decisions that it overlapped are a day old.
     incidents: u64,
     began: Option<usize>,
     last: Option<usize>,
-    /// Times that M rose.
     bad: u64,
     hours_in_use: u64,
     accumulated: u32,
@@ -88,7 +87,7 @@ impl IncidentCounts {
     }
 }
 
-/// Are the CPUs saturated for three periods in a row?
+/// True if the CPUs are saturated for three periods in a row.
 fn calls_for_a_stop(node: &Node) -> bool {
     let is_saturated =
         |(_, pressure): &Period| pressure.cpu.sigma8_ppm >= 300_000 && pressure.cpu.runq_p99_us >= 25_000;
@@ -100,7 +99,7 @@ fn calls_for_a_stop(node: &Node) -> bool {
 #[case::twice_a_day(1, 12.0)]
 #[case::each_day(2, 24.0)]
 #[case::each_week(3, 168.0)]
-fn of_correlated_incidents_each_counts_once_and_the_bound_holds(#[case] seed: u64, #[case] apart: f64) {
+fn each_correlated_incident_counts_once_and_the_bound_holds(#[case] seed: u64, #[case] apart: f64) {
     let resource = Resource::Cpu;
     let source = Storms::new(seed, apart);
     let run = Run {
@@ -137,7 +136,7 @@ fn of_correlated_incidents_each_counts_once_and_the_bound_holds(#[case] seed: u6
     });
     assert!(
         seen.bad > 0 && seen.hours_in_use > 100,
-        "nothing is tried: {seen:?}"
+        "no ratio was raised: {seen:?}"
     );
     assert!(seen.bad <= seen.incidents, "{seen:?}");
     assert!(seen.bad * 50 <= seen.hours_in_use + SLACK * 50, "{seen:?}");

@@ -5,13 +5,13 @@ use super::{
     node::Node,
 };
 
-/// Frames that are discarded: three days, in which nodes fill and policies learn.
+/// Frames that do not count: three days, in which nodes fill and policies learn.
 pub(super) const DISCARDED: usize = 3 * 288;
 
-/// Sums over frames of nodes; they add up.
+/// Sums over frames and nodes; figures of several nodes can be added.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Figures {
-    /// Frames of nodes that counted.
+    /// Frames that count, of all nodes.
     pub(super) frames: u64,
     violations: u64,
     above_90: u64,
@@ -21,7 +21,7 @@ pub(super) struct Figures {
     requests: f64,
     /// Sum of use, system included, by C.
     used: f64,
-    /// Frames whose policy reckoned with less than the oracle, and those in which it reckoned with anything.
+    /// Frames whose predicted peak was lower than the oracle's, and frames with a prediction.
     misses: u64,
     predictions: u64,
     /// Frames by ratio in cents.
@@ -31,7 +31,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Takes in the frame that is running. `predicted` is the peak that the policy reckoned with.
+    /// Adds the current frame. `predicted` is the peak that the policy used.
     pub(super) fn record(&mut self, node: &Node, allocatable: u64, predicted: Option<u64>) {
         if node.now < DISCARDED {
             return;
@@ -61,7 +61,7 @@ impl Figures {
         }
     }
 
-    /// Adds what another node or seed came to.
+    /// Adds the figures of another node or seed.
     pub(super) fn add(&mut self, other: &Self) {
         let Self {
             frames,
@@ -107,22 +107,21 @@ impl Figures {
         100.0 * self.per_frame(real(self.above_90))
     }
 
-    /// How far F exceeds C in the mean of violations, in percent.
+    /// Mean excess of F over C in violations, in percent.
     pub(super) fn severity_pct(&self) -> f64 {
         100.0 * self.severity / real(self.violations.max(1))
     }
 
-    /// Mean R / A.
     pub(super) fn requests_per_allocatable(&self) -> f64 {
         self.per_frame(self.requests)
     }
 
-    /// Mean use by C, in percent.
+    /// Mean use divided by C, in percent.
     pub(super) fn utilisation_pct(&self) -> f64 {
         100.0 * self.per_frame(self.used)
     }
 
-    /// Frames in which the oracle knew of a higher peak, in percent; none for a policy without predictions.
+    /// Frames in which the oracle's peak was higher, in percent; `None` for a policy without predictions.
     pub(super) fn oracle_miss_pct(&self) -> Option<f64> {
         (self.predictions > 0).then(|| 100.0 * real(self.misses) / real(self.predictions))
     }
@@ -132,7 +131,7 @@ impl Figures {
         288.0 * self.per_frame(real(self.changes))
     }
 
-    /// The nearest-rank percentile of the ratio.
+    /// Nearest-rank percentile of the ratio.
     pub(super) fn ratio(&self, percent: u64) -> f64 {
         let rank = (self.frames * percent).div_ceil(100).max(1);
         let mut seen = 0;
@@ -143,7 +142,7 @@ impl Figures {
         real(long(self.ratios.iter().position(holds).unwrap_or_default())) / 100.0
     }
 
-    /// The share of frames whose ratio is at most that many cents, for each number of cents.
+    /// Cumulative share of frames by ratio; the index is the ratio in cents.
     pub(super) fn ratio_shares(&self) -> Vec<f64> {
         let mut seen = 0;
         let share = |count: &u64| {
@@ -154,7 +153,7 @@ impl Figures {
     }
 }
 
-/// The mean of independent samples and half its 95 % interval, by Student's t; no interval of fewer than two.
+/// Mean of independent samples, and half its 95 % interval by Student's t; `None` for fewer than two samples.
 pub(super) fn mean_and_interval(samples: &[f64]) -> (f64, Option<f64>) {
     let count = real(long(samples.len()));
     let mean = samples.iter().sum::<f64>() / count.max(1.0);
@@ -164,7 +163,8 @@ pub(super) fn mean_and_interval(samples: &[f64]) -> (f64, Option<f64>) {
     (mean, interval)
 }
 
-/// The 97.5th percentile of Student's t with that many degrees of freedom; the next lower entry's where the table has gaps.
+/// The 97.5th percentile of Student's t with `freedom` degrees of freedom; in gaps of the table, that of the next
+/// lower entry.
 fn student(freedom: usize) -> Option<f64> {
     const TABLE: [(usize, f64); 17] = [
         (1, 12.706),
@@ -195,8 +195,8 @@ mod tests {
     use crate::node::tests::node;
 
     #[test]
-    fn figures_are_of_the_frames_after_the_first_three_days() {
-        // F of the second pod's frames: 800 + 20 000 + 23 300, more than 32 000.
+    fn the_first_three_days_do_not_count() {
+        // F in frames of the second pod: 800 + 20 000 + 23 300, more than 32 000.
         let mut node = node(&[(6300, 0, vec![0; 1000]), (25_200, 865, vec![20_000; 3])]);
         let mut figures = Figures::default();
         for (frame, allocatable) in [(0, 1), (864, 31_500), (865, 34_650), (866, 34_650), (868, 31_500)] {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_students() {
+    fn intervals_follow_students_t() {
         let (mean, half) = mean_and_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!((mean - 3.0).abs() < 1e-9 && (half.unwrap() - 2.776 * 0.5_f64.sqrt()).abs() < 1e-9);
         assert_eq!(mean_and_interval(&[7.0]), (7.0, None));

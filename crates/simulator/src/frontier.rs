@@ -9,9 +9,9 @@ use super::{
     report::{PolicyRow, rounded},
 };
 
-/// Values of theta, in ppm; CPU's T does not grow beyond raw allocatable, which is 0.984 of capacity.
+/// Values of theta, in ppm. For CPU, T ends at raw allocatable, which is 0.984 of capacity.
 const THETAS_PPM: [u32; 7] = [700_000, 750_000, 800_000, 850_000, 900_000, 950_000, 1_000_000];
-/// More of them for the bare peak rule, which knows no such end: far enough for the capacity of the others, not for use.
+/// Additional values for the bare peak rule, which has no such end: up to the capacity that other policies advertise.
 const BEYOND_PPM: [u32; 7] = [
     1_050_000, 1_100_000, 1_200_000, 1_250_000, 1_300_000, 1_400_000, 1_500_000,
 ];
@@ -19,14 +19,12 @@ const BEYOND_PPM: [u32; 7] = [
 /// A policy at one theta.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct FrontierRow {
-    /// theta: of ours, or what the oracle may hand out of capacity.
+    /// theta of Headroom's policy, or the oracle's share of capacity.
     pub(super) theta: f64,
-    /// What came of it.
     #[serde(flatten)]
     pub(super) row: PolicyRow,
 }
 
-/// A policy beside ours.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct DominanceRow {
     source: String,
@@ -34,19 +32,19 @@ pub(super) struct DominanceRow {
     name: String,
     requests_per_allocatable: f64,
     excess_pct: f64,
-    /// Which form of ours was moved there: as published, or where that ends the bare peak rule.
+    /// The compared form of Headroom: as published, or the bare peak rule beyond its end.
     by: Option<&'static str>,
-    /// The excess of that at the same requests; null where no theta gets there.
+    /// Excess of that form at the same requests; null if no theta reaches them.
     headroom_excess_pct: Option<f64>,
-    /// Does ours violate no more there? Null where no theta gets there.
+    /// True if that form violates at most as often at the same requests; null if no theta reaches them.
     headroom_dominates: Option<bool>,
-    /// What it gains of what the bare peak rule gains at the same excess; null where that was not moved that far.
+    /// Gain relative to the bare peak rule at the same excess; null if no theta reaches it.
     share_of_peak_rule_pct: Option<f64>,
-    /// What it gains of what the oracle gains at the same excess; null where the oracle was not moved that far.
+    /// Gain relative to the oracle at the same excess; null if no theta reaches it.
     share_of_oracle_pct: Option<f64>,
 }
 
-/// Requests and excess of the rows of one policy, by requests.
+/// Requests and excess of one policy's rows, sorted by requests.
 fn curve(frontier: &[FrontierRow], name: &str) -> Vec<(f64, f64)> {
     let of_name = frontier.iter().filter(|point| point.row.name == name);
     let mut curve: Vec<(f64, f64)> = of_name
@@ -56,7 +54,7 @@ fn curve(frontier: &[FrontierRow], name: &str) -> Vec<(f64, f64)> {
     curve
 }
 
-/// The value at `at` of the line through points in ascending order; none outside of them.
+/// Linear interpolation at `at` between ascending points; `None` outside of them.
 fn interpolated(points: &[(f64, f64)], at: f64) -> Option<f64> {
     let mut pairs = points.iter().zip(points.iter().skip(1));
     let (from, to) = pairs.find(|(from, to)| (from.0..=to.0).contains(&at))?;
@@ -65,8 +63,8 @@ fn interpolated(points: &[(f64, f64)], at: f64) -> Option<f64> {
     Some(from.1 + part * (to.1 - from.1))
 }
 
-/// Excess and requests of a curve in ascending order. Excess may be the same or fall a little where requests grow: what is no
-/// riskier is no trade, and the most requests count.
+/// Excess and requests in ascending order. Where excess stays the same or falls a little while requests grow, only
+/// the point with the most requests is kept.
 fn by_risk(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut by_risk: Vec<(f64, f64)> = Vec::new();
     for &(requests, excess) in curve {
@@ -78,7 +76,7 @@ fn by_risk(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
     by_risk
 }
 
-/// The settings of each theta: those of `along`, or if there are none those that are built in.
+/// Settings for each theta of `along`, or for the built-in values if `along` is empty.
 pub(super) fn moved(settings: Settings, name: &str, along: &[u32]) -> impl Iterator<Item = (f64, Settings)> {
     let beyond: &[u32] = if name == PEAK_RULE { &BEYOND_PPM } else { &[] };
     let thetas = match along {
@@ -95,7 +93,7 @@ pub(super) fn moved(settings: Settings, name: &str, along: &[u32]) -> impl Itera
     })
 }
 
-/// Each policy beside ours and the oracle.
+/// Compares each policy with Headroom's and the oracle.
 pub(super) fn dominance(rows: &[PolicyRow], frontier: &[FrontierRow]) -> Vec<DominanceRow> {
     let ours = [OURS, PEAK_RULE].map(|name| (name, curve(frontier, name)));
     let [oracle, peak_rule] = [ORACLE, PEAK_RULE].map(|name| by_risk(&curve(frontier, name)));
@@ -136,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_is_read_between_its_points_only() {
+    fn curves_are_interpolated_but_not_extrapolated() {
         let points = [(1.0, 0.0), (1.2, 0.4), (1.2, 0.6), (1.4, 1.0)];
         assert!((interpolated(&points, 1.1).unwrap() - 0.2).abs() < 1e-9);
         assert!((interpolated(&points, 1.3).unwrap() - 0.8).abs() < 1e-9);
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_judged_at_their_own_capacity_and_risk() {
+    fn policies_are_compared_at_equal_capacity_and_equal_risk() {
         let point = |name, requests, excess| FrontierRow {
             theta: 0.9,
             row: row(name, requests, excess),
@@ -197,7 +195,7 @@ mod tests {
                 ("out of reach", None, None, None)
             ]
         );
-        // At an excess of 0.5 the oracle has 1.5: a tenth of five tenths.
+        // At an excess of 0.5 the oracle has 1.5, so the policy has a fifth of its gain.
         assert_eq!(dominance[1].share_of_oracle_pct, Some(20.0));
     }
 }

@@ -11,32 +11,28 @@ use super::{
     source::{DAY, HOUR, per_cpu},
 };
 
-/// A value at a time.
+/// Pairs of time and value.
 pub(super) type Points = Vec<(f64, f64)>;
 
-/// One node under our policy, in CPUs (or in as many times 4 GiB), by hour or day.
+/// One node under Headroom's policy, in CPUs (or multiples of 4 GiB), by hour or day.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scene {
-    /// F.
     pub(super) demand: Points,
-    /// P.
     pub(super) predicted: Points,
-    /// P and, in full, requests that are not trusted yet.
+    /// P plus the requests that are not trusted yet.
     pub(super) charged: Points,
-    /// What is advertised.
     pub(super) allocatable: Points,
-    /// R.
     pub(super) bound: Points,
 }
 
-/// What outcomes make of the margin of one node (OCM): M in percent, by day.
+/// The margin M of one node as outcomes change it (`MarginCalibrator`), in percent, by day.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calibration {
-    /// M, beyond what is applied of it, too.
+    /// M without the limit up to which it is applied.
     pub(super) accumulated: Points,
-    /// M as it latched amplification off.
+    /// M at the times when amplification was switched off.
     pub(super) latched: Points,
-    /// M as the latch let go.
+    /// M at the times when amplification was switched on again.
     pub(super) released: Points,
 }
 
@@ -68,7 +64,7 @@ pub(super) fn day(run: &Run<'_>, node: u32) -> Scene {
     scene
 }
 
-/// The margin of a node in the closed loop: M each hour, and each turn of the latch.
+/// The margin of a node in the closed loop: M each hour, and each change of the latch.
 pub(super) fn calibration(run: &Run<'_>, node: u32) -> Calibration {
     let mut seen = Calibration::default();
     let mut was_latched = false;
@@ -95,8 +91,9 @@ pub(super) fn calibration(run: &Run<'_>, node: u32) -> Calibration {
     seen
 }
 
-/// Twenty pods that request 1.5 CPUs each. They use 0.3 of it, and 0.6 from noon to midnight of the day after the third. No
-/// other pod is placed, so that only the ratio moves. By hour of that day and the two after it.
+/// Twenty pods that request 1.5 CPUs each. They use 0.3 of it, and 0.6 from noon to midnight of the day after the
+/// third. No other pod is placed, so that only the ratio changes. The result covers that day and the next two, by
+/// hour.
 pub(super) fn step(settings: Settings) -> Scene {
     let noon = DISCARDED + DAY / 2;
     let frames = DISCARDED + 3 * DAY;
@@ -152,8 +149,8 @@ mod tests {
         }
     }
 
-    /// Pods that ask for five CPUs and use next to none for two days; then, every three hours, all of them use more than that
-    /// for a frame.
+    /// Pods that request five CPUs and use almost nothing for two days; then, every three hours, all of them use more
+    /// than that for one frame.
     struct Relapse;
 
     impl Source for Relapse {
@@ -182,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_is_shown_beyond_what_is_applied_and_with_its_latch() {
+    fn the_margin_curve_exceeds_its_applied_limit_and_contains_latch_changes() {
         let run = Run {
             source: &Relapse,
             nodes: 1,
@@ -209,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_shown_and_what_is_charged_beside_it() {
+    fn the_scene_contains_the_peak_and_untrusted_requests() {
         let scene = step(settings());
         assert_eq!(scene.predicted.len(), scene.charged.len());
         let pairs = scene.predicted.iter().zip(&scene.charged);

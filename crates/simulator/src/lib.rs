@@ -1,9 +1,9 @@
-//! Simulates nodes to compare overcommitment policies on the same pods: requests gained, violations, ratios.
+//! Simulates nodes to compare overcommitment policies on the same pods: additional requests, violations, ratios.
 //!
-//! This is `cargo xtask bench estimator`. Headroom's policy runs the very estimator of the agent; the other policies
-//! are written anew from their published definitions. Nothing is measured on this machine. In the closed loop each node
+//! Run by `cargo xtask bench estimator`. Headroom's policy runs the agent's own estimator; the other policies are
+//! implemented from their published definitions. Nothing is measured on this machine. In the closed loop each node
 //! refills from an endless backlog whenever its policy leaves room, which is adversarial and shows feedback. Only
-//! differences to raw on the same seeds mean anything.
+//! differences to raw with the same seeds are meaningful.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -50,65 +50,67 @@ use self::{
     trace::Set,
 };
 
-/// The least days of traces strung together.
+/// Minimum number of days for traces.
 const TRACE_DAYS: u32 = 10;
 
-/// `cargo xtask bench estimator`.
+/// Flags of `cargo xtask bench estimator`.
 #[derive(Debug, Clone, Args)]
 pub struct Estimator {
-    /// The synthetic load, which is what runs without --trace.
+    /// Run the synthetic load; this is the default without --trace.
     #[arg(long, conflicts_with = "trace")]
     synthetic: bool,
-    /// A folder of traces, files SET-RESOURCE-DAY.csv.gz; every set in it is run, for CPU and for memory.
+    /// Folder of traces, files SET-RESOURCE-DAY.csv.gz; every set in it is run, for CPU and for memory.
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
-    /// Only this set of the folder; may be repeated.
+    /// Run only this set of the folder; may be repeated.
     #[arg(long, value_name = "NAME", requires = "trace")]
     set: Vec<String>,
     /// Seeds: a number, a list (1,3) or a range (101-105).
     #[arg(long, default_value = "1")]
     seed: Seeds,
-    /// Nodes, each of 32 CPUs and 128 GiB; eight of them share services.
+    /// Number of nodes, each with 32 CPUs and 128 GiB; groups of eight share service classes.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
     nodes: u32,
-    /// Days, of which the first three do not count; at least ten of traces.
+    /// Number of days, of which the first three do not count; at least ten for traces.
     #[arg(long, default_value_t = 28, value_parser = clap::value_parser!(u32).range(4..=365))]
     days: u32,
-    /// Coefficient of variation of a pod's use within a frame (0 to 3); 0 for traces as they are.
+    /// Coefficient of variation of a pod's use within a frame (0 to 3); 0 for traces without additional variation.
     #[arg(long, default_value_t = 0.5, value_parser = args::variation)]
     cv: f64,
-    /// theta of ours: the share of capacity that predicted use may reach (0.50 to 1.00).
+    /// theta of Headroom's policy: the share of capacity that predicted use may reach (0.50 to 1.00).
     #[arg(long, default_value_t = 0.9, value_parser = args::share)]
     theta: f64,
-    /// Least ratio of all that are not fixed, in cents (50 to 100).
+    /// Lowest ratio of all policies without a fixed ratio, in cents (50 to 100).
     #[arg(long, value_name = "CENTS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(50..=100))]
     lo: u32,
-    /// Highest ratio of all that have one, in cents (100 to 1000).
+    /// Highest ratio of all policies that limit it, in cents (100 to 1000).
     #[arg(long, value_name = "CENTS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(100..=1000))]
     hi: u32,
-    /// Do outcomes calibrate the margin of ours?
+    /// Let outcomes calibrate the margin of Headroom's policy.
     #[arg(long, value_enum, default_value_t)]
     margin_calibration: MarginCalibration,
-    /// Does ours brake, as the agent does?
+    /// Let Headroom's policy brake as the agent does.
     #[arg(long, value_enum, default_value_t)]
     brakes: Brakes,
-    /// Which loops are run: nodes that refill under each policy, predictions on places that are raw's, or both.
+    /// Loops to run: closed (nodes refill under each policy), open (all policies predict for pods placed by raw), or
+    /// both.
     #[arg(long = "loop", value_enum, default_value_t)]
     loops: Loops,
-    /// Only this policy, beside raw; may be repeated. Changed forms of ours run only when named.
+    /// Run only this policy and raw; may be repeated. Variants of Headroom's policy run only when named.
     #[arg(long, value_name = "NAME", value_parser = args::policy)]
     policy: Vec<String>,
-    /// Move ours and the oracle along theta too, and compare all others with them.
+    /// Also run Headroom's policy and the oracle at several values of theta, and compare all other policies with
+    /// them.
     #[arg(long)]
     frontier: bool,
-    /// Values of theta to move them to, as a list (0.80,0.85), in place of those that are built in.
+    /// Values of theta for --frontier, as a list (0.80,0.85), instead of the built-in ones.
     #[arg(long, value_name = "THETAS", value_delimiter = ',', value_parser = args::share, requires = "frontier")]
     along: Vec<f64>,
-    /// Write a report with plots to this file, the frontier included.
+    /// Write a report with plots to this file, including the frontier.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the synthetic nodes of the first seed under raw Kubernetes to this file, as a Prometheus server would have scraped
-    /// them, and add to the report what ours makes of them.
+    /// Write the synthetic nodes of the first seed under raw Kubernetes to this file, as scraped by a Prometheus
+    /// server, and add the results of Headroom's policy on them to the report.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     openmetrics: Option<PathBuf>,
 }
@@ -131,10 +133,10 @@ pub struct Report {
 }
 
 impl Estimator {
-    /// Simulates.
+    /// Runs the simulation.
     ///
     /// # Errors
-    /// If options contradict each other or the trace folder is not of its form.
+    /// If options contradict each other or the trace folder is invalid.
     pub fn run(&self) -> Result<Report> {
         let sets = self.sets()?;
         let loads: Vec<Load<'_>> = if self.trace.is_some() {
@@ -208,14 +210,14 @@ impl Estimator {
         }
     }
 
-    /// The sets of the folder that are to be run.
+    /// The selected sets of the trace folder.
     fn sets(&self) -> Result<Vec<Set>> {
         let Some(folder) = &self.trace else {
             return Ok(Vec::new());
         };
         ensure!(
             self.days >= TRACE_DAYS,
-            "--days {}: traces are strung together to at least {TRACE_DAYS} days",
+            "--days {}: traces need at least {TRACE_DAYS} days",
             self.days
         );
         let mut sets = trace::sets(folder)?;
@@ -227,7 +229,7 @@ impl Estimator {
         Ok(sets)
     }
 
-    /// The policies to run, raw first.
+    /// The selected policies, raw first.
     fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
         let is_idea = |kind: &Kind| policy::IDEAS.iter().any(|idea| idea.name == kind.name);
         let is_asked_for = move |kind: &Kind| match self.policy.as_slice() {
@@ -253,7 +255,6 @@ impl Estimator {
     }
 }
 
-/// A share in ppm.
 fn millionths(share: f64) -> u32 {
     u32::try_from(convert::whole((share * 1e6).round())).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A simulated node: its pods, and their use in each frame, past and future.
+//! A simulated node: its pods and their use in each frame, past and future.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -8,25 +8,24 @@ use super::{
     source::{DAY, Machine},
 };
 
-/// Standard deviations from mean to 99th percentile of a normal distribution.
+/// Standard deviations between the mean and the 99th percentile of a normal distribution.
 const P99: f64 = 2.33;
 
-/// A pod with a place.
+/// A pod that is bound to the node.
 #[derive(Debug, Clone)]
 pub(super) struct Pod {
-    /// Its UID: its place in the node's backlog.
+    /// Derived from its place in the node's backlog.
     pub(super) uid: String,
-    /// What it asks for.
     pub(super) request: u64,
-    /// What it cannot use more of.
+    /// Upper limit of its use.
     pub(super) limit: u64,
-    /// The frame in which it started.
+    /// Frame in which it started.
     pub(super) start: usize,
-    /// What it uses in each frame of its life, or until the end of the run.
+    /// Use in each frame of its life, at most until the end of the run.
     pub(super) usage: Vec<u64>,
 }
 
-/// What all pods together use in one frame.
+/// Use of all pods in one frame.
 #[derive(Debug, Clone, Copy, Default)]
 struct Demand {
     used: u64,
@@ -34,34 +33,28 @@ struct Demand {
     squares: f64,
 }
 
-/// What all seconds of a frame come to.
+/// Distribution of the seconds of a frame; `peak` is F, their 99th percentile.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spread {
-    /// Their mean, system included.
     pub(super) mean: f64,
-    /// Their standard deviation.
     pub(super) deviation: f64,
-    /// F: their 99th percentile.
     pub(super) peak: u64,
 }
 
-/// Who a node is: what is drawn for it depends on that alone.
+/// Identity of a node; all of its random draws depend on this alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Identity {
-    /// The seed of the run.
     pub(super) seed: u64,
-    /// Its number.
     pub(super) number: u32,
 }
 
 /// A node and its pods.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Its size.
     pub(super) machine: Machine,
     /// The frame that is about to run, or has just run.
     pub(super) now: usize,
-    /// Changes whenever a pod comes or goes.
+    /// Changes whenever a pod starts or ends.
     pub(super) generation: u64,
     identity: Identity,
     pods: Vec<Pod>,
@@ -71,12 +64,12 @@ pub(super) struct Node {
 }
 
 impl Pod {
-    /// What it used in `frame`, if it was there.
+    /// Use in `frame`, or `None` if the pod did not run then.
     pub(super) fn used(&self, frame: usize) -> Option<u64> {
         self.usage.get(frame.checked_sub(self.start)?).copied()
     }
 
-    /// Its use in the last `window` frames before `now`, oldest first.
+    /// Use in the last `window` frames before `now`, oldest first.
     pub(super) fn recent_use(&self, now: usize, window: usize) -> &[u64] {
         let end = now.saturating_sub(self.start).min(self.usage.len());
         self.usage
@@ -86,7 +79,8 @@ impl Pod {
 }
 
 impl Node {
-    /// An empty node for a run of that many frames. `cv` is the coefficient of variation of a pod's use within a frame.
+    /// An empty node for a run of `frames` frames. `cv` is the coefficient of variation of a pod's use within a
+    /// frame.
     pub(super) fn new(machine: Machine, cv: f64, frames: usize, identity: Identity) -> Self {
         Self {
             machine,
@@ -105,7 +99,6 @@ impl Node {
         self.spread / P99
     }
 
-    /// The pods.
     pub(super) fn pods(&self) -> &[Pod] {
         &self.pods
     }
@@ -115,7 +108,7 @@ impl Node {
         self.bound
     }
 
-    /// Begins `frame`: pods whose life is over leave.
+    /// Starts `frame` and removes pods whose life has ended.
     pub(super) fn begin(&mut self, frame: usize) {
         self.now = frame;
         let last = self.demand.len();
@@ -130,7 +123,7 @@ impl Node {
         }
     }
 
-    /// Gives a pod a place from this frame on.
+    /// Binds a pod from the current frame on.
     pub(super) fn bind(&mut self, pod: Pod) {
         for (demand, &used) in self.demand.iter_mut().skip(pod.start).zip(&pod.usage) {
             demand.used += used;
@@ -141,19 +134,19 @@ impl Node {
         self.pods.push(pod);
     }
 
-    /// What pods and system use on average in `frame`.
+    /// Mean use of pods and system in `frame`.
     pub(super) fn used(&self, frame: usize) -> u64 {
         self.machine.system + self.demand.get(frame).map_or(0, |demand| demand.used)
     }
 
-    /// F: the 99th percentile of the node's demand within `frame`, if pods vary independently of each other. Of frames to
-    /// come: without the pods to come.
+    /// F: the 99th percentile of the node's demand within `frame`, if pods vary independently. Future frames contain
+    /// only pods that are already bound.
     pub(super) fn peak(&self, frame: usize) -> u64 {
         let demand = self.demand.get(frame).copied().unwrap_or_default();
         self.machine.system + demand.used + whole(self.spread * demand.squares.sqrt())
     }
 
-    /// The seconds of the frame that is running.
+    /// Distribution of the seconds of the current frame.
     pub(super) fn spread(&self) -> Spread {
         let demand = self.demand.get(self.now).copied().unwrap_or_default();
         Spread {
@@ -163,14 +156,14 @@ impl Node {
         }
     }
 
-    /// What the seconds of the frame that is running are drawn with.
+    /// Generator for the seconds of the current frame.
     pub(super) fn seconds(&self) -> ChaCha8Rng {
         let Identity { seed, number } = self.identity;
         let frame = u32::try_from(self.now).unwrap_or(u32::MAX);
         Stream::Seconds { node: number, frame }.generator(seed)
     }
 
-    /// PO: the highest peak of the pods now on the node over this and the next frames of a day.
+    /// PO: the highest peak of the bound pods over this frame and the next day.
     pub(super) fn coming_peak(&self) -> u64 {
         let end = (self.now + DAY).min(self.demand.len());
         (self.now..end)
@@ -179,12 +172,12 @@ impl Node {
             .unwrap_or(self.machine.system)
     }
 
-    /// Does the run last for a day more, so that the oracle sees all of it?
+    /// True if the run lasts for one more day, so that the oracle knows all of it.
     pub(super) fn has_a_day_to_come(&self) -> bool {
         self.now + DAY <= self.demand.len()
     }
 
-    /// The number of the frame, as an agent counts.
+    /// The frame's index as an agent counts it.
     pub(super) fn index(&self) -> u64 {
         long(self.now)
     }
@@ -194,7 +187,7 @@ impl Node {
 pub(super) mod tests {
     use super::*;
 
-    /// A node of 32 CPUs with these pods: request, which is the limit too, first frame, use.
+    /// A node of 32 CPUs with these pods: request (also the limit), first frame, use.
     pub(in super::super) fn node(pods: &[(u64, usize, Vec<u64>)]) -> Node {
         let machine = Machine::for_resource(headroom_domain::resource::Resource::Cpu);
         let mut node = Node::new(machine, 0.5, 1200, Identity::default());
@@ -219,7 +212,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_oracle_sees_the_pods_that_are_there_for_a_day() {
+    fn the_oracle_sees_one_day_of_the_present_pods() {
         let mut usage = vec![100; 400];
         usage[287] = 1000;
         usage[288] = 2000;
@@ -231,7 +224,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn pods_leave_when_their_life_is_over() {
+    fn pods_end_with_their_life() {
         let mut node = node(&[(700, 0, vec![1; 3]), (300, 1, vec![1; 1199])]);
         node.begin(2);
         assert_eq!((node.bound(), node.generation), (1000, 2));
@@ -242,7 +235,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_pod_shows_the_last_frames_of_its_window() {
+    fn recent_use_covers_the_last_frames_of_the_window() {
         let node = node(&[(1, 5, vec![1, 2, 3, 4])]);
         let pod = &node.pods()[0];
         assert_eq!(

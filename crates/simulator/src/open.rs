@@ -15,33 +15,28 @@ use super::{
     report::rounded,
 };
 
-/// How a policy's predictions compare with what came.
+/// A policy's predictions compared with the actual peaks.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct OpenRow {
-    /// The load.
     source: String,
-    /// What was simulated.
     resource: &'static str,
-    /// The policy.
     name: String,
-    /// Predictions below the peak of the present pods over the next 24 h.
+    /// Predictions below the peak of the present pods over the next 24 h, in percent.
     oracle_miss_pct: f64,
-    /// Prediction per that peak, 5th percentile.
+    /// Prediction divided by that peak, 5th percentile.
     peak_per_oracle_p5: f64,
-    /// Its median.
     peak_per_oracle_p50: f64,
-    /// Its 95th percentile.
     peak_per_oracle_p95: f64,
-    /// Requests that are predicted to stay unused, of all requests.
+    /// Requests that are predicted to stay unused, in percent of all requests.
     requests_unused_pct: f64,
 }
 
-/// Sums over predictions; they add up.
+/// Sums over predictions; those of several nodes can be added.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Predictions {
     count: u64,
     misses: u64,
-    /// Predictions by peak per oracle's, in cents.
+    /// Number of predictions by predicted peak divided by the oracle's, in cents.
     by_cents: Vec<u64>,
     requests: f64,
     unused: f64,
@@ -66,7 +61,7 @@ impl Predictions {
         self.unused += real(node.bound() + node.machine.system) - real(predicted);
     }
 
-    /// Adds those of another node or seed.
+    /// Adds the predictions of another node or seed.
     pub(super) fn add(&mut self, other: &Self) {
         let Self {
             count,
@@ -95,7 +90,7 @@ impl Predictions {
         real(long(self.by_cents.iter().position(holds).unwrap_or_default())) / 100.0
     }
 
-    /// The report's row; none for a policy that predicts nothing.
+    /// The report's row; `None` for a policy without predictions.
     pub(super) fn row(&self, source: &str, resource: &'static str, name: &str) -> Option<OpenRow> {
         (self.count > 0).then(|| OpenRow {
             source: source.to_owned(),
@@ -111,7 +106,7 @@ impl Predictions {
 }
 
 impl Run<'_> {
-    /// What each of these policies predicts, in their order, over all nodes.
+    /// Predictions of these policies, in their order, over all nodes.
     ///
     /// # Errors
     /// If a thread ended early.

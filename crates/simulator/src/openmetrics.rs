@@ -1,10 +1,10 @@
 //! Writes simulated nodes under raw Kubernetes as Prometheus samples, to test `kubectl headroom advise`.
 //!
-//! Its rows are the results of Headroom's estimator on the very same use, which `advise` has to find from the samples.
+//! Its rows are the results of Headroom's estimator on the same use, which `advise` must reproduce from the samples.
 //!
-//! Samples are OpenMetrics text for `promtool tsdb create-blocks-from openmetrics`. Counters are those of cAdvisor, all
-//! other series are of kube-state-metrics; memory is constant. Within a frame use is level, as the simulator has means
-//! of frames alone.
+//! Samples are OpenMetrics text for `promtool tsdb create-blocks-from openmetrics`. Counters are those of cAdvisor,
+//! all other series are those of kube-state-metrics; memory is constant. Use is constant within a frame, because the
+//! simulator has only means of frames.
 
 use std::{collections::BTreeMap, io::Write};
 
@@ -21,45 +21,42 @@ use super::{
     synthetic::mean_use,
 };
 
-/// When the simulated past begins, in seconds since 1970: the start of a day.
+/// Start of the simulated past, in seconds since 1970: the start of a day.
 pub const FROM_S: u64 = 1_699_488_000;
 const FRAME_S: u64 = FRAME_SECONDS as u64;
-/// Seconds into a frame at which nodes, pods, and what kube-state-metrics tells of both are scraped.
+/// Seconds of a frame at which nodes, pods and kube-state-metrics are scraped.
 const NODES_AT: [u64; 5] = [30, 90, 150, 210, 270];
 const PODS_AT: [u64; 2] = [75, 225];
 const STATE_AT: u64 = 150;
-/// Bytes of a node that are there, allocatable and in use.
+/// Memory of a node in bytes: capacity, allocatable, use.
 const MEMORY: (u64, u64, u64) = (128 << 30, 120 << 30, 24 << 30);
-/// Frames between two decisions that are judged.
+/// Frames between two evaluated decisions.
 const DECISION: usize = 12;
 
-/// What ours would have given a pool of nodes from the second day on.
+/// Results of Headroom's policy for a pool of nodes, from the second day on.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct PoolRow {
-    /// The pool: nodes whose services use as much of their requests.
+    /// Pool: nodes whose services use the same share of their requests.
     pool: String,
-    /// Its nodes.
     nodes: usize,
-    /// Coefficient of variation of a pod's use within a frame that the estimator saw: none is what averages show.
+    /// Coefficient of variation of a pod's use within a frame in the estimator's input; 0 if the input is averages.
     cv: f64,
-    /// Frames of all nodes.
     frames: usize,
     ratio_p5_cents: u32,
     ratio_p50_cents: u32,
     ratio_p95_cents: u32,
-    /// What the ratio adds to raw allocatable.
     gained_ppm: u64,
     /// Frames with F above capacity.
     saturated_ppm: u64,
-    /// The same had the room been taken by pods that use as much of their requests.
+    /// Frames with F above capacity if pods with the same use per request had filled the added capacity.
     would_saturate_ppm: u64,
-    /// Hourly decisions that a whole day followed.
+    /// Hourly decisions that were followed by a whole day.
     judged: u64,
-    /// Those after which the pods then present used more than was predicted.
+    /// Decisions after which the present pods used more than predicted.
     missed_ppm: u64,
 }
 
-/// What is counted of the nodes of a pool.
+/// Counters of the nodes of a pool.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     nodes: usize,
@@ -72,18 +69,16 @@ struct Tally {
     missed: u64,
 }
 
-/// One node's samples.
 struct Scrapes<'w, W> {
     to: &'w mut W,
     node: String,
     pool: String,
-    /// Milli-core seconds of the node before the frame.
+    /// CPU time of the node before the frame, in milli-core seconds.
     used: u64,
-    /// The same of each pod.
+    /// CPU time of each pod before the frame, in milli-core seconds.
     of_pods: BTreeMap<String, u64>,
 }
 
-/// The pool of a node.
 fn pool(node: u32) -> String {
     format!("use-{:.0}", 100.0 * mean_use(node))
 }
@@ -113,7 +108,7 @@ pub(super) fn write<W: Write>(run: &Run<'_>, to: &mut W) -> Result<()> {
     Ok(to.flush()?)
 }
 
-/// What ours makes of it, by pool.
+/// Results of Headroom's policy by pool.
 pub(super) fn rows(run: &Run<'_>) -> Vec<PoolRow> {
     let mut pools: BTreeMap<String, Tally> = BTreeMap::new();
     for number in 0..run.nodes {
@@ -133,7 +128,7 @@ pub(super) fn rows(run: &Run<'_>) -> Vec<PoolRow> {
 }
 
 impl<W: Write> Scrapes<'_, W> {
-    /// The samples of a frame.
+    /// Writes the samples of a frame.
     fn frame(&mut self, node: &Node) -> Result<()> {
         let start = FROM_S + node.index() * FRAME_S;
         let (name, used) = (self.node.clone(), node.used(node.now));
@@ -200,7 +195,7 @@ impl<W: Write> Scrapes<'_, W> {
 }
 
 impl Tally {
-    /// Takes in the frame that has just run.
+    /// Adds the frame that has just run.
     fn record(&mut self, node: &Node, ours: &MeasuredSlack, frames: usize) {
         let estimate = ours.estimate();
         let Cents(cents) = estimate.published;

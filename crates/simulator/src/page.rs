@@ -1,4 +1,4 @@
-//! The simulator's report as one self-contained HTML file: tables, and the plots a capacity engineer asks for.
+//! The simulator's report as one self-contained HTML file with tables and plots.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,10 @@ use super::{
 };
 use crate::section::{Findings, Section};
 
-/// The page.
 pub(super) fn html(parameters: &impl Serialize, sections: &[Section]) -> String {
     let parameters = serde_json::to_value(parameters).unwrap_or_default();
     let mut page = Page::new("Headroom: bench estimator");
-    page.heading("What each policy makes of the same pods");
+    page.heading("Results of all policies on the same pods");
     page.text(
         "Simulated nodes that refill from an endless backlog. F is the 99th percentile of a node's demand within five minutes, \
          C its capacity, A what it has allocatable without amplification. Only differences to raw mean anything.",
@@ -47,21 +46,21 @@ impl Section {
         page.figure("Requests against violations", &risk(policies, frontier).svg());
         page.figure("All policies in the closed loop", &by_policy(policies));
         page.figure(
-            "Beside ours at equal capacity, beside the oracle at equal risk",
+            "Compared with headroom at equal capacity and with the oracle at equal risk",
             &by_policy(dominance),
         );
         page.figure(
-            "Ours beside the same nodes under these, by theta of these",
+            "headroom compared with these policies on the same nodes, by their theta",
             &by_policy(paired),
         );
         page.figure(
-            "Predictions on places that are raw's (open loop)",
+            "Predictions for pods placed by raw (open loop)",
             &by_policy(open_loop),
         );
-        page.figure("A node's last day under ours", &day(&self.day).svg());
-        page.figure("Ratios: share of frames up to each", &ratios(ratio_shares).svg());
+        page.figure("A node's last day under headroom", &day(&self.day).svg());
+        page.figure("Ratios: cumulative share of frames", &ratios(ratio_shares).svg());
         page.figure(
-            "Reaction to a step of load, at noon, that ends at midnight",
+            "Reaction to a step of load from noon to midnight",
             &day(&self.step).svg(),
         );
         page.figure(
@@ -105,7 +104,7 @@ fn day(scene: &Scene) -> Plot {
     let span = |level: f64| demand.iter().map(|&(time, _)| (time, level)).collect();
     Plot {
         x: "hours",
-        y: "CPUs, or as many times 4 GiB",
+        y: "CPUs, or multiples of 4 GiB",
         step: Some(if demand.len() > 288 { 6.0 } else { 3.0 }),
         with: None,
         series: vec![
@@ -157,12 +156,12 @@ fn margins(calibrations: &[Calibration]) -> Plot {
         .collect();
     let all = |turns: fn(&Calibration) -> &Points| calibrations.iter().flat_map(turns).copied().collect();
     series.push(Series::new(
-        "amplification latched off",
+        "amplification switched off",
         Shape::Dots,
         all(|seen| &seen.latched),
     ));
     series.push(Series::new(
-        "latch let go",
+        "amplification switched on again",
         Shape::Dots,
         all(|seen| &seen.released),
     ));
@@ -175,7 +174,7 @@ fn margins(calibrations: &[Calibration]) -> Plot {
     }
 }
 
-/// Rows of one type as a table.
+/// Renders rows of one type as a table.
 fn by_policy(rows: &[impl Serialize]) -> String {
     let rows: Vec<Value> = rows
         .iter()

@@ -4,29 +4,28 @@ use serde::Serialize;
 
 use super::report::{PolicyOutcome, rounded};
 
-/// Ours beside another policy at one theta.
+/// Headroom compared with another policy at one theta.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct PairedRow {
     source: String,
     resource: &'static str,
-    /// The other policy.
     name: &'static str,
-    /// Its theta; ours is at its own.
+    /// theta of the other policy; Headroom uses its own.
     theta: f64,
-    /// What the other one gains over raw, in percent.
+    /// Gain of the other policy over raw, in percent.
     its_requests_gained_pct: f64,
-    /// What ours gains of that.
+    /// Gain of Headroom in percent of that.
     share_of_gain_pct: f64,
-    /// Violations of ours less those of the other one.
+    /// Violations of Headroom minus those of the other policy.
     excess_difference_pct: f64,
-    /// Half the 95 % interval of that, over groups of nodes and seeds; null if there is but one.
+    /// Half the 95 % interval of that difference, over groups of nodes and seeds; null if there is only one.
     excess_difference_interval_pct: Option<f64>,
-    /// The upper end of that interval.
+    /// Upper end of that interval.
     excess_difference_most_pct: Option<f64>,
 }
 
 impl PairedRow {
-    /// `ours` beside `other` at a theta, both over `raw` and of the same seeds.
+    /// Compares `ours` with `other` at a theta, both relative to `raw` with the same seeds.
     pub(super) fn new(
         (source, resource, name): (&str, &'static str, &'static str),
         theta: f64,

@@ -13,59 +13,50 @@ use headroom_domain::{policy::Bounds, resource::Resource};
 pub(super) use self::measured_slack::MeasuredSlack;
 use super::{node::Node, source::Machine};
 
-/// A rule for how much of a node is handed out.
+/// A rule for a node's allocatable.
 pub(super) trait Policy {
-    /// What the node advertises as it stands now: asked at the beginning of each frame, and whenever a pod was bound.
+    /// Allocatable in the node's current state. Called at the start of each frame, and after a pod was bound.
     fn allocatable(&mut self, node: &Node) -> u64;
 
-    /// The highest use of the present pods that the policy reckons with, system included; none if it has no such notion.
-    /// Asked after [`Self::allocatable`].
+    /// Highest use of the present pods that the policy expects, system included; `None` for a policy without
+    /// predictions. Called after [`Self::allocatable`].
     fn predicted_peak(&mut self, node: &Node) -> Option<u64>;
 
-    /// The node's frame `now` has run.
+    /// Called after the node's frame `now` has run.
     fn end_frame(&mut self, _node: &Node) {}
 }
 
-/// What policies are made for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
-    /// What is simulated.
     pub(super) resource: Resource,
-    /// The node.
     pub(super) machine: Machine,
     /// Bounds of every ratio that is not fixed.
     pub(super) bounds: Bounds,
-    /// theta of ours, in ppm.
+    /// theta of Headroom's policy, in ppm.
     pub(super) theta_ppm: u32,
-    /// Do outcomes calibrate the margin of ours (OCM)?
+    /// True if outcomes calibrate the margin of Headroom's policy.
     pub(super) is_calibrated: bool,
-    /// Does ours brake?
     pub(super) has_brakes: bool,
-    /// What the oracle hands out of capacity, in ppm: all of it, but where it is moved along risk.
+    /// Share of capacity that the oracle advertises, in ppm: all of it, except on the frontier.
     pub(super) oracle_ppm: u32,
 }
 
-/// A policy by name.
 #[derive(Debug)]
 pub(super) struct Kind {
-    /// Its name in reports and for `--policy`.
+    /// Name in reports and for `--policy`.
     pub(super) name: &'static str,
-    /// What it is and who published it.
     pub(super) about: &'static str,
-    /// Makes one for a node.
     pub(super) build: fn(&Settings) -> Box<dyn Policy>,
 }
 
-/// The policy that nothing is amplified by; excess is over what it does.
+/// The policy without amplification; excess is relative to it.
 pub(super) const RAW: &str = "raw";
-/// Ours.
 pub(super) const OURS: &str = "headroom";
-/// Ours, reduced to the peak.
+/// Headroom's policy reduced to the predicted peak.
 pub(super) const PEAK_RULE: &str = "headroom-peak-rule";
-/// The bound nobody can beat.
+/// The upper bound for all policies.
 pub(super) const ORACLE: &str = "oracle";
 
-/// Kubernetes as it is.
 pub(super) static RAW_KIND: &Kind = &fixed::RAW;
 
 /// All policies, in the order of reports.
@@ -84,7 +75,7 @@ pub(super) static KINDS: &[&Kind] = &[
     &oracle::KIND,
 ];
 
-/// Ours, changed: run when asked for by name, and the peak rule along theta.
+/// Variants of Headroom's policy: run only when named, and the peak rule also on the frontier.
 pub(super) static IDEAS: &[&Kind] = &[
     &variants::PEAK_RULE,
     &variants::WEEKLY,
@@ -93,18 +84,17 @@ pub(super) static IDEAS: &[&Kind] = &[
     &variants::SIBLINGS,
 ];
 
-/// All of both.
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().chain(IDEAS).copied()
 }
 
 impl Settings {
-    /// `wanted` within the bounds of the ratio.
+    /// Limits `wanted` to the bounds of the ratio.
     fn bounded(&self, wanted: i128) -> u64 {
         self.at_least(wanted.min(self.share(self.bounds.max.0)))
     }
 
-    /// `wanted`, but no less than the least ratio.
+    /// Limits `wanted` to the lower bound of the ratio.
     fn at_least(&self, wanted: i128) -> u64 {
         u64::try_from(wanted.max(self.share(self.bounds.min.0))).unwrap_or_default()
     }
@@ -113,7 +103,8 @@ impl Settings {
         i128::from(self.machine.raw) * i128::from(cents) / 100
     }
 
-    /// What may be requested in all if the present pods peak at `peak`: a pod fits if its request fits beside that.
+    /// Requests that may be bound in all if the present pods peak at `peak`: a pod fits if its request fits in
+    /// addition to that.
     fn beside(&self, node: &Node, peak: u64) -> i128 {
         i128::from(node.bound()) + i128::from(self.machine.capacity) - i128::from(peak)
     }

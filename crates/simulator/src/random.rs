@@ -1,39 +1,28 @@
 //! Independent streams of random numbers: one for each service class, pod and frame of a node.
 //!
-//! The decisions of one policy about a pod thus never change the draws of another policy.
+//! The decisions of one policy about a pod therefore never change the draws of another policy.
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
-/// What a stream is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stream {
     /// A service class of a group of nodes.
-    Class {
-        /// The group.
-        group: u32,
-        /// The class.
-        class: u32,
-    },
-    /// A pod: the `number`th in the backlog of a node.
+    Class { group: u32, class: u32 },
+    /// Pod number `number` in the backlog of a node.
     Pod {
-        /// The node.
         node: u32,
         /// The pod's place in the backlog.
         number: u32,
     },
     /// The seconds of a frame of a node.
-    Seconds {
-        /// The node.
-        node: u32,
-        /// The frame.
-        frame: u32,
-    },
+    Seconds { node: u32, frame: u32 },
 }
 
 impl Stream {
-    /// The stream's generator. ChaCha is defined by its text: the same seed gives the same numbers everywhere.
+    /// The stream's generator. ChaCha is a specified algorithm: the same seed gives the same numbers on every
+    /// machine.
     pub(super) fn generator(self, seed: u64) -> ChaCha8Rng {
         let (kind, upper, lower) = match self {
             Self::Class { group, class } => (1 << 63, group, class),
@@ -54,7 +43,7 @@ pub(super) struct Ar1 {
 }
 
 impl Ar1 {
-    /// A series that keeps the share `keep` of its last value, already settled.
+    /// A settled series that keeps the share `keep` of its previous value.
     pub(super) fn new(keep: f64, random: &mut ChaCha8Rng) -> Self {
         Self {
             value: random.sample(StandardNormal),
@@ -62,7 +51,6 @@ impl Ar1 {
         }
     }
 
-    /// The next value.
     pub(super) fn next(&mut self, random: &mut ChaCha8Rng) -> f64 {
         let fresh: f64 = random.sample(StandardNormal);
         self.value = self.keep * self.value + (1.0 - self.keep * self.keep).sqrt() * fresh;

@@ -10,91 +10,77 @@ use super::{
     source::GROUP,
 };
 
-/// What counts as a violation here. The margin counts others: docs/margin.md.
-pub(super) const VIOLATION: &str = "F > C, of memory too; to OCM and advise memory is short from F > A on";
+/// Definition of a violation in the report. The margin uses another one: docs/margin.md.
+pub(super) const VIOLATION: &str =
+    "F > C, also for memory; margin calibration and advise count memory as short if F > A";
 
-/// What was run.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Parameters {
     /// `synthetic`, or the names of trace sets.
     pub(super) source: String,
-    /// The seeds.
     pub(super) seed: Seeds,
-    /// Nodes.
     pub(super) nodes: u32,
     /// Days, of which the first three do not count.
     pub(super) days: u32,
-    /// Days that do not count.
+    /// Days at the start that do not count.
     pub(super) discarded_days: u64,
     /// Coefficient of variation within a frame.
     pub(super) cv: f64,
-    /// theta of ours.
     pub(super) theta: f64,
-    /// Do outcomes calibrate the margin of ours?
+    /// True if outcomes calibrate the margin of Headroom's policy.
     pub(super) margin_calibration: bool,
-    /// Does ours brake?
     pub(super) brakes: bool,
-    /// Least ratio, in cents.
     pub(super) lo_cents: u32,
-    /// Highest ratio, in cents.
     pub(super) hi_cents: u32,
-    /// [`VIOLATION`].
     pub(super) violation: &'static str,
 }
 
-/// What a policy came to in the closed loop.
+/// Figures of a policy in the closed loop.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct PolicyRow {
-    /// The load.
     pub(super) source: String,
-    /// What was simulated.
     pub(super) resource: &'static str,
-    /// The policy.
     pub(super) name: String,
-    /// Mean R / A.
     pub(super) requests_per_allocatable: f64,
-    /// How much more than raw, in percent.
+    /// Requests in addition to those of raw, in percent.
     pub(super) requests_gained_pct: f64,
-    /// Mean use, system included, of capacity.
+    /// Mean use, system included, in percent of capacity.
     pub(super) utilisation_pct: f64,
-    /// Frames with F > C.
+    /// Frames with F > C, in percent.
     pub(super) violation_pct: f64,
-    /// That less what raw has.
+    /// `violation_pct` minus that of raw.
     pub(super) excess_pct: f64,
-    /// Half the 95 % interval of the excess, over groups of nodes and seeds; null if there is but one.
+    /// Half the 95 % interval of the excess, over groups of nodes and seeds; null if there is only one.
     pub(super) excess_interval_pct: Option<f64>,
     /// 5th percentile of the ratio.
     pub(super) ratio_p5: f64,
-    /// Median of the ratio.
     pub(super) ratio_p50: f64,
     /// 95th percentile of the ratio.
     pub(super) ratio_p95: f64,
-    /// Frames with F > 0.9 C.
+    /// Frames with F > 0.9 C, in percent.
     pub(super) above_90_pct: f64,
-    /// How far F exceeds C in the mean of violations.
+    /// Mean excess of F over C in violations, in percent.
     pub(super) severity_pct: f64,
-    /// Frames in which the oracle knew of a higher peak.
+    /// Frames in which the oracle's peak was higher, in percent.
     pub(super) oracle_miss_pct: Option<f64>,
     /// Changes of the ratio per node and day.
     pub(super) ratio_changes_per_day: f64,
 }
 
-/// One policy's figures of each node of each seed.
+/// One policy's figures for each node of each seed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PolicyOutcome {
-    /// By seed, then by node.
     pub(super) seeds: Vec<Vec<Figures>>,
 }
 
 impl Parameters {
-    /// Days that do not count.
+    /// Days at the start that do not count.
     pub(super) fn discarded() -> u64 {
         long(DISCARDED) / 288
     }
 }
 
 impl PolicyOutcome {
-    /// All together.
     pub(super) fn total(&self) -> Figures {
         let mut total = Figures::default();
         for figures in self.seeds.iter().flatten() {
@@ -103,7 +89,8 @@ impl PolicyOutcome {
         total
     }
 
-    /// Violations of each group of nodes that share services, and seed, in percent: these are independent of each other.
+    /// Violations in percent for each group of nodes that share services, and each seed; these samples are
+    /// independent.
     fn of_groups(&self) -> impl Iterator<Item = f64> + '_ {
         let group = usize::try_from(GROUP).unwrap_or(1);
         let sum = |nodes: &[Figures]| {
@@ -119,7 +106,7 @@ impl PolicyOutcome {
             .map(sum)
     }
 
-    /// Violations over those of `raw`, with half the 95 % interval.
+    /// Violations beyond those of `raw`, with half the 95 % interval.
     pub(super) fn excess(&self, raw: &Self) -> (f64, Option<f64>) {
         let samples: Vec<f64> = self
             .of_groups()
@@ -133,7 +120,6 @@ impl PolicyOutcome {
         )
     }
 
-    /// The report's row.
     pub(super) fn row(&self, source: &str, resource: Resource, name: &str, raw: &Self) -> PolicyRow {
         let (figures, of_raw) = (self.total(), raw.total());
         let (excess_pct, excess_interval_pct) = self.excess(raw);
@@ -159,9 +145,9 @@ impl PolicyOutcome {
     }
 }
 
-/// To four decimals: what follows is noise.
+/// Rounds to four decimals; further digits are noise.
 pub(super) fn rounded(value: f64) -> f64 {
     let rounded = (value * 10_000.0).round() / 10_000.0;
-    // No negative zero.
+    // Avoids negative zero.
     if rounded == 0.0 { 0.0 } else { rounded }
 }

@@ -10,34 +10,29 @@ use super::{
     report::PolicyRow,
 };
 
-/// What came of it under all policies.
+/// Results of one load under all policies.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
-    /// Each policy in the closed loop.
+    /// Figures in the closed loop, by policy.
     pub(super) policies: Vec<PolicyRow>,
-    /// Each policy's predictions.
     pub(super) open_loop: Vec<OpenRow>,
-    /// Ours and the oracle moved along risk.
+    /// Headroom and the oracle at several values of theta.
     pub(super) frontier: Vec<FrontierRow>,
-    /// The others beside them.
     pub(super) dominance: Vec<DominanceRow>,
-    /// Ours beside the peak rule and the oracle, by theta of these.
+    /// Headroom compared with the peak rule and the oracle, by their theta.
     pub(super) paired: Vec<PairedRow>,
-    /// By policy: the share of frames whose ratio is at most that many cents.
+    /// By policy: cumulative share of frames by ratio in cents.
     pub(super) ratio_shares: BTreeMap<&'static str, Vec<f64>>,
 }
 
-/// What is shown of one load.
+/// One load's section of the page.
 #[derive(Debug, Clone)]
 pub(super) struct Section {
-    /// The load and what it is of.
+    /// Name of the load and its resource.
     pub(super) title: String,
-    /// The figures.
     pub(super) findings: Findings,
-    /// A node's last day.
     pub(super) day: Scene,
-    /// Margins of nodes.
     pub(super) calibrations: Vec<Calibration>,
-    /// The reaction to a step of load.
+    /// Reaction to a step of load.
     pub(super) step: Scene,
 }

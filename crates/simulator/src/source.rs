@@ -12,40 +12,35 @@ use super::convert::{real, whole};
 
 /// Frames of five minutes in a day.
 pub(super) const DAY: usize = FRAMES_A_DAY as usize;
-/// Frames in an hour.
 pub(super) const HOUR: usize = FRAMES_AN_HOUR as usize;
 /// Nodes that share service classes.
 pub(super) const GROUP: u32 = 8;
 
-/// A load: pods by their place in the backlog of a node. What comes does not depend on when it was asked for.
+/// A load: pods by their place in the backlog of a node, independent of the time of the call.
 pub(super) trait Source: Sync {
-    /// The seed that everything is drawn with.
+    /// Seed of all random draws.
     fn seed(&self) -> u64;
 
-    /// What the pod asks for.
     fn request(&self, node: u32, number: u32) -> u64;
 
-    /// What the pod does if it starts in frame `start`.
+    /// Use of a pod that starts in frame `start`.
     fn workload(&self, node: u32, number: u32, start: usize) -> Workload;
 }
 
-/// What a pod does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Workload {
-    /// What it cannot use more of.
+    /// Upper limit of its use.
     pub(super) limit: u64,
-    /// What it uses on average in each frame of its life, up to the end of the run.
+    /// Mean use in each frame of its life, at most until the end of the run.
     pub(super) usage: Vec<u64>,
 }
 
-/// A node's size. All nodes are the same, so that ratios compare.
+/// A node's size: capacity `C` and raw allocatable `A`. All nodes have the same size, so that ratios are comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Machine {
-    /// C.
     pub(super) capacity: u64,
-    /// A.
     pub(super) raw: u64,
-    /// What the system uses all the time.
+    /// Constant use by the system.
     pub(super) system: u64,
 }
 
@@ -61,7 +56,7 @@ impl Machine {
     }
 }
 
-/// The amount that stands for one CPU: 1000 milli-cores, or 4 GiB.
+/// Amount per CPU: 1000 milli-cores, or 4 GiB.
 pub(super) const fn per_cpu(resource: Resource) -> u64 {
     match resource {
         Resource::Cpu => 1000,
@@ -69,20 +64,18 @@ pub(super) const fn per_cpu(resource: Resource) -> u64 {
     }
 }
 
-/// What a pod is, whatever it runs.
+/// Properties of a pod that do not depend on its use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Nature {
-    /// Its request.
     pub(super) request: u64,
-    /// False for a service.
     pub(super) is_batch: bool,
-    /// How long it lives, in frames; at least one.
+    /// Length of its life in frames; at least one.
     pub(super) life: usize,
 }
 
 impl Nature {
-    /// Draws a pod: request clip(exp(N(-0.2, 0.9)), 0.1, 8) CPUs; 40 % batch with a mean life of 2 hours, the others of 6
-    /// days.
+    /// Draws a pod: request clip(exp(N(-0.2, 0.9)), 0.1, 8) CPUs; 40 % batch with a mean life of 2 hours, the others
+    /// of 6 days.
     pub(super) fn draw(resource: Resource, random: &mut ChaCha8Rng) -> Self {
         let normal: f64 = random.sample(StandardNormal);
         let cpus = (0.9 * normal - 0.2).exp().clamp(0.1, 8.0);

@@ -1,4 +1,4 @@
-//! Runs one load under all policies: the closed loop, the open one, and the frontier.
+//! Runs one load under all policies: the closed loop, the open loop, and the frontier.
 
 use std::{fs::File, io::BufWriter, path::Path};
 
@@ -23,45 +23,36 @@ use super::{
     trace::{Playback, Set},
 };
 
-/// Nodes whose margin is shown.
+/// Nodes whose margin is plotted.
 const MARGINS: u32 = 4;
 
-/// A load by name: made for each seed.
+/// A load, from which a source is made for each seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Load<'a> {
-    /// The one of appendix A.
+    /// The synthetic load of appendix A.
     Synthetic,
-    /// A recorded one.
     Trace(&'a Set),
 }
 
-/// How a load is run.
+/// Parameters of a load's run.
 #[derive(Debug, Clone)]
 pub(super) struct Study<'a> {
-    /// The load.
     pub(super) load: Load<'a>,
-    /// Seeds.
     pub(super) seeds: &'a [u64],
-    /// Nodes.
     pub(super) nodes: u32,
-    /// Days.
     pub(super) days: u32,
     /// Coefficient of variation within a frame.
     pub(super) cv: f64,
-    /// What policies are made for.
     pub(super) settings: Settings,
-    /// Which loops are run.
     pub(super) loops: Loops,
-    /// The policies, raw first.
     pub(super) kinds: Vec<&'static Kind>,
-    /// Values of theta to move them to, in ppm; none for those that are built in.
+    /// Values of theta for the frontier, in ppm; empty for the built-in ones.
     pub(super) along: Vec<u32>,
-    /// Are ours and the oracle moved along risk?
+    /// True if Headroom and the oracle also run at several values of theta.
     pub(super) has_frontier: bool,
 }
 
 impl Load<'_> {
-    /// Its name.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Synthetic => "synthetic",
@@ -69,7 +60,6 @@ impl Load<'_> {
         }
     }
 
-    /// What it is a load of.
     pub(super) fn resource(self) -> Resource {
         match self {
             Self::Synthetic => Resource::Cpu,
@@ -79,12 +69,11 @@ impl Load<'_> {
 }
 
 impl<'a> Study<'a> {
-    /// Frames of the run.
     pub(super) fn frames(&self) -> usize {
         usize::try_from(self.days).unwrap_or_default() * DAY
     }
 
-    /// The load of a seed.
+    /// The load for a seed.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -95,7 +84,7 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// The run of a seed.
+    /// The run for a seed.
     pub(super) fn run<'b>(&self, source: &'b dyn Source, settings: Settings) -> Run<'b> {
         Run {
             source,
@@ -106,7 +95,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// What the page shows beside figures, of the first seed.
+    /// Plots of the page in addition to figures, for the first seed.
     ///
     /// # Errors
     /// If the load cannot be made.
@@ -125,16 +114,16 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// Writes the first seed's nodes under raw Kubernetes as a Prometheus server would have scraped them. Returns the results
-    /// of our policy, for means of frames and for use that varies within them.
+    /// Writes the first seed's nodes under raw Kubernetes as scraped by a Prometheus server. Returns the results of
+    /// Headroom's policy, for means of frames and for use that varies within them.
     ///
     /// # Errors
     /// If the load cannot be made or the file cannot be written.
     pub(super) fn past(&self, file: &Path) -> Result<Vec<openmetrics::PoolRow>> {
         let seed = self.seeds.first().copied().unwrap_or_default();
-        self.log(seed, "the past as it would have been scraped");
+        self.log(seed, "scraped samples");
         let source = self.source(seed)?;
-        // What is scraped tells of no pressure.
+        // Scraped samples contain no pressure.
         let settings = Settings {
             has_brakes: false,
             ..self.settings
@@ -151,7 +140,7 @@ impl<'a> Study<'a> {
         Ok(rows)
     }
 
-    /// Runs everything.
+    /// Runs all loops.
     ///
     /// # Errors
     /// If a load cannot be made or a thread ended early.
@@ -173,7 +162,7 @@ impl<'a> Study<'a> {
                 sum.add(&of_seed);
             }
         }
-        let raw = outcomes.first().context("raw is always run")?;
+        let raw = outcomes.first().context("raw is missing")?;
         let named = || self.kinds.iter().map(|kind| kind.name);
         let policies: Vec<PolicyRow> = named()
             .take(self.closed_kinds().len())
@@ -208,7 +197,7 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// The policies of the closed loop; excess is over raw, which is always among them.
+    /// The policies of the closed loop; excess is relative to raw, which is always one of them.
     fn closed_kinds(&self) -> &[&'static Kind] {
         let count = match self.loops {
             Loops::Both | Loops::Closed => self.kinds.len(),
@@ -217,7 +206,7 @@ impl<'a> Study<'a> {
         self.kinds.get(..count).unwrap_or_default()
     }
 
-    /// Ours and the oracle if they are run, and with ours its bare peak rule.
+    /// Headroom and the oracle if they are selected, and with Headroom its bare peak rule.
     fn moved_kinds(&self) -> impl Iterator<Item = &'static Kind> {
         let is_run = |name: &str| self.closed_kinds().iter().any(|kind| kind.name == name);
         policy::all().filter(move |kind| match kind.name {
@@ -227,7 +216,7 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// Ours and the oracle at each theta, and beside `ours` as it is.
+    /// Headroom and the oracle at each theta, and compared with the unchanged `ours`.
     fn frontier(
         &self,
         raw: &PolicyOutcome,

@@ -16,15 +16,15 @@ use super::{
 
 /// Service classes of a group of nodes.
 const CLASSES: u32 = 12;
-/// Mean use per request, mu, of the services of a node: nodes take turns.
+/// Mean use per request, mu, of the services of a node; nodes cycle through these values.
 const MEANS: [f64; 4] = [0.18, 0.28, 0.38, 0.55];
-/// Frames between surges of a class, on average.
+/// Mean number of frames between surges of a class.
 const SURGE_EVERY: f64 = 4.0 * 288.0;
 /// Probability of a spike of a pod, per frame.
 const SPIKE: f64 = 0.0015;
-/// Frames in which a slow starter uses [`WARMING_SHARE`] of what it would.
+/// Frames in which a slow starter uses [`WARMING_SHARE`] of its usual use.
 const WARMING: usize = 6;
-/// What a slow starter uses.
+/// Share of the usual use while a slow starter warms up.
 const WARMING_SHARE: f64 = 0.3;
 
 /// The load of a whole run.
@@ -32,21 +32,21 @@ const WARMING_SHARE: f64 = 0.3;
 pub(super) struct Synthetic {
     seed: u64,
     frames: usize,
-    /// By group and class: the factor of each frame.
+    /// Index: group and class; the factor of each frame.
     classes: Vec<Vec<f64>>,
     batch: Beta<f64>,
     services: Vec<Beta<f64>>,
 }
 
-/// How a service follows the clock.
+/// Daily cycle of a service.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     amplitude: f64,
-    /// Hour of the day with the most use.
+    /// Hour of the day with the highest use.
     peak: f64,
 }
 
-/// A stretch in which use is multiplied.
+/// A period in which use is multiplied.
 #[derive(Debug, Clone, Copy, Default)]
 struct Burst {
     left: u32,
@@ -60,19 +60,19 @@ pub(super) fn mean_use(node: u32) -> f64 {
 }
 
 impl Synthetic {
-    /// A load for that many nodes and frames.
+    /// A load for this number of nodes and frames.
     ///
     /// # Errors
     /// Never with the parameters of appendix A.
     pub(super) fn new(seed: u64, nodes: u32, frames: usize) -> Result<Self> {
         let groups = nodes.div_ceil(GROUP);
         let class = |group| (0..CLASSES).map(move |class| class_series(seed, group, class, frames));
-        let service = |mu: f64| Beta::new(2.0, 2.0 / mu - 2.0).context("the distribution of services");
+        let service = |mu: f64| Beta::new(2.0, 2.0 / mu - 2.0).context("invalid distribution of services");
         Ok(Self {
             seed,
             frames,
             classes: (0..groups).flat_map(class).collect(),
-            batch: Beta::new(4.0, 3.0).context("the distribution of batch")?,
+            batch: Beta::new(4.0, 3.0).context("invalid distribution of batch pods")?,
             services: MEANS.into_iter().map(service).collect::<Result<_>>()?,
         })
     }
@@ -161,7 +161,7 @@ impl Clock {
 }
 
 impl Burst {
-    /// The factor of the next frame of a pod: 1, or between 1.5 and 4 for three frames on average.
+    /// The factor of a pod's next frame: 1, or between 1.5 and 4 for three frames on average.
     fn spiked(&mut self, random: &mut ChaCha8Rng) -> f64 {
         if self.left == 0 && random.random_bool(SPIKE) {
             self.factor = random.random_range(1.5..4.0);
@@ -182,7 +182,7 @@ impl Burst {
     }
 }
 
-/// What all services of a class share: slow noise, and surges of one to three hours.
+/// The common part of all services of a class: slow noise, and surges of one to three hours.
 fn class_series(seed: u64, group: u32, class: u32, frames: usize) -> Vec<f64> {
     let mut random = Stream::Class { group, class }.generator(seed);
     let mut noise = Ar1::new(0.97, &mut random);

@@ -1,4 +1,4 @@
-//! Tests of the whole bench on small runs: results repeat, wrong options are refused, the oracle is the bound.
+//! Tests of the whole bench on small runs: results repeat, wrong options are refused, the oracle is the upper bound.
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use rstest::rstest;
@@ -21,10 +21,10 @@ fn run(options: &str) -> Report {
     bench(options).unwrap().run().unwrap()
 }
 
-/// Two nodes for a week.
+/// Options for two nodes and one week.
 const SMALL: &str = "--nodes 2 --days 7";
 
-/// The report and the page of two nodes, what is moved along theta included.
+/// Report and page of two nodes, including the frontier.
 fn bytes(options: &str) -> [String; 2] {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
@@ -42,7 +42,7 @@ fn the_same_seed_gives_the_same_bytes() {
     let run = "--seed 3 --policy headroom --policy n-sigma-24h --policy koordinator-peak --policy oracle";
     let [report, page] = bytes(run);
     let [report_again, page_again] = bytes(run);
-    // Not by `assert_eq`, which would print both pages.
+    // `assert_eq` would print both pages.
     assert!(report == report_again, "{report}\n{report_again}");
     assert!(page == page_again, "the pages differ");
     let few = |seed: u32| bytes(&format!("--seed {seed} --policy borg-default --policy oracle"));
@@ -64,7 +64,7 @@ fn seeds_add_up_in_any_order() {
 }
 
 #[test]
-fn the_oracle_never_predicts_too_little_and_nobody_predicts_better_than_it() {
+fn the_oracle_never_predicts_too_little_and_is_the_upper_bound() {
     let report = serde_json::to_value(run(SMALL)).unwrap();
     let rows = report["open_loop"].as_array().unwrap();
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
@@ -75,7 +75,7 @@ fn the_oracle_never_predicts_too_little_and_nobody_predicts_better_than_it() {
         .filter(|row| row["oracle_miss_pct"].as_f64().unwrap() > 0.0);
     assert!(
         missed.count() > 3,
-        "this load has peaks that others do not foresee"
+        "this load has peaks that other policies do not predict"
     );
     let most = row("oracle")["requests_unused_pct"].as_f64().unwrap();
     for row in rows.iter().filter(|row| row["oracle_miss_pct"] == 0.0) {
@@ -84,7 +84,7 @@ fn the_oracle_never_predicts_too_little_and_nobody_predicts_better_than_it() {
 }
 
 #[test]
-fn every_policy_has_its_row_and_every_row_its_figures() {
+fn every_policy_has_a_row_with_all_figures() {
     let report = serde_json::to_value(run(SMALL)).unwrap();
     let names: Vec<&str> = report["policies"]
         .as_array()
@@ -111,7 +111,7 @@ fn every_policy_has_its_row_and_every_row_its_figures() {
     }
     assert_eq!(report["policies"][0]["excess_pct"], 0.0);
     let violation = report["parameters"]["violation"].as_str().unwrap();
-    assert!(violation.starts_with("F > C, of memory too"), "{violation}");
+    assert!(violation.starts_with("F > C, also for memory"), "{violation}");
 }
 
 #[rstest]
@@ -131,13 +131,13 @@ fn every_policy_has_its_row_and_every_row_its_figures() {
 #[case::along("--frontier --along 0.8,1.2", "'1.2' for '--along")]
 #[case::along_nothing("--along 0.8", "--frontier")]
 #[case::brakes("--brakes maybe", "'maybe' for '--brakes")]
-fn an_option_that_is_wrong_is_named_with_its_value(#[case] options: &str, #[case] expected: &str) {
+fn invalid_options_are_named_with_their_value(#[case] options: &str, #[case] expected: &str) {
     let error = bench(options).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
 }
 
 #[test]
-fn traces_want_ten_days_a_folder_and_sets_that_are_there() {
+fn traces_need_ten_days_and_existing_folder_and_sets() {
     let folder = tempfile::tempdir().unwrap();
     let error = |options: &str| {
         let options = format!("--trace {} {options}", folder.path().display());
@@ -151,7 +151,7 @@ fn traces_want_ten_days_a_folder_and_sets_that_are_there() {
     );
 }
 
-/// The names in the legend of the figure whose title begins like this.
+/// Names in the legend of the figure whose title starts with `figure`.
 fn legend<'p>(page: &'p str, figure: &str) -> Vec<&'p str> {
     let (_, from) = page.split_once(&format!("<h3>{figure}")).expect(figure);
     let body = from.split("<h3>").next().unwrap();
@@ -161,7 +161,7 @@ fn legend<'p>(page: &'p str, figure: &str) -> Vec<&'p str> {
 }
 
 #[test]
-fn the_page_shows_what_it_promises_and_needs_nothing_from_elsewhere() {
+fn the_page_has_all_plots_and_no_external_resource() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
     run(&format!(
@@ -188,10 +188,14 @@ fn the_page_shows_what_it_promises_and_needs_nothing_from_elsewhere() {
         "capacity C",
         "raw allocatable A",
     ];
-    assert_eq!(legend(&page, "A node's last day under ours"), day);
+    assert_eq!(legend(&page, "A node's last day under headroom"), day);
     assert_eq!(legend(&page, "Ratios"), ["headroom", "oracle"]);
     assert_eq!(legend(&page, "Reaction to a step of load"), day);
-    let margin = ["M, node 1", "amplification latched off", "latch let go"];
+    let margin = [
+        "M, node 1",
+        "amplification switched off",
+        "amplification switched on again",
+    ];
     assert_eq!(legend(&page, "Margin over time"), margin);
     for foreign in ["http", "src=", "href=", "@import", "<script", "NaN", "inf"] {
         assert!(!page.contains(foreign), "{foreign}");

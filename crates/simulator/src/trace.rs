@@ -1,11 +1,11 @@
 //! The trace player: recorded days of real workloads become the use of simulated pods.
 //!
-//! A folder holds files `SET-RESOURCE-DAY.csv.gz`, resource `cpu` or `mem`: a line per workload, its identifier and 288
-//! integers, one per five minutes, mean use in hundredths of a percent of the amount given to the workload. A pod
-//! starts as a workload drawn with the seed, follows its identifier from day to day, and continues as another workload
-//! where the set has no such line. Days repeat when the set is used up, and every workload is drawn anew then. Requests
-//! and lives are drawn as for the synthetic load. Means of five minutes hide bursts: the node adds the spread within a
-//! frame.
+//! A folder contains files `SET-RESOURCE-DAY.csv.gz`, resource `cpu` or `mem`: one line per workload, with its
+//! identifier and 288 integers, one per five minutes: mean use in hundredths of a percent of the amount given to the
+//! workload. A pod starts as a workload drawn with the seed, follows its identifier from day to day, and continues as
+//! another workload if the set has no such line. At the end of the set its days repeat, and every workload is drawn
+//! again. Requests and lives are drawn as for the synthetic load. Means of five minutes hide bursts: the node adds
+//! the spread within a frame.
 
 use std::{
     collections::BTreeMap,
@@ -24,20 +24,17 @@ use super::{
     source::{DAY, Nature, Source, Workload},
 };
 
-/// How names of trace files end.
 const ENDING: &str = ".csv.gz";
 
 /// The days of one set for one resource, in order.
 #[derive(Debug)]
 pub(super) struct Set {
-    /// The set's name.
     pub(super) name: String,
-    /// What was recorded.
     pub(super) resource: Resource,
     days: Vec<Day>,
 }
 
-/// The workloads of a day, by identifier.
+/// The workloads of a day, sorted by identifier.
 #[derive(Debug, Default)]
 struct Day {
     lines: Vec<TraceRecord>,
@@ -46,7 +43,6 @@ struct Day {
 #[derive(Debug)]
 struct TraceRecord {
     workload: String,
-    /// Hundredths of a percent.
     usage: Vec<u32>,
 }
 
@@ -61,7 +57,7 @@ pub(super) struct Playback<'a> {
 /// All sets of a folder, by name and resource.
 ///
 /// # Errors
-/// If the folder or a file cannot be read, no file has the form, or a line does not; it names file and line.
+/// If the folder or a file cannot be read, no file name matches, or a line is invalid; the error names file and line.
 pub(super) fn sets(folder: &Path) -> Result<Vec<Set>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read the folder {}", folder.display()))?;
@@ -78,7 +74,7 @@ pub(super) fn sets(folder: &Path) -> Result<Vec<Set>> {
         };
         let (set, resource, day) = parts(stem).with_context(|| {
             format!(
-                "{}: not of the form SET-cpu-DAY{ENDING} or SET-mem-DAY{ENDING}",
+                "{}: expected a name like SET-cpu-DAY{ENDING} or SET-mem-DAY{ENDING}",
                 path.display()
             )
         })?;
@@ -100,7 +96,7 @@ pub(super) fn sets(folder: &Path) -> Result<Vec<Set>> {
     Ok(files.into_iter().map(set).collect())
 }
 
-/// Set, resource and day of a file's name without its ending.
+/// Set, resource and day in a file name without its suffix.
 fn parts(stem: &str) -> Option<(String, Resource, String)> {
     let mut parts = stem.rsplitn(3, '-');
     let (day, resource, set) = (parts.next()?, parts.next()?, parts.next()?);
@@ -121,7 +117,7 @@ impl Day {
             let line = line.with_context(|| format!("{}: cannot read", place()))?;
             day.lines.push(TraceRecord::parse(&line).with_context(place)?);
         }
-        ensure!(!day.lines.is_empty(), "{}: no line", path.display());
+        ensure!(!day.lines.is_empty(), "{}: the file is empty", path.display());
         day.lines.sort_by(|a, b| a.workload.cmp(&b.workload));
         let mut pairs = day.lines.iter().zip(day.lines.iter().skip(1));
         if let Some((twice, _)) = pairs.find(|(a, b)| a.workload == b.workload) {
@@ -130,7 +126,7 @@ impl Day {
         Ok(day)
     }
 
-    /// The place of the workload's line.
+    /// Index of the workload's line.
     fn find(&self, workload: &str) -> Option<usize> {
         self.lines
             .binary_search_by(|line| line.workload.as_str().cmp(workload))
@@ -153,7 +149,7 @@ impl TraceRecord {
             field.parse::<u32>().with_context(place)
         });
         let usage: Vec<u32> = usage.collect::<Result<_>>()?;
-        ensure!(usage.len() == DAY, "{} values, must be {DAY}", usage.len());
+        ensure!(usage.len() == DAY, "{} values, expected {DAY}", usage.len());
         Ok(Self {
             workload: workload.to_owned(),
             usage,
@@ -162,7 +158,7 @@ impl TraceRecord {
 }
 
 impl<'a> Playback<'a> {
-    /// A set as the load of a run of that many frames.
+    /// A set as the load of a run of `frames` frames.
     pub(super) fn new(set: &'a Set, seed: u64, frames: usize) -> Self {
         Self { set, seed, frames }
     }
@@ -181,7 +177,7 @@ impl Source for Playback<'_> {
         .request
     }
 
-    /// The limit is the request: use was recorded as a part of what the workload was given.
+    /// The limit is the request: use was recorded as a share of the amount given to the workload.
     fn workload(&self, node: u32, number: u32, start: usize) -> Workload {
         let mut random = Stream::Pod { node, number }.generator(self.seed);
         let nature = Nature::draw(self.set.resource, &mut random);

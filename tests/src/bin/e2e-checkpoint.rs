@@ -1,5 +1,5 @@
-//! `e2e-checkpoint FOLDER` saves checkpoints one after the other and prints the number of each one that is saved.
-//! `tests/process/checkpoint.rs` kills it at any moment.
+//! `e2e-checkpoint FOLDER` saves numbered checkpoints one after the other and prints the number of each saved one.
+//! `tests/process/checkpoint.rs` kills it at random times.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,

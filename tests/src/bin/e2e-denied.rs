@@ -26,5 +26,5 @@ fn main() {
     );
     let program = arguments.next().expect("a program");
     let error = Command::new(program).args(arguments).exec();
-    panic!("cannot become the program: {error}");
+    panic!("cannot execute the program: {error}");
 }

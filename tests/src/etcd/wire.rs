@@ -1,17 +1,15 @@
-//! The messages of etcd's API and of the API server's storage that the parent module sends or reads, with the fields
-//! that it needs.
+//! Messages of etcd's API and of the API server's storage, with the fields that the parent module needs.
 
 use std::collections::HashMap;
 
 use prost::Message;
 
-/// What the API server begins each stored value with.
+/// Prefix of each value that the API server stores.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
-/// The calls.
 pub(super) const RANGE: &str = "/etcdserverpb.KV/Range";
 pub(super) const COMPACT: &str = "/etcdserverpb.KV/Compact";
 pub(super) const WATCH: &str = "/etcdserverpb.Watch/Watch";
-/// [`Event::kind`] of a key that is gone.
+/// Value of [`Event::kind`] for a deleted key.
 pub(super) const DELETE: i32 = 1;
 
 #[derive(Clone, PartialEq, Message)]
@@ -34,7 +32,7 @@ pub(super) struct RangeResponse {
 pub(super) struct CompactionRequest {
     #[prost(int64, tag = "1")]
     pub(super) revision: i64,
-    /// Answered when it is done, not when it is agreed on.
+    /// True to answer after the compaction instead of before it.
     #[prost(bool, tag = "2")]
     pub(super) physical: bool,
 }
@@ -99,7 +97,6 @@ pub(super) struct Event {
     pub(super) kv: Option<KeyValue>,
 }
 
-/// What follows [`MAGIC`].
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Envelope {
     #[prost(bytes = "vec", tag = "2")]

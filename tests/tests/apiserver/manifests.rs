@@ -24,14 +24,12 @@ use headroom_kit::{
 use headroom_testbed::cluster::{Cluster, ClusterOptions};
 use headroom_webhook::{
     admission::{endpoint::Family, endpoints, features::Features},
-    control::{
-        floor::{self, PolicyState},
-        registration::Registration,
-    },
+    control::{floor_check, registration::Registration},
     install::manifest::{
         Address, NamespaceRights,
         policies::checks::{Checks, checks},
     },
+    store::floor::PolicyState,
 };
 use k8s_openapi::{
     api::{
@@ -60,7 +58,7 @@ const MONITORING: &str = "monitoring";
 
 /// Replicas find the applied objects equal to the generated ones, and their certificate trusted.
 async fn is_as_generated(installation: &Installation, client: &Client) {
-    let found = floor::fetch(client, &installation::Installation::default())
+    let found = floor_check::fetch(client, &installation::Installation::default())
         .await
         .expect("policies");
     assert_eq!(

@@ -1,5 +1,5 @@
 //! Measures CPU time per context switch with different kernel programs attached (the arms), in many turns. Each turn
-//! runs every arm once, in an order drawn anew.
+//! runs every arm once, in a random order.
 
 use std::{collections::BTreeMap, thread, time::Duration};
 
@@ -15,54 +15,48 @@ use headroom_testbed::ping_pong::{self, Round};
 use rand::{Rng, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 use xtask::terminal::print;
 
-use crate::percentile;
+use crate::statistics::{ascending, percentile};
 
-/// Turns of all arms.
 const TURNS: usize = 250;
-/// Rounds of each arm in which the kernel counts the time of the programs.
+/// Rounds of each arm during which the kernel counts the run time of the programs.
 pub(super) const COUNTED: usize = 100;
-/// Length of a round: shorter than what disturbs a CPU for a while, such as load on its sibling, so that arms compared
-/// are disturbed alike.
+/// Length of a round: shorter than typical disturbances of a CPU, such as load on its sibling, so that a disturbance
+/// affects all arms of a turn alike.
 pub(super) const ROUND: Duration = Duration::from_millis(20);
-/// Interval of polls. While waits matter the agent polls every 250 ms and has other tasks sampled after each poll; here the
-/// two threads of one round are to meet as many choices as they would in seconds.
+/// Interval of polls. On nearly full CPUs the agent polls every 250 ms and samples other tasks after each poll. In a
+/// round the two threads shall see as many sampling decisions as they would in seconds.
 const POLL: Duration = Duration::from_millis(2);
-/// Sampling that meets hardly any task: one in 2^16.
+/// Sampling shift that selects hardly any task: one in 2^16.
 const RARELY: u32 = 16;
-/// Makes the orders of the arms the same in each run.
+/// Seed of the arms' order, the same in each run.
 pub(super) const SEED: u64 = 0x6865_6164_726f_6f6d;
 
-/// What is attached during a round.
+/// Programs attached during a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Arm {
-    /// Nothing.
     Detached,
-    /// Nothing, once more.
     DetachedAgain,
-    /// The programs as the agent runs them while CPUs are nearly full.
+    /// The agent's programs as attached while CPUs are nearly full.
     Attached,
-    /// As it runs them on all other nodes: none at wake-ups.
+    /// The agent's programs as attached on all other nodes: without wake-up hooks.
     Calm,
-    /// The programs with hardly any task sampled.
+    /// The agent's programs with hardly any task sampled.
     Unsampled,
-    /// The programs with every task sampled.
+    /// The agent's programs with every task sampled.
     AllSampled,
     /// An empty program at `sched_switch`.
     Empty,
     /// An empty program at each hook of run-queue latency.
     EmptyHooks,
-    /// Run-queue latency as others measure it.
+    /// Run-queue latency with a hash map, a common design.
     Hash,
 }
 
-/// The rounds of all turns.
 #[derive(Debug)]
 pub(super) struct Turns(Vec<RoundByArm>);
 
-/// One round of each arm.
 type RoundByArm = BTreeMap<Arm, Round>;
 
-/// Median and quartiles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spread {
     pub(super) p25: f64,
@@ -70,16 +64,13 @@ pub(super) struct Spread {
     pub(super) p75: f64,
 }
 
-/// What an arm attaches.
 enum Programs {
-    /// The agent's programs, and their reader.
+    /// The agent's programs with their reader.
     Ours {
         probe: Box<Probe>,
         sampler: Sampler,
-        /// With those at wake-ups?
-        listens: bool,
+        has_wake_ups: bool,
     },
-    /// Others.
     Peer(Peer),
 }
 
@@ -96,17 +87,17 @@ impl Arm {
         Self::Hash,
     ];
 
-    /// All arms in the order of one turn.
+    /// All arms in a random order, for one turn.
     fn order(random: &mut impl Rng) -> Vec<Self> {
         let mut order = Self::ALL.to_vec();
         order.shuffle(random);
         order
     }
 
-    /// Loads what it attaches, for now detached.
+    /// Loads the programs of the arm, detached.
     fn load(self, program_stats: bool) -> Result<Option<Programs>> {
-        let listens = self != Self::Calm;
-        let ours = |sampling_shift| Programs::ours(sampling_shift, listens, program_stats).map(Some);
+        let has_wake_ups = self != Self::Calm;
+        let ours = |sampling_shift| Programs::ours(sampling_shift, has_wake_ups, program_stats).map(Some);
         let peer = |shape| Ok(Some(Programs::Peer(Peer::load(shape, program_stats)?)));
         match self {
             Self::Detached | Self::DetachedAgain => Ok(None),
@@ -121,7 +112,6 @@ impl Arm {
 }
 
 impl Turns {
-    /// Runs all turns on one CPU.
     pub(super) fn run(cpu: u32) -> Result<Self> {
         let mut programs = BTreeMap::new();
         for arm in Arm::ALL {
@@ -130,29 +120,27 @@ impl Turns {
             }
         }
         let mut random = StdRng::seed_from_u64(SEED);
-        print(format!("{TURNS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
+        print(format!("{TURNS} turns of {} rounds on CPU {cpu}", Arm::ALL.len()));
         let mut turn = || -> Result<RoundByArm> {
             let rounds = Arm::order(&mut random).into_iter();
             rounds
                 .map(|arm| Ok((arm, round(cpu, programs.get_mut(&arm))?)))
                 .collect()
         };
-        // The first fills caches.
+        // The first turn fills caches and does not count.
         turn()?;
         Ok(Self((0..TURNS).map(|_| turn()).collect::<Result<_>>()?))
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The median of a figure of one arm.
     pub(super) fn median(&self, arm: Arm, figure: fn(&Round) -> f64) -> f64 {
         Spread::from_figures(self.0.iter().filter_map(|turn| turn.get(&arm).map(figure))).p50
     }
 
-    /// What a switch costs in one arm beyond another, turn by turn, in nanoseconds.
+    /// Difference in nanoseconds per switch between two arms of the same turn.
     pub(super) fn delta(&self, with: Arm, without: Arm) -> Spread {
         Spread::from_figures(self.0.iter().filter_map(|turn| {
             let (with, without) = (turn.get(&with)?, turn.get(&without)?);
@@ -163,8 +151,7 @@ impl Turns {
 
 impl Spread {
     fn from_figures(figures: impl Iterator<Item = f64>) -> Self {
-        let mut figures: Vec<f64> = figures.collect();
-        figures.sort_by(f64::total_cmp);
+        let figures = ascending(figures);
         Self {
             p25: percentile(&figures, 25),
             p50: percentile(&figures, 50),
@@ -174,27 +161,29 @@ impl Spread {
 }
 
 impl Programs {
-    fn ours(sampling_shift: u32, listens: bool, program_stats: bool) -> Result<Self> {
+    fn ours(sampling_shift: u32, has_wake_ups: bool, program_stats: bool) -> Result<Self> {
         let mut probe = Probe::load(&Options {
             program_stats,
             ..Options::default()
         })?;
-        let maps = probe.take_maps().context("the maps were taken before")?;
+        let maps = probe.take_maps().context("the probe's maps are already in use")?;
         let source = ring::RingSource::new(maps, sampling_shift, probe.attached_ns())?;
         let sampler = Sampler::new(Box::new(source), Procfs::default(), STAT_EVERY, Clocks::read())?;
         probe.detach();
         Ok(Self::Ours {
             probe: Box::new(probe),
             sampler,
-            listens,
+            has_wake_ups,
         })
     }
 
     fn attach(&mut self) -> Result<()> {
         match self {
-            Self::Ours { probe, listens, .. } => {
+            Self::Ours {
+                probe, has_wake_ups, ..
+            } => {
                 probe.attach()?;
-                if !*listens {
+                if !*has_wake_ups {
                     probe.detach_from(&Hook::WAKE_UPS);
                 }
                 Ok(())
@@ -203,7 +192,7 @@ impl Programs {
         }
     }
 
-    /// Reads the counters as the agent does.
+    /// Reads the counters like the agent does.
     fn poll(&mut self) -> Result<()> {
         match self {
             Self::Ours { sampler, .. } => sampler.poll(Clocks::read()).map(drop).map_err(Into::into),
@@ -226,16 +215,16 @@ impl Programs {
     }
 }
 
-/// What the kernel counts of an arm's programs during some rounds.
+/// Run time of an arm's programs over [`COUNTED`] rounds, as counted by the kernel.
 pub(super) fn counted(cpu: u32, arm: Arm) -> Result<Vec<Runs>> {
-    let mut programs = arm.load(true)?.context("an arm without programs")?;
+    let mut programs = arm.load(true)?.context("this arm attaches no program")?;
     for _ in 0..COUNTED {
         round(cpu, Some(&mut programs))?;
     }
     programs.runs()
 }
 
-/// A round with programs attached and read as the agent reads them, or with none.
+/// One round; attached programs are polled as by the agent.
 fn round(cpu: u32, mut programs: Option<&mut Programs>) -> Result<Round> {
     if let Some(programs) = &mut programs {
         programs.attach()?;
@@ -260,7 +249,7 @@ fn round(cpu: u32, mut programs: Option<&mut Programs>) -> Result<Round> {
 mod tests {
     use super::*;
 
-    fn took(switch_ns: u64) -> Round {
+    fn round_of(switch_ns: u64) -> Round {
         Round {
             switches: 1_000,
             cpu: Duration::from_nanos(1_000 * switch_ns),
@@ -271,7 +260,10 @@ mod tests {
     #[test]
     fn deltas_are_taken_within_a_turn() {
         let turn = |detached, attached| {
-            RoundByArm::from([(Arm::Detached, took(detached)), (Arm::Attached, took(attached))])
+            RoundByArm::from([
+                (Arm::Detached, round_of(detached)),
+                (Arm::Attached, round_of(attached)),
+            ])
         };
         let turns = Turns(vec![
             turn(1_000, 1_050),
@@ -309,7 +301,7 @@ mod tests {
         for place in 0..Arm::ALL.len() {
             for arm in Arm::ALL {
                 let times = orders.iter().filter(|order| order[place] == arm).count();
-                // About TURNS / 9; none of the 81 is far from it with this seed.
+                // About TURNS / 9 each; with this seed none of the 81 counts is far from it.
                 assert!((12..=55).contains(&times), "{arm:?} is at {place} {times} times");
             }
         }

@@ -18,24 +18,22 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Bytes read at once.
 const CHUNK: usize = 16 << 10;
 
-/// The way; it is cut when dropped.
+/// Closes its connections on drop.
 #[derive(Debug)]
 pub(super) struct CountingProxy {
-    /// Where it begins.
     pub(super) address: SocketAddr,
     counts: Arc<ByteCounts>,
     _accept: JoinSet<()>,
 }
 
-/// What TCP has carried so far, TLS included and the headers of TCP and IP not.
+/// Bytes of TCP payload so far: TLS included, TCP and IP headers excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Carried {
-    /// Bytes from the agent to the server.
+    /// From the agent to the server.
     pub(super) up: u64,
-    /// Bytes from the server to the agent.
+    /// From the server to the agent.
     pub(super) down: u64,
 }
 
@@ -46,12 +44,11 @@ struct ByteCounts {
 }
 
 impl CountingProxy {
-    /// Opens it.
     pub(super) async fn open(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
-            .context("listen on loopback")?;
-        let address = listener.local_addr().context("ask for the port")?;
+            .context("cannot listen on loopback")?;
+        let address = listener.local_addr().context("cannot read the port")?;
         let counts = Arc::<ByteCounts>::default();
         let mut accept = JoinSet::new();
         accept.spawn(carry_all(listener, server, Arc::clone(&counts)));
@@ -76,7 +73,7 @@ async fn carry_all(listener: TcpListener, server: SocketAddr, counts: Arc<ByteCo
     while let Ok((agent, _)) = listener.accept().await {
         let counts = Arc::clone(&counts);
         connections.spawn(async move {
-            // The agent notices a way that ends, and comes again.
+            // The agent notices a closed connection and reconnects.
             let Ok(server) = TcpStream::connect(server).await else {
                 return;
             };
@@ -89,7 +86,7 @@ async fn carry_all(listener: TcpListener, server: SocketAddr, counts: Arc<ByteCo
     }
 }
 
-/// Carries one direction to its end.
+/// Forwards one direction until its end.
 async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, count: &AtomicU64) {
     let mut chunk = vec![0; CHUNK];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
@@ -99,7 +96,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, count: &AtomicU6
         }
         count.fetch_add(length as u64, Relaxed);
     }
-    // A side that is gone need not be told.
+    // Fails only if the other side has already closed the connection.
     to.shutdown().await.ok();
 }
 
@@ -110,21 +107,21 @@ mod tests {
     #[tokio::test]
     async fn bytes_arrive_and_are_counted_each_way() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let wire = CountingProxy::open(server.local_addr().unwrap()).await.unwrap();
-        let mut agent = TcpStream::connect(wire.address).await.unwrap();
+        let proxy = CountingProxy::open(server.local_addr().unwrap()).await.unwrap();
+        let mut agent = TcpStream::connect(proxy.address).await.unwrap();
         let (mut accepted, _) = server.accept().await.unwrap();
 
         let report = vec![7; 100_000];
         agent.write_all(&report).await.unwrap();
         agent.shutdown().await.unwrap();
-        let mut heard = Vec::new();
-        accepted.read_to_end(&mut heard).await.unwrap();
-        assert_eq!(heard, report);
-        accepted.write_all(b"so be it").await.unwrap();
+        let mut received = Vec::new();
+        accepted.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, report);
+        accepted.write_all(b"accepted").await.unwrap();
         drop(accepted);
         let mut answer = Vec::new();
         agent.read_to_end(&mut answer).await.unwrap();
-        assert_eq!(answer, b"so be it");
-        assert_eq!(wire.carried(), Carried { up: 100_000, down: 8 });
+        assert_eq!(answer, b"accepted");
+        assert_eq!(proxy.carried(), Carried { up: 100_000, down: 8 });
     }
 }

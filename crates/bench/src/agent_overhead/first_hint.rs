@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use headroom_domain::estimate::Profile;
 use headroom_testbed::{
     agent::{Agent, AgentOptions},
     folder::Folder,
@@ -14,15 +13,14 @@ use headroom_testbed::{
 };
 use tokio::{runtime::Runtime, time::timeout};
 
-use super::resident::ANY_PORT;
-use crate::percentile;
+use super::resident::{ANY_PORT, agent_options};
+use crate::statistics::{ascending, percentile};
 
-/// Starts behind each figure.
 const STARTS: usize = 15;
-/// How long a first report may be waited for.
+/// Limit for the first report.
 const REPORTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Median and longest time from the start of a process to its first report, in milliseconds.
+/// Time from the start of a process to its first report, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstHint {
     pub(super) p50_ms: f64,
@@ -30,12 +28,11 @@ pub(super) struct FirstHint {
 }
 
 impl FirstHint {
-    /// Starts the agent again and again with this source of CPU counters (`ebpf` or `procfs`).
+    /// Starts the agent [`STARTS`] times with this source of CPU counters (`ebpf` or `procfs`).
     pub(super) fn measure(program: &Path, source: &str) -> Result<Self> {
         let runtime = Runtime::new()?;
         let once = |_| runtime.block_on(once(program, source));
-        let mut took_ms: Vec<f64> = (0..STARTS).map(once).collect::<Result<_>>()?;
-        took_ms.sort_by(f64::total_cmp);
+        let took_ms = ascending((0..STARTS).map(once).collect::<Result<Vec<_>>>()?);
         Ok(Self {
             p50_ms: percentile(&took_ms, 50),
             max_ms: percentile(&took_ms, 100),
@@ -43,28 +40,20 @@ impl FirstHint {
     }
 }
 
-/// One start with production timing, next to a server that is ready: the time until the report is there.
+/// Starts the agent with production timing and a ready server; returns milliseconds until its report arrives.
 async fn once(program: &Path, source: &str) -> Result<f64> {
     let folder = Folder::new("headroom-bench")?;
     let mut server = HintServer::start(ANY_PORT, &folder.path().join("tls"), this_machine()?).await?;
     let options = AgentOptions {
-        program: program.to_owned(),
-        folder: folder.path().to_owned(),
-        node: "bench".to_owned(),
-        token: "none".to_owned(),
-        servers: vec![server.address],
-        ca: server.ca.clone(),
-        timing: Profile::Production,
         source: source.to_owned(),
-        flags: Vec::new(),
+        ..agent_options(program, &folder, &server)
     };
     let start = Instant::now();
     let _agent = Agent::spawn(&options)?;
-    let heard = timeout(REPORTS_WITHIN, server.reports.recv()).await;
+    let report = timeout(REPORTS_WITHIN, server.reports.recv()).await;
     let took = start.elapsed();
-    heard
-        .ok()
-        .flatten()
-        .with_context(|| format!("no report in {REPORTS_WITHIN:?} with --source {source}"))?;
+    report.ok().flatten().with_context(|| {
+        format!("the agent sent no report within {REPORTS_WITHIN:?} with --source {source}")
+    })?;
     Ok(took.as_secs_f64() * 1e3)
 }

@@ -1,4 +1,4 @@
-//! Generates context switches at a chosen rate, or as many as the machine can do.
+//! Generates context switches at a given rate, or at the highest possible rate.
 
 use std::{
     sync::{
@@ -12,16 +12,15 @@ use std::{
 use anyhow::{Result, anyhow};
 use headroom_testbed::ping_pong::{Round, run_while};
 
-/// How fast to switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// Switches a second, all on the last CPU.
+    /// Switches per second, all on the last CPU.
     PerSecond(u32),
-    /// As many as each CPU can do.
+    /// The highest possible rate on each CPU.
     Unbounded,
 }
 
-/// Pairs of threads that switch; they end when it is dropped.
+/// Pairs of switching threads; they end on drop.
 #[derive(Debug)]
 pub(super) struct SwitchLoad {
     is_over: Arc<AtomicBool>,
@@ -29,7 +28,7 @@ pub(super) struct SwitchLoad {
 }
 
 impl Pace {
-    /// When this many passes should be done, counted from the first; a pass is two switches.
+    /// Due time of the given number of passes, counted from the first; a pass is two switches.
     fn due(self, passes: u64) -> Duration {
         match self {
             Self::PerSecond(rate) => Duration::from_nanos(passes * 2_000_000_000 / u64::from(rate.max(1))),
@@ -54,8 +53,6 @@ impl SwitchLoad {
         Self { is_over, pairs }
     }
 
-    /// Ends it.
-    ///
     /// # Errors
     /// If a pair could not switch.
     pub(super) fn end(mut self) -> Result<Vec<Round>> {
@@ -90,7 +87,7 @@ mod tests {
         let [round] = rounds.as_slice() else {
             panic!("{rounds:?}")
         };
-        // Each batch begins when the ones before it are due; the last may be done early.
+        // A batch starts when the batches before it are due; the last may be done early.
         let allowed = 4_000.0 * round.elapsed.as_secs_f64() + 128.0;
         assert!(
             round.switches > 0 && f64::from(u32::try_from(round.switches).unwrap()) <= allowed,

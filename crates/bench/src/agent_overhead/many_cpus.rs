@@ -1,5 +1,5 @@
-//! Measures what reading CPU counters costs on a machine with 256 CPUs, on any machine: with maps as large as there, and
-//! made-up files of procfs.
+//! Measures the cost of reading the CPU counters of 256 CPUs, on any machine: with kernel maps of that size and
+//! generated procfs files.
 
 use std::{fmt::Write as _, fs, thread, time::Duration};
 
@@ -16,25 +16,24 @@ use headroom_agent::{
 };
 use headroom_testbed::{folder::Folder, thread::cpu_time};
 
-/// So much time is read: readings of a minute.
+/// Simulated time that is read.
 const READ: Duration = Duration::from_secs(60);
-/// A calm node is read so often.
+/// Poll interval on a calm node.
 const CALM: Duration = Duration::from_secs(1);
 
-/// Values of the maps are a megabyte each, and go over the stack.
+/// Values of the maps are 1 MB each and are passed on the stack.
 const STACK: usize = 32 << 20;
 
-/// Shares of one CPU, in percent, of a thread that reads the counters of 256 CPUs.
+/// CPU use of the thread that reads the counters of 256 CPUs, in percent of one CPU.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ManyCpus {
-    /// While CPUs are nearly full.
+    /// With the poll interval of nearly full CPUs.
     pub(super) close_pct: f64,
-    /// On a calm node.
     pub(super) calm_pct: f64,
 }
 
 impl ManyCpus {
-    /// Needs the capability to make maps.
+    /// Needs the capability to create maps.
     pub(super) fn measure() -> Result<Self> {
         let folder = Folder::new("headroom-many-cpus")?;
         let files = machine(&folder)?;
@@ -49,23 +48,23 @@ impl ManyCpus {
     }
 }
 
-/// The files that are read beside the maps.
+/// Generates the procfs and sysfs files that are read in addition to the maps.
 fn machine(folder: &Folder) -> Result<Procfs> {
     let (proc, sys) = (folder.path().join("proc"), folder.path().join("sys"));
     let cpus = sys.join("devices/system/cpu");
     for made in [&proc, &cpus] {
-        fs::create_dir_all(made).context("make a folder")?;
+        fs::create_dir_all(made).context("cannot create a folder")?;
     }
     let mut stat = "cpu 0\n".to_owned();
     for cpu in 0..CPUS {
         writeln!(stat, "cpu{cpu} 1234567 1234 123456 12345678 12345 0 1234 0 0 0")?;
     }
-    fs::write(proc.join("stat"), stat).context("write stat")?;
-    fs::write(cpus.join("online"), format!("0-{}\n", CPUS - 1)).context("write online")?;
+    fs::write(proc.join("stat"), stat).context("cannot write stat")?;
+    fs::write(cpus.join("online"), format!("0-{}\n", CPUS - 1)).context("cannot write online")?;
     Ok(Procfs::at(&proc, &sys))
 }
 
-/// What readings take of one CPU that are made so often. Time only passes for the maps: nobody waits for it.
+/// CPU share of polls at this interval. The clock of the maps is simulated, so the measurement does not wait.
 fn share_pct(files: &Procfs, every: Duration) -> Result<f64> {
     let start = Clocks::read();
     let after = |passed: Duration| -> Result<Clocks> {

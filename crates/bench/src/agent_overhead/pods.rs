@@ -1,5 +1,5 @@
-//! Creates cgroups of pods in the kubelet's layout, with one sleeping process in each, for the agent to read. They are
-//! below a root cgroup of the bench.
+//! Creates cgroups of pods in the kubelet's layout, below a root cgroup of the bench, with one sleeping process in
+//! each, for the agent to read.
 
 use std::{
     fs,
@@ -14,26 +14,25 @@ use headroom_proto::v1alpha1::{PodRequest, Qos};
 use headroom_testbed::workload::{KUBEPODS, has_processes, remove_tree};
 use xtask::process::Process;
 
-/// What the agent reads of pods, each with a hierarchy of its own in version 1.
+/// Controllers that the agent reads; with cgroup v1 each has its own hierarchy.
 const CONTROLLERS: [&str; 3] = ["cpuacct", "memory", "cpuset"];
-/// The cgroup that stands for the root of each hierarchy.
+/// Cgroup that serves as the root of each hierarchy.
 const NAME: &str = "headroom-bench";
-/// What each pod requests.
 const REQUEST: (u64, u64) = (1, 64 << 10);
 
-/// The pods; they end when it is dropped.
+/// The pods' processes and cgroups are removed on drop.
 #[derive(Debug)]
 pub(super) struct Pods {
-    /// Where the agent is to look for hierarchies.
+    /// Value of the agent's `--cgroup-root`.
     pub(super) root: PathBuf,
-    /// What a server says of them.
+    /// Requests as a hint server announces them.
     pub(super) requests: Vec<PodRequest>,
     made: Vec<PathBuf>,
     processes: Vec<Process>,
 }
 
 impl Pods {
-    /// Makes so many pods in the hierarchies that are `mounted` there; `folder` is for files.
+    /// Creates `count` pods in the hierarchies below `mounted`; logs and links go to `folder`.
     pub(super) fn start(mounted: &Path, count: usize, folder: &Path) -> Result<Self> {
         let is_v1 = mounted.join("cpuacct").is_dir();
         let made: Vec<PathBuf> = if is_v1 {
@@ -45,7 +44,7 @@ impl Pods {
         for root in &made {
             ensure!(
                 !has_processes(root),
-                "{} has processes: the bench runs already",
+                "{} already has processes: another run of the bench is active",
                 root.display()
             );
         }
@@ -57,16 +56,16 @@ impl Pods {
             processes: Vec::new(),
         };
         if is_v1 {
-            fs::create_dir_all(&root).context("make a folder for the hierarchies")?;
+            fs::create_dir_all(&root).context("cannot create a folder for the hierarchies")?;
             for (name, made) in CONTROLLERS.iter().zip(&pods.made) {
-                symlink(made, root.join(name)).context("link a hierarchy")?;
+                symlink(made, root.join(name)).context("cannot link a hierarchy")?;
             }
         }
         let log = folder.join("pods.log");
         for number in 0..count {
             let uid = uid(number);
             pods.start_one(&uid, &log)
-                .with_context(|| format!("start pod {uid}"))?;
+                .with_context(|| format!("cannot start pod {uid}"))?;
         }
         Ok(pods)
     }
@@ -77,13 +76,13 @@ impl Pods {
         let process = Process::spawn("sleep", &command, log, Duration::ZERO)?;
         for root in &self.made {
             let mut cgroup = root.clone();
-            make(&cgroup)?;
+            create(&cgroup)?;
             for level in [KUBEPODS, "burstable", &format!("pod{uid}"), "container"] {
                 cgroup = cgroup.join(level);
-                make(&cgroup)?;
+                create(&cgroup)?;
             }
             fs::write(cgroup.join("cgroup.procs"), process.pid().to_string())
-                .with_context(|| format!("move a process to {}", cgroup.display()))?;
+                .with_context(|| format!("cannot move a process to {}", cgroup.display()))?;
         }
         self.processes.push(process);
         Ok(())
@@ -99,23 +98,24 @@ impl Drop for Pods {
     }
 }
 
-/// Makes a cgroup with all that its parent has.
-fn make(cgroup: &Path) -> Result<()> {
+/// Creates a cgroup with the controllers, CPUs and memory nodes of its parent.
+fn create(cgroup: &Path) -> Result<()> {
     if cgroup.is_dir() {
         return Ok(());
     }
-    let parent = cgroup.parent().context("a cgroup has a parent")?;
-    let handed_down = parent.join("cgroup.subtree_control");
-    if handed_down.exists() {
-        // Version 2 hands controllers down level by level.
-        fs::write(&handed_down, "+cpu +cpuset +memory").context("hand controllers down")?;
+    let parent = cgroup.parent().context("the cgroup has no parent")?;
+    let subtree_control = parent.join("cgroup.subtree_control");
+    if subtree_control.exists() {
+        // Version 2 enables controllers level by level.
+        fs::write(&subtree_control, "+cpu +cpuset +memory").context("cannot enable controllers")?;
     }
-    fs::create_dir(cgroup).with_context(|| format!("make {}", cgroup.display()))?;
-    if !handed_down.exists() {
-        // A new cgroup of version 1 has no CPUs and no memory nodes at all.
+    fs::create_dir(cgroup).with_context(|| format!("cannot create {}", cgroup.display()))?;
+    if !subtree_control.exists() {
+        // A new cgroup of version 1 has no CPUs and no memory nodes.
         for file in ["cpuset.cpus", "cpuset.mems"] {
             if parent.join(file).exists() {
-                fs::copy(parent.join(file), cgroup.join(file)).context("give a cgroup its parent's CPUs")?;
+                fs::copy(parent.join(file), cgroup.join(file))
+                    .context("cannot copy the parent's CPUs and memory nodes")?;
             }
         }
     }

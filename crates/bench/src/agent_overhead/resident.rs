@@ -1,5 +1,5 @@
-//! Measures a real agent process on this kernel: memory, CPU time, wake-ups and bytes sent. The agent has pods to read
-//! and a server to report to, and is measured at rest and under context switches.
+//! Measures a real agent process on this kernel: memory, CPU time, wake-ups and bytes sent, at rest and under context
+//! switches. The agent has pods to read and a server to report to.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -23,74 +23,66 @@ use tokio::{
 use xtask::launch;
 
 use super::{
+    as_float,
     counting_proxy::{Carried, CountingProxy},
     load::{Pace, SwitchLoad},
     pods::Pods,
 };
 use crate::vitals::{Vitals, switches};
 
-/// The agent's package and program.
+/// Package, and name of its program.
 const AGENT: &str = "headroom-agent";
-/// Where hierarchies are mounted.
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
-/// How long it may take to measure its first second, or to know its pods.
+/// Limit until the first second is measured, or the pods are known.
 const MEASURES_WITHIN: Duration = Duration::from_secs(30);
-/// How often it is asked.
-const ASK_EVERY: Duration = Duration::from_millis(100);
-/// A port of the server's own choice.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+/// Port 0: the server chooses its port.
 pub(super) const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A stretch of time in which the agent is watched.
+/// One measured interval; `pace` is the load during it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ResidentWatch {
-    /// What goes on meanwhile.
+pub(super) struct MeasuredInterval {
     pub(super) pace: Option<Pace>,
-    /// How long.
     pub(super) length: Duration,
 }
 
-/// What one stretch cost. Shares are in percent of one CPU.
+/// Cost of one interval. Shares are in percent of one CPU.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cost {
-    /// CPU time of the process's threads.
+    /// CPU time of all threads.
     pub(super) process_cpu_pct: f64,
-    /// Time in the kernel programs as the kernel counts it, its own counting included.
+    /// Time in the kernel programs as counted by the kernel, including the counting itself.
     pub(super) programs_cpu_pct: f64,
-    /// Context switches of the machine.
+    /// Context switches of the whole machine.
     pub(super) switches_per_s: f64,
-    /// Times that a thread of the process was woken.
     pub(super) wakeups_per_s: f64,
-    /// Bytes from the agent to the server.
+    /// From the agent to the server.
     pub(super) up_bytes_per_s: f64,
-    /// Bytes from the server to the agent.
+    /// From the server to the agent.
     pub(super) down_bytes_per_s: f64,
-    /// Bytes from the agent for each report; not a number without reports.
+    /// From the agent per report; NaN without reports.
     pub(super) up_bytes_per_report: f64,
-    /// Memory at the end.
     pub(super) rss_mib: f64,
-    /// The most memory so far.
+    /// Since the start of the process.
     pub(super) peak_rss_mib: f64,
 }
 
-/// What an agent cost, stretch by stretch.
 #[derive(Debug, Clone)]
-pub(super) struct Watched {
-    /// The most memory it had until it measured.
+pub(super) struct MeasuredCosts {
+    /// Peak memory until the first measurement.
     pub(super) rss_start_mib: f64,
-    /// One for each stretch.
     pub(super) costs: Vec<Cost>,
 }
 
-/// A running agent with all that it talks to.
-struct Stage {
+/// A running agent with its pods and server.
+struct AgentTestbed {
     agent: Agent,
     server: HintServer,
-    wire: CountingProxy,
+    proxy: CountingProxy,
     _pods: Pods,
     _folder: Folder,
 }
 
-/// All counters at one moment.
 struct ResidentReading {
     at: Instant,
     vitals: Vitals,
@@ -100,60 +92,70 @@ struct ResidentReading {
     reports: usize,
 }
 
-/// Builds the agent with optimisation, and says where it is.
+/// Builds the agent with optimisation and returns its path.
 pub(super) fn build() -> Result<PathBuf> {
     launch::ensure(&[AGENT], true)?;
     Ok(launch::folder(true).join(AGENT))
 }
 
-/// Runs the agent with its kernel programs and so many pods, and watches it for these stretches, one after the other.
-pub(super) fn watch(
+/// Options of an agent that reports to `server`, with kernel programs and production timing.
+pub(super) fn agent_options(program: &Path, folder: &Folder, server: &HintServer) -> AgentOptions {
+    AgentOptions {
+        program: program.to_owned(),
+        folder: folder.path().to_owned(),
+        node: "bench".to_owned(),
+        token: "none".to_owned(),
+        servers: vec![server.address],
+        ca: server.ca.clone(),
+        timing: Profile::Production,
+        source: "ebpf".to_owned(),
+        flags: Vec::new(),
+    }
+}
+
+/// Runs the agent with `pods` pods and measures the intervals one after the other.
+pub(super) fn measure(
     program: &Path,
     timing: Profile,
     pods: usize,
-    stretches: &[ResidentWatch],
-) -> Result<Watched> {
+    intervals: &[MeasuredInterval],
+) -> Result<MeasuredCosts> {
     Runtime::new()?.block_on(async {
-        let mut stage = Stage::set(program, timing, pods).await?;
-        let rss_start_mib = stage.settled(timing, pods).await?;
+        let mut testbed = AgentTestbed::set(program, timing, pods).await?;
+        let rss_start_mib = testbed.settled(timing, pods).await?;
         let mut costs = Vec::new();
-        for stretch in stretches {
-            costs.push(stage.cost(*stretch).await?);
+        for interval in intervals {
+            costs.push(testbed.cost(*interval).await?);
         }
-        Ok(Watched { rss_start_mib, costs })
+        Ok(MeasuredCosts { rss_start_mib, costs })
     })
 }
 
-impl Stage {
+impl AgentTestbed {
     async fn set(program: &Path, timing: Profile, pods: usize) -> Result<Self> {
         let folder = Folder::new("headroom-bench")?;
         let pods = Pods::start(CGROUP_ROOT.as_ref(), pods, folder.path())?;
         let mut known = this_machine()?;
         known.pods.clone_from(&pods.requests);
         let server = HintServer::start(ANY_PORT, &folder.path().join("tls"), known).await?;
-        let wire = CountingProxy::open(server.address).await?;
+        let proxy = CountingProxy::open(server.address).await?;
         let agent = Agent::spawn(&AgentOptions {
-            program: program.to_owned(),
-            folder: folder.path().to_owned(),
-            node: "bench".to_owned(),
-            token: "none".to_owned(),
-            servers: vec![wire.address],
-            ca: server.ca.clone(),
+            servers: vec![proxy.address],
             timing,
-            source: "ebpf".to_owned(),
             flags: vec!["--cgroup-root".to_owned(), pods.root.display().to_string()],
+            ..agent_options(program, &folder, &server)
         })?;
         Ok(Self {
             agent,
             server,
-            wire,
+            proxy,
             _pods: pods,
             _folder: folder,
         })
     }
 
-    /// Waits until the agent measures and reports, and tells the most memory that it has had by then. With timing that
-    /// is short enough, also until it has read its pods.
+    /// Waits for the first measurement and report, and returns the peak memory until then. With demo timing it also
+    /// waits until the pods have been read.
     async fn settled(&mut self, timing: Profile, pods: usize) -> Result<f64> {
         self.until("measures", |status| {
             status.measured.is_some() && status.seq > 0 && status.generation > 0
@@ -176,15 +178,15 @@ impl Stage {
             }
             ensure!(
                 Instant::now() < deadline,
-                "it is not so within {MEASURES_WITHIN:?} that the agent {what}"
+                "not within {MEASURES_WITHIN:?}: the agent {what}"
             );
-            sleep(ASK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     }
 
-    async fn cost(&mut self, stretch: ResidentWatch) -> Result<Cost> {
+    async fn cost(&mut self, interval: MeasuredInterval) -> Result<Cost> {
         let all = cpus()?;
-        let load = stretch.pace.map(|pace| {
+        let load = interval.pace.map(|pace| {
             let used = match pace {
                 Pace::PerSecond(_) => all.last().map(std::slice::from_ref).unwrap_or_default(),
                 Pace::Unbounded => &all,
@@ -192,7 +194,7 @@ impl Stage {
             SwitchLoad::start(used, pace)
         });
         let before = self.read().await?;
-        sleep(stretch.length).await;
+        sleep(interval.length).await;
         let after = self.read().await?;
         if let Some(load) = load {
             load.end()?;
@@ -213,20 +215,20 @@ impl Stage {
             vitals: Vitals::read(self.agent.process.pid())?,
             programs: Duration::from_nanos(run_time_ns),
             switches: switches()?,
-            carried: self.wire.carried(),
+            carried: self.proxy.carried(),
             reports,
         })
     }
 }
 
 impl Cost {
-    /// Reports are those heard since the reading before.
+    /// `reports` are those received since the previous reading.
     fn between(before: &ResidentReading, after: &ResidentReading) -> Self {
         let seconds = (after.at - before.at).as_secs_f64();
-        let per_second = |before: u64, after: u64| count(after.saturating_sub(before)) / seconds;
+        let per_second = |before: u64, after: u64| as_float(after.saturating_sub(before)) / seconds;
         let share =
             |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / seconds * 100.0;
-        let up = count(after.carried.up.saturating_sub(before.carried.up));
+        let up = as_float(after.carried.up.saturating_sub(before.carried.up));
         Self {
             process_cpu_pct: share(before.vitals.cpu, after.vitals.cpu),
             programs_cpu_pct: share(before.programs, after.programs),
@@ -234,16 +236,11 @@ impl Cost {
             wakeups_per_s: per_second(before.vitals.wakeups, after.vitals.wakeups),
             up_bytes_per_s: up / seconds,
             down_bytes_per_s: per_second(before.carried.down, after.carried.down),
-            up_bytes_per_report: up / count(after.reports as u64),
+            up_bytes_per_report: up / as_float(after.reports as u64),
             rss_mib: after.vitals.rss_mib,
             peak_rss_mib: after.vitals.peak_rss_mib,
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-fn count(number: u64) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]

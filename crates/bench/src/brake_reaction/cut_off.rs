@@ -1,16 +1,16 @@
-//! `bench primary-cut-off`: the time from the start of a saturation until free CPU in etcd is halved, when the replica
-//! that writes for the node is stopped on the way.
+//! `bench primary-cut-off`: the time from the start of CPU saturation until free CPU in etcd is halved, if the
+//! primary replica is stopped meanwhile.
 //!
-//! As in `brake-reaction`, with two replicas. The agent makes one of them its primary, the one that writes for the node.
-//! When the load is half-way to the end of the period that will count as contended, that replica gets SIGSTOP: its kernel
-//! goes on acknowledging what it never reads, as on a node that hangs. The API server calls the other one throughout, as it
-//! does once the stopped one is no longer ready. The clock runs from before the load's start until a watch delivers the
-//! revision.
+//! As in `brake-reaction`, with two replicas. The agent selects one of them as its primary, which writes for the
+//! node. That replica receives SIGSTOP half-way between the start of the load and the end of the period that will
+//! count as contended. Its kernel still acknowledges data that the process does not read, as on a hanging node. The
+//! API server calls the other replica throughout, as it does once the stopped one is no longer ready. The clock runs
+//! from before the load's start until a watch delivers the revision.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use clap::{Args, FromArgMatches as _};
+use clap::Args as _;
 use headroom_agent::local::status::{Status, StreamState};
 use headroom_domain::{names, resource::Resource};
 use headroom_testbed::programs::{Programs, get};
@@ -19,146 +19,115 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use rustix::process::Signal;
 use serde::Serialize;
-use tokio::{runtime::Runtime, task::spawn_blocking, time::sleep};
-use xtask::terminal::{print, span};
+use tokio::time::sleep;
 
 use super::{
-    RUN, SATURATION_S, STARTING, period,
+    SATURATION_S, period,
     run::{BrakeTestbed, Subject},
-    series::{Series, SeriesPlan},
+    series::{RunCount, Series, SeriesPlan},
 };
 use crate::{
     criterion::Criterion,
-    declaration::{BenchResult, Row},
-    percentile,
+    declaration::{Report, Row, run_async},
 };
 
-/// The replicas.
 const REPLICAS: [&str; 2] = ["webhook-0", "webhook-1"];
-/// How much of a period must be contended for the brake.
+/// Divisor of the period: the contended share that triggers the brake.
 const CONTENDED_SHARE: u32 = 10;
-/// How long a replica may take to be ready again, and the agent to be heard by both.
+/// Limit until a replica is ready again, and until both replicas have received a report.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often that is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// The bench.
 pub static ROW: Row = Row {
     name: "primary-cut-off",
-    about: "How soon a brake halves free CPU in etcd while the replica that writes for the node is stopped. Needs root.",
-    flags: PrimaryCutOff::augment_args,
+    about: "Measures the time until a brake halves free CPU in etcd while the primary replica of the node is stopped. Needs root.",
+    flags: RunCount::augment_args,
     run: |flags| {
-        let report = Runtime::new()?.block_on(PrimaryCutOff::from_arg_matches(flags)?.run())?;
-        BenchResult::new(&report, report.criteria())
+        run_async(flags, async |count: RunCount| {
+            count.run(&workload(), measure).await
+        })
     },
 };
 
-/// `cargo xtask bench primary-cut-off`.
-#[derive(Debug, Clone, Args)]
-pub struct PrimaryCutOff {
-    /// Runs; the load comes at another time of the brake's period in each.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    runs: u16,
-}
-
-/// The figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CutOffReport {
-    /// What was measured and how.
+    /// Description of load and set-up.
     pub workload: String,
-    /// Runs behind each figure; below 100 a p99 is the longest.
+    /// Runs behind each figure; below 100, a p99 is the longest.
     pub runs: usize,
-    /// Runs besides, in which others contended for the CPUs, or the brake came before the cut: they say nothing.
+    /// Additional runs that do not count: other processes contended for the CPUs, or the brake preceded the stop.
     pub disturbed_runs: usize,
-    /// From the load's start until free CPU is halved in etcd.
+    /// Time from the load's start until free CPU is halved in etcd.
     pub saturation_s_p50: f64,
-    /// The same.
     pub saturation_s_p99: f64,
-    /// The same.
     pub saturation_s_max: f64,
-    /// From the stop of the primary replica until then.
+    /// Time from the stop of the primary replica until free CPU is halved.
     pub since_cut_s_p50: f64,
-    /// The same.
     pub since_cut_s_max: f64,
-    /// From the agent's report until then.
+    /// Time from the agent's report until free CPU is halved.
     pub publish_s_p50: f64,
-    /// The same.
     pub publish_s_max: f64,
-    /// Time that the hypervisor gave to somebody else meanwhile, of all CPUs.
+    /// CPU time that the hypervisor gave to other machines meanwhile, in percent of all CPUs.
     pub stolen_pct: f64,
-    /// Each run.
     pub each: Vec<CutOffRun>,
 }
 
-/// What one run showed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CutOffRun {
-    /// When the load came: so long after the agent began to count its periods, less whole periods.
+    /// Start of the load within a brake period of the agent.
     pub phase_s: f64,
-    /// From the load's start until the primary replica was stopped.
+    /// Time from the load's start until the primary replica was stopped.
     pub cut_s: f64,
-    /// From the load's start until free CPU was halved.
+    /// Time from the load's start until free CPU was halved.
     pub saturation_s: f64,
-    /// From the agent's report until then; the report that was counted may be a later one with the same brake.
+    /// Time from the agent's report until free CPU was halved; the report may be a later one with the same brake.
     pub publish_s: f64,
-    /// True if the replica that was stopped was the leader, too.
+    /// True if the stopped replica was also the leader.
     pub was_leader: bool,
 }
 
-impl CutOffReport {
-    /// What must hold.
-    pub fn criteria(&self) -> Vec<Criterion> {
+impl Report for CutOffReport {
+    fn criteria(&self) -> Vec<Criterion> {
         vec![Criterion::at_most(
             "saturation_s_p99",
             self.saturation_s_p99,
             SATURATION_S,
         )]
     }
+}
 
+impl CutOffReport {
     fn new(series: Series<CutOffRun>) -> Self {
-        let saturation = series.sorted(|run| run.saturation_s);
-        let since_cut = series.sorted(|run| run.saturation_s - run.cut_s);
-        let publish = series.sorted(|run| run.publish_s);
+        let saturation = series.figure(|run| run.saturation_s);
+        let since_cut = series.figure(|run| run.saturation_s - run.cut_s);
+        let publish = series.figure(|run| run.publish_s);
         Self {
             workload: workload(),
             runs: series.each.len(),
             disturbed_runs: series.disturbed,
-            saturation_s_p50: percentile(&saturation, 50),
-            saturation_s_p99: percentile(&saturation, 99),
-            saturation_s_max: percentile(&saturation, 100),
-            since_cut_s_p50: percentile(&since_cut, 50),
-            since_cut_s_max: percentile(&since_cut, 100),
-            publish_s_p50: percentile(&publish, 50),
-            publish_s_max: percentile(&publish, 100),
+            saturation_s_p50: saturation.p50,
+            saturation_s_p99: saturation.p99,
+            saturation_s_max: saturation.max,
+            since_cut_s_p50: since_cut.p50,
+            since_cut_s_max: since_cut.max,
+            publish_s_p50: publish.p50,
+            publish_s_max: publish.max,
             stolen_pct: series.stolen_pct,
             each: series.each,
         }
     }
 }
 
-impl PrimaryCutOff {
-    /// Measures; says beforehand what and how long.
-    ///
-    /// # Errors
-    /// If a part cannot be had or does not do what it must in time.
-    async fn run(&self) -> Result<CutOffReport> {
-        let total = STARTING + RUN * u32::from(self.runs);
-        print(format!("{} About {} in all.", workload(), span(total)));
-        let programs = spawn_blocking(Programs::build).await??;
-        measure(programs, self.runs).await
-    }
-}
-
-/// Measures so many runs with these programs. Only root can, as in [`super::measure`].
+/// Measures with these programs. Needs root, as [`super::measure`].
 ///
 /// # Errors
-/// If a part cannot be had or does not do what it must in time.
+/// If a part cannot be started or misses its time limit.
 pub async fn measure(programs: Programs, runs: u16) -> Result<CutOffReport> {
-    let mut scene = BrakeTestbed::start(programs, &REPLICAS).await?;
+    let mut testbed = BrakeTestbed::start(programs, &REPLICAS).await?;
     let plan = SeriesPlan {
         runs,
         prefix: "cut",
-        disturbance: "others contended for the CPUs, or the brake came before the cut",
+        disturbance: "other processes contended for the CPUs, or the brake preceded the stop of the primary",
         line: |run: &CutOffRun| {
             format!(
                 "primary stopped after {:.2} s, free CPU halved after {:.2} s",
@@ -167,13 +136,13 @@ pub async fn measure(programs: Programs, runs: u16) -> Result<CutOffReport> {
         },
     };
     let series = plan
-        .measure(async |name, phase| scene.run_cut_off(name, phase).await)
+        .measure(async |name, phase| testbed.run_cut_off(name, phase).await)
         .await?;
     Ok(CutOffReport::new(series))
 }
 
-/// Half of what a load that comes so long after a period's beginning has until the end of the first period that counts as
-/// contended.
+/// Delay between a load that starts at `phase` within a period and the stop: half of the time until the end of the
+/// first period that counts as contended.
 fn half_way(phase: Duration) -> Duration {
     let left = period().saturating_sub(phase);
     let until_counted = if left < period() / CONTENDED_SHARE {
@@ -185,8 +154,8 @@ fn half_way(phase: Duration) -> Duration {
 }
 
 impl BrakeTestbed {
-    /// One run, with the load at that time of the agent's periods; `None` if the CPUs were contended before it came, or free
-    /// CPU was halved before the cut. Names differ.
+    /// One run whose load starts at `phase` of the agent's period. `None` if the CPUs were contended before, or free
+    /// CPU was halved before the stop. `name` must be new.
     async fn run_cut_off(&mut self, name: &str, phase: Duration) -> Result<Option<CutOffRun>> {
         let mut subject = self.start_subject(name).await?;
         let run = if self.until_amplified(&mut subject).await? {
@@ -196,7 +165,7 @@ impl BrakeTestbed {
                 .iter()
                 .enumerate()
                 .find(|(place, _)| *place != primary);
-            let (_, other) = other.context("no other replica")?;
+            let (_, other) = other.context("there is no other replica")?;
             self.testbed.register(other).await?;
             if self.is_calm_until(&subject, phase).await? {
                 self.cut(&subject, phase, primary).await?
@@ -210,10 +179,10 @@ impl BrakeTestbed {
         Ok(run)
     }
 
-    /// The replica that writes for the node, once the agent is heard by all.
+    /// Index of the replica that writes for the node, once all replicas have acknowledged a report.
     async fn primary(&self, subject: &Subject) -> Result<usize> {
         let deadline = Instant::now() + LIMIT;
-        let is_heard = |status: &Status| {
+        let is_acknowledged = |status: &Status| {
             let open = status.streams.iter();
             let open = open.filter(|stream| stream.state == StreamState::Open && stream.last_ack.is_some());
             open.count() == self.webhooks.len()
@@ -227,23 +196,27 @@ impl BrakeTestbed {
                     .position(|webhook| webhook.hints == stream.peer)
             });
             match place {
-                Some(place) if is_heard(&status) => return Ok(place),
+                Some(place) if is_acknowledged(&status) => return Ok(place),
                 Some(_) | None => {}
             }
-            ensure!(Instant::now() < deadline, "no primary among {:?}", status.streams);
-            sleep(LOOK_EVERY).await;
+            ensure!(
+                Instant::now() < deadline,
+                "the agent has no primary replica: {:?}",
+                status.streams
+            );
+            sleep(POLL_EVERY).await;
         }
     }
 
-    /// Saturates the CPUs, stops the replica half-way, and lets it go on when free CPU is halved.
+    /// Saturates the CPUs, stops the replica half-way, and resumes it once free CPU is halved.
     async fn cut(&mut self, subject: &Subject, phase: Duration, primary: usize) -> Result<Option<CutOffRun>> {
         let was_leader = self.leader().await?.as_deref() == REPLICAS.get(primary).copied();
         let (onset, load) = Self::start_saturation(subject)?;
         sleep((onset.at + half_way(phase)).saturating_duration_since(Instant::now())).await;
         self.signal(primary, Signal::STOP)?;
         let cut = onset.at.elapsed();
-        let reaction = self.halved(subject, onset, Resource::Cpu).await;
-        // Whatever came of it: what is stopped does not end when it is asked to.
+        let reaction = self.until_halved(subject, onset, Resource::Cpu).await;
+        // In any case: a stopped process does not react to a request to end.
         self.signal(primary, Signal::CONT)?;
         let reaction = reaction?;
         drop(load);
@@ -258,21 +231,27 @@ impl BrakeTestbed {
     }
 
     fn signal(&mut self, replica: usize, signal: Signal) -> Result<()> {
-        let webhook = self.webhooks.get_mut(replica).context("no such replica")?;
-        webhook.process.signal(signal).context("signal a replica")
+        let webhook = self
+            .webhooks
+            .get_mut(replica)
+            .context("there is no such replica")?;
+        webhook.process.signal(signal).context("cannot signal a replica")
     }
 
-    /// The name of the replica that leads.
+    /// Name of the leader replica.
     async fn leader(&self) -> Result<Option<String>> {
         let leases: Api<Lease> = Api::namespaced(self.testbed.client.clone(), names::NAMESPACE);
-        let lease = leases.get_opt(names::LEASE).await.context("read the lease")?;
+        let lease = leases
+            .get_opt(names::LEASE)
+            .await
+            .context("cannot read the lease")?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
         Ok(holder.and_then(|holder| Some(holder.split_once('_')?.0.to_owned())))
     }
 
-    /// Waits until a replica that went on is ready again.
+    /// Waits until a resumed replica is ready again.
     async fn until_ready(&self, replica: usize) -> Result<()> {
-        let webhook = self.webhooks.get(replica).context("no such replica")?;
+        let webhook = self.webhooks.get(replica).context("there is no such replica")?;
         let deadline = Instant::now() + LIMIT;
         loop {
             if matches!(get(webhook.admin, "/readyz").await, Ok((StatusCode::OK, _))) {
@@ -280,17 +259,17 @@ impl BrakeTestbed {
             }
             ensure!(
                 Instant::now() < deadline,
-                "{} is not ready again",
+                "{} did not become ready again",
                 webhook.process.name()
             );
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     }
 }
 
 fn workload() -> String {
     format!(
-        "{} The webhook has two replicas, of which the node's primary is stopped half-way.",
+        "{} The webhook has two replicas; the node's primary is stopped half-way.",
         super::workload()
     )
 }
@@ -300,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cut_comes_before_the_end_of_the_period_that_counts() {
+    fn the_stop_precedes_the_end_of_the_counted_period() {
         let seconds = Duration::from_secs_f64;
         for (phase, half) in [(0.0, 5.0), (6.0, 2.0), (9.0, 0.5), (9.5, 5.25)] {
             assert_eq!(half_way(seconds(phase)), seconds(half), "{phase}");
@@ -308,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_of_few_runs_decides() {
+    fn below_100_runs_the_p99_is_the_longest() {
         let run = |cut_s, saturation_s| CutOffRun {
             phase_s: 1.0,
             cut_s,
@@ -332,6 +311,6 @@ mod tests {
         let [criterion] = &report.criteria()[..] else {
             panic!("one criterion");
         };
-        assert!(!criterion.range.contains(&criterion.measured));
+        assert!(!criterion.is_met());
     }
 }

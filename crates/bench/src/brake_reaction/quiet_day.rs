@@ -1,10 +1,10 @@
-//! Writes the past of a node whose agent remembers a quiet day: a checkpoint and the Node's hint annotation. The
-//! agent's own code writes the checkpoint. The pod of the node is trusted in full, so the node is amplified.
+//! Writes the history of a node after a quiet day: the agent's checkpoint, written with the agent's own code, and the
+//! Node's hint annotation. The pod of the node is fully trusted, so the node is amplified.
 //!
 //! With production timing trust takes a day to grow and a brake stays for minutes, so a second reaction of the same
-//! node could not be seen for a long time. Each run therefore has a new node with a new agent, which goes on from such
-//! a day. The machine may have been started a moment ago; the agent therefore lives in a time namespace with an earlier
-//! boot. Only boot time is shifted, which numbers frames and reports; all durations are those of production.
+//! node could only be observed much later. Each run therefore has a new node whose new agent continues from such a
+//! day. This machine may have booted only recently; the agent therefore runs in a time namespace with an earlier boot
+//! time. Only boot time is shifted, which numbers frames and reports; all durations are those of production.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -21,38 +21,35 @@ use headroom_domain::{
     resource::PerResource,
 };
 
-/// How long ago the machine was started, more than it was, to the agent: more than a day of frames.
+/// Shift of boot time in the agent's time namespace: more than a day of frames.
 pub(super) const EARLIER: Duration = Duration::from_secs(2 * 24 * 60 * 60);
-/// The ratios to which the day leads, in cents: the highest that the policy allows. Of an amount that is no multiple of
-/// four, 1.25 times is no whole number, and the ratio would stay a step below; memory comes in pages.
+/// Ratios after the quiet day, in cents: the maxima of the policy. For an amount that is no multiple of four, 1.25
+/// times it would not be whole and the ratio would stay one step lower; memory is a multiple of the page size.
 pub(super) const RATIO: PerResource<u64> = PerResource {
     cpu: 150,
     memory: 125,
 };
-/// The webhook's configuration for it.
+/// Webhook configuration with these maxima.
 pub(super) const CONFIG: &str =
     "amplification: {mode: auto, bounds: {cpu: {max: 1.50}, memory: {max: 1.25}}}";
-/// What the node, and its pod, used at most on that day, in percent of raw.
+/// Peak use of the node and of its pod on that day, in percent of raw.
 const USED_PERCENT: u64 = 5;
-/// Number of the last report of the day: any report of the agent comes later.
+/// Number of the last report of the day; lower than that of any report of the agent.
 const LAST_SEQ: u64 = 1;
 
-/// A node as its kubelet reports it, with a pod that asks for all of it.
+/// A node as its kubelet reports it, with a pod that requests all of it.
 #[derive(Debug, Clone)]
-pub(super) struct Remembered {
-    /// Its name.
+pub(super) struct NodeHistory {
     pub(super) node: String,
-    /// The UID of its Node object.
     pub(super) uid: String,
-    /// The UID of the pod.
     pub(super) pod: String,
-    /// C.
     pub(super) capacity: PerResource<u64>,
-    /// A: raw allocatable, which is what the pod requests.
+    /// Raw allocatable, which is also the pod's request.
     pub(super) raw: PerResource<u64>,
 }
 
-/// An estimator that has a quiet day behind it, so long after boot: on each frame, node and each pod used a twentieth of raw.
+/// An estimator with a quiet day of frames before `since_boot`: in each, the node and each pod used [`USED_PERCENT`]
+/// of raw.
 pub fn after_a_quiet_day(timing: Timing, view: View, since_boot: Duration) -> Estimator {
     let used = view.raw.map(|_, raw| raw * USED_PERCENT / 100);
     let use_of_pod = PodUse {
@@ -75,11 +72,11 @@ pub fn after_a_quiet_day(timing: Timing, view: View, since_boot: Duration) -> Es
     estimator
 }
 
-impl Remembered {
-    /// Writes the checkpoint into a folder.
+impl NodeHistory {
+    /// Writes the checkpoint to `folder`.
     ///
     /// # Errors
-    /// If it cannot be written, or such a day does not lead to those ratios.
+    /// If it cannot be written, or the day leads to ratios other than [`RATIO`].
     pub(super) fn save(&self, folder: &Path) -> Result<()> {
         let timing = Profile::Production.timing();
         let now = Clocks::read();
@@ -90,7 +87,7 @@ impl Remembered {
             .map(|_, estimate| u64::from(estimate.published.0));
         ensure!(
             published == RATIO,
-            "a quiet day leads to {published:?} and not to {RATIO:?}"
+            "a quiet day leads to the ratios {published:?}, expected {RATIO:?}"
         );
         let record = CheckpointFile {
             owner: Owner {
@@ -125,10 +122,10 @@ impl Remembered {
         }
     }
 
-    /// The text of the Node's hint annotation: these ratios were applied last.
+    /// Value of the Node's hint annotation with [`RATIO`] applied.
     ///
     /// # Errors
-    /// If the kernel does not say which boot this is.
+    /// If the boot id cannot be read.
     pub(super) fn note(&self) -> Result<String> {
         let resources = RATIO.map(|resource, cents| {
             let cents = Cents(u32::try_from(*cents).unwrap_or(100));
@@ -166,12 +163,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quiet_day_is_taken_up_by_an_agent_of_this_boot() {
+    fn an_agent_of_this_boot_restores_the_quiet_day() {
         let raw = PerResource {
             cpu: 1900,
             memory: 7_500_001_280,
         };
-        let remembered = Remembered {
+        let history = NodeHistory {
             node: "n1".to_owned(),
             uid: "u1".to_owned(),
             pod: "p1".to_owned(),
@@ -182,7 +179,7 @@ mod tests {
             raw,
         };
         let folder = tempfile::tempdir().unwrap();
-        remembered.save(folder.path()).unwrap();
+        history.save(folder.path()).unwrap();
         let owner = Owner {
             node: "n1".to_owned(),
             timing: "production".to_owned(),
@@ -197,13 +194,13 @@ mod tests {
         };
         let mut store = Store::open(folder.path(), checkpoint::wall()).unwrap();
         let resumed = store.load(&owner, |record| Estimator::resume(timing, record.snapshot, lapse));
-        let mut estimator = resumed.resumed().expect("a checkpoint");
-        estimator.set_view(remembered.view());
+        let mut estimator = resumed.resumed().expect("the checkpoint is restored");
+        estimator.set_view(history.view());
         let published = estimator
             .estimates()
             .map(|_, estimate| u64::from(estimate.published.0));
         assert_eq!(published, RATIO);
-        let note: Note = remembered.note().unwrap().parse().unwrap();
+        let note: Note = history.note().unwrap().parse().unwrap();
         assert_eq!((note.cpu.published, note.memory.published), (150, 125));
     }
 }

@@ -1,4 +1,5 @@
-//! Checks on a node and its agent's status, for `run`: amplified allocatable, brakes, calm CPUs, readiness for a run.
+//! Predicates on a node and its agent's status for `run`: amplified allocatable, brakes, calm CPUs, readiness for a
+//! run.
 
 use std::collections::BTreeMap;
 
@@ -18,44 +19,44 @@ pub(super) fn amplified(raw: &PerResource<u64>) -> PerResource<u64> {
     raw.map(|resource, raw| raw * RATIO.get(resource) / 100)
 }
 
-/// The most windows of a period, in ppm, in which others may have contended for the CPUs: half of what L2 takes. Starting
-/// node and agent contends a little, too.
+/// Limit of the contended windows of a period, in ppm: half of the threshold of L2. Starting node and agent causes
+/// some contention too.
 const CALM_PPM: u32 = 50_000;
 
-/// Has a brake taken free capacity already? It stays for minutes.
+/// True if a brake has already reduced free capacity; it stays for minutes.
 pub(super) fn is_shed(status: &Status) -> bool {
     let shed = Brake::Shed.level();
     status.resources.iter().any(|part| part.brake >= shed)
 }
 
-/// Was the last period calm?
+/// True if the last period was calm.
 pub(super) fn is_calm(status: &Status) -> bool {
     let measured = status.measured.as_ref();
     measured.is_some_and(|measured| measured.sigma8_ppm <= CALM_PPM)
 }
 
-/// Does the agent see all, with the ratios of the quiet day in force, and has it been heard?
+/// True if the agent uses all signals, the ratios of the quiet day are in force, and a replica has accepted a report.
 pub(super) fn is_settled(status: &Status) -> bool {
     let is_free = |resource: Resource| {
         let part = status.resource(resource);
         part.is_some_and(|part| u64::from(part.published_cents) == *RATIO.get(resource))
     };
-    let is_heard = status.streams.iter().any(|stream| {
+    let is_accepted = status.streams.iter().any(|stream| {
         stream
             .last_ack
             .as_ref()
             .is_some_and(|ack| ack.verdict == "accepted")
     });
-    status.mode == "FULL" && Resource::ALL.into_iter().all(is_free) && is_heard
+    status.mode == "FULL" && Resource::ALL.into_iter().all(is_free) && is_accepted
 }
 
-/// Both resources of a list of a Node's.
+/// CPU and memory of a Node's resource list.
 pub(super) fn amounts(list: &BTreeMap<String, Quantity>) -> Result<PerResource<u64>> {
     let of = |resource: Resource| {
         let text = &list.get(resource.name())?.0;
         amount(resource, &text.parse().ok()?)
     };
-    let missing = || format!("cpu and memory of {list:?}");
+    let missing = || format!("no CPU or memory in {list:?}");
     Ok(PerResource {
         cpu: of(Resource::Cpu).with_context(missing)?,
         memory: of(Resource::Memory).with_context(missing)?,

@@ -28,61 +28,60 @@ use tokio::time::sleep;
 
 use super::{
     Run, SPINNERS, period,
-    quiet_day::{self, EARLIER, Remembered},
+    quiet_day::{self, EARLIER, NodeHistory},
     readiness::{amounts, amplified, is_calm, is_settled, is_shed},
 };
 use crate::revisions::{Revision, Revisions};
 
-/// How long anything may take that ends by itself.
+/// Time limit of each step.
 const LIMIT: Duration = Duration::from_secs(60);
-/// By then an agent has judged its first period.
-const FIRST_JUDGED: Duration = Duration::from_secs(11);
-/// How many periods an agent may wait for a calm one.
+/// Time after which an agent has evaluated its first period.
+const FIRST_EVALUATED: Duration = Duration::from_secs(11);
+/// Periods to wait for a calm one.
 const PERIODS: u32 = 6;
-/// How often one looks, before it counts.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The limit of all pods together, and what the process takes that is killed at it.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+/// Memory limit of all pods together, and allocation of the process that is OOM-killed.
 const LIMIT_MIB: usize = 256;
-const TAKEN_MIB: usize = 2 * LIMIT_MIB;
-/// The agent's own pod, and the CPU that it requests as it is deployed.
+const HOG_MIB: usize = 2 * LIMIT_MIB;
+/// UID of the agent's own pod, and its CPU request.
 const AGENT_POD: &str = "8c7a5d0e-0000-4000-8000-00000000a9e7";
 const AGENT_MILLI: u64 = 20;
 
-/// The group of those who may do all, which the webhook's account is made one of to prepare a node.
+/// Group that the webhook's account joins to prepare a node.
 const ADMINS: &str = "system:masters";
 
-/// What all runs share, in the order in which it ends.
+/// Parts shared by all runs; fields are in the order of their shutdown.
 pub(super) struct BrakeTestbed {
-    /// The replicas; the first is called by the API server until another is registered.
+    /// The API server calls the first until another is registered.
     pub(super) webhooks: Vec<Webhook>,
     revisions: Revisions,
     pub(super) testbed: Testbed,
 }
 
-/// The node of one run and what is on it, in the order in which it ends.
+/// The node of one run with its agent; fields are in the order of their shutdown.
 pub(super) struct Subject {
     pub(super) agent: Agent,
-    /// When the agent was started.
+    /// Start time of the agent.
     began: Instant,
-    apart: IsolatedCgroups,
-    remembered: Remembered,
+    cgroups: IsolatedCgroups,
+    history: NodeHistory,
 }
 
-/// A moment on two clocks.
+/// One point in time on two clocks.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub(super) at: Instant,
     boottime_ns: u64,
 }
 
-/// How long after a moment free capacity was halved, and of that, how long after the agent's report.
+/// Time from the load's start until free capacity was halved; `publish` is the part after the agent's report.
 pub(super) struct Reaction {
     pub(super) all: Duration,
     pub(super) publish: Duration,
 }
 
 impl BrakeTestbed {
-    /// Starts everything but nodes, with replicas of the webhook of these names, of which the first is registered.
+    /// Starts all parts except nodes, with one webhook replica per name; the first is registered.
     pub(super) async fn start(programs: Programs, replicas: &[&str]) -> Result<Self> {
         let testbed = Testbed::builder(programs).floor().start().await?;
         let mut webhooks = Vec::new();
@@ -91,7 +90,7 @@ impl BrakeTestbed {
             webhooks.push(Webhook::start(&options).await?);
         }
         testbed
-            .register(webhooks.first().context("no replica to register")?)
+            .register(webhooks.first().context("there is no replica to register")?)
             .await?;
         Ok(Self {
             webhooks,
@@ -100,13 +99,13 @@ impl BrakeTestbed {
         })
     }
 
-    /// One run, with the load at that time of the agent's periods; `None` if the CPUs were contended before it came. Names
-    /// differ.
+    /// One run whose load starts at `phase` of the agent's period; `None` if the CPUs were contended before. `name`
+    /// must be new.
     pub(super) async fn run(&mut self, name: &str, phase: Duration) -> Result<Option<Run>> {
         let mut subject = self.start_subject(name).await?;
         let run = if self.until_amplified(&mut subject).await? && self.is_calm_until(&subject, phase).await? {
             let saturation = self.saturate(&subject).await?;
-            let oom = self.kill(&subject).await?;
+            let oom = self.oom_kill(&subject).await?;
             Some(Run {
                 phase_s: phase.as_secs_f64(),
                 saturation_s: saturation.all.as_secs_f64(),
@@ -121,42 +120,45 @@ impl BrakeTestbed {
         Ok(run)
     }
 
-    /// Starts a node with its pod and its agent.
     pub(super) async fn start_subject(&mut self, name: &str) -> Result<Subject> {
-        let remembered = self.start_node(name).await?;
-        self.start_agent(remembered).await
+        let history = self.start_node(name).await?;
+        self.start_agent(history).await
     }
 
-    /// Ends a run.
     pub(super) async fn end(&mut self, mut subject: Subject) -> Result<()> {
         self.check(&mut subject)?;
-        let name = subject.remembered.node.clone();
+        let name = subject.history.node.clone();
         drop(subject);
         self.remove_node(&name).await
     }
 
     /// Starts a node with a pod that requests all of it.
-    async fn start_node(&mut self, name: &str) -> Result<Remembered> {
+    async fn start_node(&mut self, name: &str) -> Result<NodeHistory> {
         let machine = NodeOptions::this_machine(name)?;
         self.testbed
             .cluster
             .start_node(machine.with_system_reserved())
             .await?;
         let node = self.testbed.nodes().get(name).await;
-        let node = node.context("read the node")?;
-        let status = node.status.clone().context("a node without a status")?;
-        let raw = amounts(status.allocatable.as_ref().context("nothing is allocatable")?)?;
+        let node = node.context("cannot read the node")?;
+        let status = node.status.clone().context("the node has no status")?;
+        let raw = amounts(
+            status
+                .allocatable
+                .as_ref()
+                .context("the node has no allocatable")?,
+        )?;
         let pod = self.bind(name, raw).await?;
-        Ok(Remembered {
+        Ok(NodeHistory {
             node: name.to_owned(),
-            uid: node.uid().context("a node without a UID")?,
+            uid: node.uid().context("the node has no UID")?,
             pod,
-            capacity: amounts(status.capacity.as_ref().context("a node without capacity")?)?,
+            capacity: amounts(status.capacity.as_ref().context("the node has no capacity")?)?,
             raw,
         })
     }
 
-    /// Has a pod run on a node; its UID.
+    /// Creates a pod on a node and returns its UID once it runs.
     async fn bind(&self, node: &str, requests: PerResource<u64>) -> Result<String> {
         let requests = json!({"cpu": format!("{}m", requests.cpu), "memory": requests.memory.to_string()});
         let pod = json!({
@@ -172,59 +174,59 @@ impl BrakeTestbed {
         let pod: Pod = serde_json::from_value(pod)?;
         pods.create(&PostParams::default(), &pod)
             .await
-            .context("create a pod")?;
+            .context("cannot create a pod")?;
         let deadline = Instant::now() + LIMIT;
         loop {
-            let pod = pods.get(node).await.context("read the pod")?;
+            let pod = pods.get(node).await.context("cannot read the pod")?;
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             match phase {
-                Some("Running") => return pod.uid().context("a pod without a UID"),
-                Some("Failed") => bail!("the pod was turned away: {:?}", pod.status),
+                Some("Running") => return pod.uid().context("the pod has no UID"),
+                Some("Failed") => bail!("the kubelet rejected the pod: {:?}", pod.status),
                 Some(_) | None => {}
             }
             ensure!(
                 Instant::now() < deadline,
-                "the pod does not run: {:?}",
+                "the pod did not start within {LIMIT:?}: {:?}",
                 pod.status
             );
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     }
 
-    /// Starts the node's agent, which remembers the quiet day, and has the Node say what was applied on it.
-    async fn start_agent(&self, remembered: Remembered) -> Result<Subject> {
+    /// Starts the node's agent from the quiet day, and writes the applied ratios to the Node.
+    async fn start_agent(&self, history: NodeHistory) -> Result<Subject> {
         let Testbed {
             cluster, programs, ..
         } = &self.testbed;
-        let node = &remembered.node;
-        let apart = IsolatedCgroups::new(node, &programs.load, remembered.raw.cpu)?;
-        apart.limit_memory(u64::try_from(LIMIT_MIB << 20)?)?;
-        apart.add_pod(&remembered.pod, remembered.raw.cpu)?;
-        apart.add_pod(AGENT_POD, AGENT_MILLI)?;
+        let node = &history.node;
+        let cgroups = IsolatedCgroups::new(node, &programs.load, history.raw.cpu)?;
+        cgroups.limit_memory(u64::try_from(LIMIT_MIB << 20)?)?;
+        cgroups.add_pod(&history.pod, history.raw.cpu)?;
+        cgroups.add_pod(AGENT_POD, AGENT_MILLI)?;
         let memory = cluster.dir().join(format!("{node}.day"));
-        remembered.save(&memory)?;
-        let note = remembered.note()?;
+        history.save(&memory)?;
+        let note = history.note()?;
         self.annotate_as_webhook(node, &note).await?;
         let replicas: Vec<&Webhook> = self.webhooks.iter().collect();
         let options = self.testbed.agent_options(node, &replicas).await?;
         let flags = [
-            format!("--cgroup-root={}", apart.mount().display()),
+            format!("--cgroup-root={}", cgroups.mount().display()),
             format!("--checkpoint={}", memory.display()),
         ];
         let options = options.timing(Profile::Production).source("ebpf").flags(flags);
         let earlier = EARLIER.as_secs().to_string();
         let began = Instant::now();
         let agent = Agent::spawn_under(&["unshare", "--time", "--boottime", &earlier], &options)?;
-        apart.join(AGENT_POD, agent.process.pid())?;
+        cgroups.join(AGENT_POD, agent.process.pid())?;
         Ok(Subject {
             agent,
             began,
-            apart,
-            remembered,
+            cgroups,
+            history,
         })
     }
 
-    /// Sets the hint annotation, which nobody but the webhook may write.
+    /// Sets the hint annotation, which only the webhook may write.
     async fn annotate_as_webhook(&self, node: &str, note: &str) -> Result<()> {
         let webhook = self
             .testbed
@@ -235,14 +237,14 @@ impl BrakeTestbed {
         Api::<Node>::all(webhook)
             .patch(node, &PatchParams::default(), &Patch::Merge(patch))
             .await
-            .with_context(|| format!("annotate {node}"))?;
+            .with_context(|| format!("cannot annotate {node}"))?;
         Ok(())
     }
 
-    /// Waits until the agent says what it remembers, the webhook has taken that, and etcd has it; false if a brake came
-    /// first.
+    /// Waits until the agent has restored the quiet day, the webhook has accepted its report, and etcd has the
+    /// ratios; false if a brake came first.
     pub(super) async fn until_amplified(&mut self, subject: &mut Subject) -> Result<bool> {
-        let Remembered { node, raw, .. } = subject.remembered.clone();
+        let NodeHistory { node, raw, .. } = subject.history.clone();
         let expected = amplified(&raw);
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -258,17 +260,19 @@ impl BrakeTestbed {
             }
             if Instant::now() > deadline {
                 let log = xtask::process::tail(subject.agent.process.log(), 20);
-                bail!("{node} has {stored:?} and not {expected:?}; its agent says {status:?}; {log}");
+                bail!(
+                    "{node} has allocatable {stored:?}, expected {expected:?}; status of its agent: {status:?}; log: {log}"
+                );
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     }
 
-    /// Waits for that time of a period after the agent's first, until others hardly contended for the CPUs in the period
-    /// before; false if they always do, or have free capacity halved.
+    /// Waits for `phase` of a period after the first until the period before it was calm; false if none of
+    /// [`PERIODS`] is calm, or a brake has halved free capacity.
     pub(super) async fn is_calm_until(&self, subject: &Subject, phase: Duration) -> Result<bool> {
         let mut start = subject.began + phase;
-        while start < Instant::now().max(subject.began + FIRST_JUDGED) {
+        while start < Instant::now().max(subject.began + FIRST_EVALUATED) {
             start += period();
         }
         for _ in 0..PERIODS {
@@ -288,14 +292,14 @@ impl BrakeTestbed {
     /// Saturates the CPUs until free CPU is halved.
     async fn saturate(&self, subject: &Subject) -> Result<Reaction> {
         let (onset, load) = Self::start_saturation(subject)?;
-        let reaction = self.halved(subject, onset, Resource::Cpu).await?;
+        let reaction = self.until_halved(subject, onset, Resource::Cpu).await?;
         drop(load);
         Ok(reaction)
     }
 
-    /// Begins to saturate the CPUs; when, and the load.
+    /// Starts to saturate the CPUs; returns the start time and the load.
     pub(super) fn start_saturation(subject: &Subject) -> Result<(Moment, Process)> {
-        let cpus = usize::try_from(subject.remembered.capacity.cpu / 1000)?;
+        let cpus = usize::try_from(subject.history.capacity.cpu / 1000)?;
         let spinners = Load {
             milli: 1000,
             threads: SPINNERS * cpus,
@@ -303,40 +307,43 @@ impl BrakeTestbed {
             memory_mib: 0,
         };
         let onset = Moment::now();
-        let load = subject.apart.spawn(&subject.remembered.pod, &spinners)?;
+        let load = subject.cgroups.spawn(&subject.history.pod, &spinners)?;
         Ok((onset, load))
     }
 
-    /// Has a process killed at the limit of all pods, and waits until free memory is halved.
-    async fn kill(&self, subject: &Subject) -> Result<Reaction> {
+    /// Starts a process that is OOM-killed at the limit of all pods, and waits until free memory is halved.
+    async fn oom_kill(&self, subject: &Subject) -> Result<Reaction> {
         let hog = Load {
             milli: 1,
             threads: 1,
             rest_percent: 0,
-            memory_mib: TAKEN_MIB,
+            memory_mib: HOG_MIB,
         };
         let onset = Moment::now();
-        let mut load = subject.apart.spawn(&subject.remembered.pod, &hog)?;
-        let reaction = self.halved(subject, onset, Resource::Memory).await?;
-        ensure!(load.is_killed()?, "memory was braked and nobody was killed");
+        let mut load = subject.cgroups.spawn(&subject.history.pod, &hog)?;
+        let reaction = self.until_halved(subject, onset, Resource::Memory).await?;
+        ensure!(
+            load.is_killed()?,
+            "memory was braked although no process was OOM-killed"
+        );
         Ok(reaction)
     }
 
-    /// Waits for the revision in which free capacity is half of what the node was amplified by, or less.
-    pub(super) async fn halved(
+    /// Waits for the revision whose free capacity is at most half of the amplified node's.
+    pub(super) async fn until_halved(
         &self,
         subject: &Subject,
         onset: Moment,
         resource: Resource,
     ) -> Result<Reaction> {
-        let Remembered { node, raw, .. } = &subject.remembered;
+        let NodeHistory { node, raw, .. } = &subject.history;
         let free =
             |allocatable: &PerResource<u64>| allocatable.get(resource).saturating_sub(*raw.get(resource));
         let half = free(&amplified(raw)) / 2;
         let is_halved = |revision: &Revision| free(&revision.allocatable()) <= half;
         let revision = self.revisions.first(node, onset.at, LIMIT, is_halved).await?;
-        let all = revision.told.saturating_duration_since(onset.at);
-        // Reports are numbered by the milliseconds of the agent's boot time.
+        let all = revision.observed.saturating_duration_since(onset.at);
+        // Reports are numbered by milliseconds of the agent's boot time.
         let reported = revision.seq.map(Duration::from_millis).unwrap_or_default();
         let decided = reported
             .saturating_sub(EARLIER)
@@ -352,17 +359,17 @@ impl BrakeTestbed {
         self.pods()
             .delete(name, &at_once)
             .await
-            .context("delete the pod")?;
+            .context("cannot delete the pod")?;
         self.testbed.cluster.stop_node(name)?;
         self.testbed
             .nodes()
             .delete(name, &DeleteParams::default())
             .await
-            .context("delete the node")?;
+            .context("cannot delete the node")?;
         Ok(())
     }
 
-    /// Fails if a part has ended, or the watch of nodes may have missed something.
+    /// Fails if a process has ended, or the watch of nodes may have missed a revision.
     fn check(&mut self, subject: &mut Subject) -> Result<()> {
         let webhooks = self.webhooks.iter_mut().map(|webhook| &mut webhook.process);
         self.testbed.check(webhooks.chain([&mut subject.agent.process]))?;

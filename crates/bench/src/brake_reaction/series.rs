@@ -1,46 +1,81 @@
-//! A series of runs, in which the load comes at every time of a period of the brakes. A run that others disturb says nothing
-//! and is repeated.
+//! A series of runs whose loads start at evenly spread times of a brake period. Disturbed runs do not count and are
+//! repeated.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use clap::Args;
 use headroom_agent::sample::procfs::{CpuTime, Procfs};
-use xtask::terminal::print;
+use headroom_testbed::programs::Programs;
+use tokio::task::spawn_blocking;
+use xtask::terminal::{print, span};
 
 use super::period;
+use crate::statistics::{ascending, percentile};
 
-/// Runs that others may disturb, besides as many as there are to be.
+/// Limit of disturbed runs beyond the number of counted runs.
 const MOST_DISTURBED: usize = 5;
+/// Estimates for the announced duration: start of all programs, and one run.
+const STARTING: Duration = Duration::from_secs(15);
+const RUN: Duration = Duration::from_secs(22);
 
-/// What the runs showed.
+/// Flags of `brake-reaction` and `primary-cut-off`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RunCount {
+    /// Number of runs; in each, the load starts at a different time of the brake period.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    runs: u16,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series<R> {
-    /// Each run that says something.
     pub(super) each: Vec<R>,
-    /// Runs besides.
     pub(super) disturbed: usize,
-    /// Time that the hypervisor gave to somebody else meanwhile, in percent of all CPUs.
+    /// CPU time that the hypervisor gave to other machines meanwhile, in percent of all CPUs.
     pub(super) stolen_pct: f64,
 }
 
-/// A series that is to be.
+/// Percentiles of one figure over all counted runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Percentiles {
+    pub(super) p50: f64,
+    pub(super) p99: f64,
+    pub(super) max: f64,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesPlan<R> {
-    /// How many runs.
     pub(super) runs: u16,
-    /// What the names of its nodes begin with.
+    /// Prefix of the names of its nodes.
     pub(super) prefix: &'static str,
-    /// What may have disturbed a run.
+    /// Printed cause of a disturbed run.
     pub(super) disturbance: &'static str,
-    /// What is said of a run.
+    /// Formats the printed result of a run.
     pub(super) line: fn(&R) -> String,
 }
 
-impl<R> SeriesPlan<R> {
-    /// Measures. A run gets the name of its node and when the load is to come in a period; it gives `None` if it was disturbed.
+impl RunCount {
+    /// Prints workload and expected duration, builds the programs and calls `measure`.
     ///
     /// # Errors
-    /// Of a run; if others disturb more runs than they leave alone.
+    /// If the build fails, and those of `measure`.
+    pub(super) async fn run<R>(
+        &self,
+        workload: &str,
+        measure: impl AsyncFnOnce(Programs, u16) -> Result<R>,
+    ) -> Result<R> {
+        let total = STARTING + RUN * u32::from(self.runs);
+        print(format!("{workload} About {} in all.", span(total)));
+        let programs = spawn_blocking(Programs::build).await??;
+        measure(programs, self.runs).await
+    }
+}
+
+impl<R> SeriesPlan<R> {
+    /// Calls `run` with a node name and a start time within a brake period; `None` marks a disturbed run.
+    ///
+    /// # Errors
+    /// Those of a run, or more than `runs + MOST_DISTURBED` disturbed runs.
     pub(super) async fn measure(
         self,
         mut run: impl AsyncFnMut(&str, Duration) -> Result<Option<R>>,
@@ -48,27 +83,27 @@ impl<R> SeriesPlan<R> {
         let stolen = StolenTime::start()?;
         let (mut each, mut disturbed) = (Vec::new(), 0);
         for number in 0..self.runs {
-            // In the middle of each of as many parts of a period as there are runs.
+            // The period is divided into as many parts as there are runs; each load starts in the middle of one part.
             let phase = period() * (2 * u32::from(number) + 1) / (2 * u32::from(self.runs));
-            let shown = loop {
+            let result = loop {
                 let name = format!("{}-{number}-{disturbed}", self.prefix);
-                if let Some(shown) = run(&name, phase).await? {
-                    break shown;
+                if let Some(result) = run(&name, phase).await? {
+                    break result;
                 }
                 disturbed += 1;
-                print(format!("{}; once more", self.disturbance));
+                print(format!("run {} is repeated: {}", number + 1, self.disturbance));
                 ensure!(
                     disturbed <= MOST_DISTURBED + usize::from(self.runs),
-                    "others contend for the CPUs of this machine all the time"
+                    "{disturbed} runs were disturbed: other processes keep contending for the CPUs of this machine"
                 );
             };
             print(format!(
                 "run {} of {}: {}",
                 number + 1,
                 self.runs,
-                (self.line)(&shown)
+                (self.line)(&result)
             ));
-            each.push(shown);
+            each.push(result);
         }
         Ok(Series {
             each,
@@ -79,15 +114,17 @@ impl<R> SeriesPlan<R> {
 }
 
 impl<R> Series<R> {
-    /// One figure of all runs, in ascending order.
-    pub(super) fn sorted(&self, figure: fn(&R) -> f64) -> Vec<f64> {
-        let mut values: Vec<f64> = self.each.iter().map(figure).collect();
-        values.sort_by(f64::total_cmp);
-        values
+    pub(super) fn figure(&self, figure: fn(&R) -> f64) -> Percentiles {
+        let values = ascending(self.each.iter().map(figure));
+        Percentiles {
+            p50: percentile(&values, 50),
+            p99: percentile(&values, 99),
+            max: percentile(&values, 100),
+        }
     }
 }
 
-/// What the hypervisor gives to somebody else from a moment on.
+/// CPU time that the hypervisor gives to other machines from a start time on.
 struct StolenTime {
     began: Instant,
     before: CpuTime,
@@ -101,7 +138,7 @@ impl StolenTime {
         })
     }
 
-    /// In percent of all CPUs since then.
+    /// Stolen time since the start, in percent of all CPUs.
     fn percent(&self) -> Result<f64> {
         let stolen_ns = cpu_time()?.steal_ns.saturating_sub(self.before.steal_ns);
         let cpus = Procfs::default().online()?.count();
@@ -110,7 +147,7 @@ impl StolenTime {
     }
 }
 
-/// The time of all CPUs since boot.
+/// CPU time of all CPUs since boot.
 fn cpu_time() -> Result<CpuTime> {
     let files = Procfs::default();
     Ok(files.stat()?.total(&files.online()?))
@@ -130,23 +167,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_disturbed_run_is_repeated_at_the_same_time_of_the_period() {
+    async fn disturbed_runs_are_repeated_at_the_same_phase() {
         let mut begun = Vec::new();
         let series = plan(2)
             .measure(async |name, phase| {
                 begun.push(name.to_owned());
-                let shown = (begun.len() != 1).then_some(-phase.as_secs_f64());
-                Ok(shown)
+                let result = (begun.len() != 1).then_some(-phase.as_secs_f64());
+                Ok(result)
             })
             .await
             .unwrap();
         assert_eq!(begun, ["n-0-0", "n-0-1", "n-1-1"]);
         assert_eq!((&series.each[..], series.disturbed), (&[-2.5, -7.5][..], 1));
-        assert_eq!(series.sorted(|run| *run), [-7.5, -2.5]);
+        let Percentiles { p50, max, .. } = series.figure(|run| *run);
+        assert_eq!((p50, max), (-7.5, -2.5));
     }
 
     #[tokio::test]
-    async fn a_machine_that_is_never_calm_ends_the_series() {
+    async fn too_many_disturbed_runs_end_the_series() {
         let mut begun = 0;
         let series = plan(3)
             .measure(async |_, _| {
@@ -154,7 +192,12 @@ mod tests {
                 Ok(None)
             })
             .await;
-        assert!(series.unwrap_err().to_string().starts_with("others contend"));
+        assert!(
+            series
+                .unwrap_err()
+                .to_string()
+                .starts_with("9 runs were disturbed")
+        );
         assert_eq!(begun, 3 + MOST_DISTURBED + 1);
     }
 }

@@ -1,21 +1,21 @@
-//! Builds versions of the ConfigMap as clusters with several pools of nodes have them.
+//! Builds versions of the ConfigMap for clusters with several node pools.
 
 use serde_json::{Map, Value, json};
 
-/// A version, and how many nodes there are.
+use crate::review_router::admission_review;
+
+/// A version of the ConfigMap and the size of its cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Workload {
     keys: &'static [&'static str],
-    /// How many of them an update changes, from the first on.
+    /// Number of keys that an update changes, from the first on.
     changed: usize,
     entries: usize,
-    /// How many nodes there are.
     pub(super) nodes: usize,
 }
 
-/// Pools that nodes are of.
 const POOLS: usize = 100;
-/// Labels that every node has besides that of its pool.
+/// Labels of every node in addition to that of its pool.
 const LABELS: usize = 14;
 
 impl Workload {
@@ -26,7 +26,7 @@ impl Workload {
         entries: POOLS,
         nodes: 5_000,
     };
-    /// Six keys with some, of which one changes: an administrator edits an entry.
+    /// Six keys with few entries; an update changes one: an administrator edits an entry.
     pub(super) const SIX_KEYS: Self = Self {
         keys: &[
             "colocation-config",
@@ -40,7 +40,7 @@ impl Workload {
         entries: 6,
         nodes: 208,
     };
-    /// The same keys, all of them changed.
+    /// Six keys; an update changes all of them.
     pub(super) const SIX_NEW_KEYS: Self = Self {
         changed: 6,
         ..Self::SIX_KEYS
@@ -49,29 +49,24 @@ impl Workload {
     /// An update of the ConfigMap.
     pub(super) fn review(&self) -> Vec<u8> {
         let resource = json!({"group": "", "version": "v1", "resource": "configmaps"});
-        let review = json!({
-            "kind": "AdmissionReview",
-            "apiVersion": "admission.k8s.io/v1",
-            "request": {
-                "uid": "705ab4f5-6393-11e8-b7cc-42010a800003",
-                "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-                "resource": resource,
-                "requestKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-                "requestResource": resource,
-                "name": "slo-controller-config",
-                "namespace": "koordinator-system",
-                "operation": "UPDATE",
-                "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
-                "object": self.object("2", " "),
-                "oldObject": self.object("1", ""),
-                "dryRun": false,
-                "options": {"kind": "PatchOptions", "apiVersion": "meta.k8s.io/v1"},
-            },
-        });
-        review.to_string().into_bytes()
+        admission_review(&json!({
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800003",
+            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+            "resource": resource,
+            "requestKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+            "requestResource": resource,
+            "name": "slo-controller-config",
+            "namespace": "koordinator-system",
+            "operation": "UPDATE",
+            "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
+            "object": self.object("2", " "),
+            "oldObject": self.object("1", ""),
+            "dryRun": false,
+            "options": {"kind": "PatchOptions", "apiVersion": "meta.k8s.io/v1"},
+        }))
     }
 
-    /// The ConfigMap with `end` behind each text that changes, by which versions differ.
+    /// The ConfigMap; changed texts end with `end`, so that versions differ.
     fn object(&self, version: &str, end: &str) -> Value {
         let text = |(place, key): (usize, &&str)| {
             let end = if place < self.changed { end } else { "" };
@@ -93,7 +88,7 @@ impl Workload {
         })
     }
 
-    /// The text of a key: what holds for all nodes, and an entry for each pool.
+    /// Value of a key: the cluster's strategy and an entry for each pool.
     fn document(&self, key: &str) -> Value {
         let entries: Value = (0..self.entries).map(|pool| entry(key, pool)).collect();
         let mut strategy = strategy(key);
@@ -116,7 +111,7 @@ fn entry(key: &str, pool: usize) -> Value {
     Value::Object(entry)
 }
 
-/// Labels of a node, which is of one of the pools.
+/// Labels of a node, with its pool.
 pub(super) fn node_labels(node: usize) -> Map<String, Value> {
     let level = |level: usize| {
         let key = format!("topology.example.com/level-{level:02}");
@@ -132,7 +127,7 @@ fn pool_name(pool: usize) -> String {
     format!("pool-{pool:03}")
 }
 
-/// Most members of a key, within their ranges.
+/// Most members of a key, with valid values.
 fn strategy(key: &str) -> Map<String, Value> {
     let value = match key {
         "colocation-config" => json!({
@@ -174,7 +169,7 @@ fn strategy(key: &str) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// What a class of service gets.
+/// Strategy of one QoS class.
 fn class() -> Value {
     json!({
         "cpuQOS": {"enable": true, "groupIdentity": 2, "schedIdle": 0, "coreExpeller": true},

@@ -1,5 +1,5 @@
-//! Sends writes of Nodes to the replica for admission, as the API server does: an AdmissionReview over TLS. It uses a
-//! kept connection that is idle, or a new one.
+//! Sends writes of Nodes to the replica for admission, as the API server does: an AdmissionReview over TLS, on an
+//! idle kept connection or on a new one.
 
 use std::{
     net::SocketAddr,
@@ -12,54 +12,40 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use headroom_kit::tls::client::server_name;
 use http::{
     Request, StatusCode,
     header::{CONTENT_TYPE, HOST},
 };
 use http_body_util::{BodyExt as _, Full};
-use hyper::{
-    body::Bytes,
-    client::conn::http1::{SendRequest, handshake},
-};
-use hyper_util::rt::TokioIo;
+use hyper::{body::Bytes, client::conn::http1::SendRequest};
 use json_patch::Patch;
 use rustls::ClientConfig;
 use serde::Deserialize;
-use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::TlsConnector;
+use tokio::time::timeout;
 
-use crate::fleet::LOCALHOST;
+use crate::served::{client::connect, server::LOCALHOST};
 
-/// Where reviews of `nodes/status` go, and how long they may take.
+/// Path for reviews of `nodes/status`, and their time limit.
 const PATH: &str = "/mutate-node-status?timeout=1s";
 const LIMIT: Duration = Duration::from_secs(1);
 const KIND: &str = r#"{"group":"","version":"v1","kind":"Node"}"#;
 const RESOURCE: &str = r#"{"group":"","version":"v1","resource":"nodes"}"#;
 
-/// A replica's admission port.
 #[derive(Debug, Clone)]
 pub(super) struct AdmissionPort {
-    /// Where it listens.
     pub(super) address: SocketAddr,
-    /// How it is verified.
     pub(super) tls: Arc<ClientConfig>,
 }
 
-/// A write to be admitted.
 #[derive(Debug)]
 pub(super) struct Write<'a> {
-    /// Who writes.
     pub(super) user: &'a str,
-    /// The Node's name.
     pub(super) node: &'a str,
-    /// The stored object.
     pub(super) old: &'a str,
-    /// The object as it is to become.
     pub(super) new: &'a str,
 }
 
-/// The way to the replica that is ready, if one is.
+/// Connections to the replica that is ready, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     state: Mutex<ReplicaState>,
@@ -84,7 +70,7 @@ struct Response {
 }
 
 impl Admission {
-    /// Sends reviews there from now on; with `None`, nowhere.
+    /// Sets the replica for later reviews; with `None`, reviews fail.
     pub(super) fn set_target(&self, target: Option<AdmissionPort>) {
         *self.lock() = ReplicaState {
             target,
@@ -92,15 +78,15 @@ impl Admission {
         };
     }
 
-    /// What the replica makes of a write.
+    /// The replica's patch for a write.
     ///
     /// # Errors
-    /// If it is not ready, does not answer in time, or refuses.
+    /// If the replica is not ready, does not answer in time, or refuses.
     pub(super) async fn review(&self, write: &Write<'_>) -> Result<Patch> {
         let body = self.body(write);
         timeout(LIMIT, self.ask(body))
             .await
-            .context("no answer within a second")?
+            .context("the replica did not answer within a second")?
     }
 
     async fn ask(&self, body: String) -> Result<Patch> {
@@ -113,12 +99,12 @@ impl Admission {
         let response = sender.send_request(request).await?;
         let status = response.status();
         let answer = response.into_body().collect().await?.to_bytes();
-        ensure!(status == StatusCode::OK, "answered {status}");
+        ensure!(status == StatusCode::OK, "the replica answered {status}");
         self.lock().idle.push(sender);
         let AdmissionResponse {
             response: Response { allowed, patch },
         } = serde_json::from_slice(&answer)?;
-        ensure!(allowed, "a status write was refused");
+        ensure!(allowed, "the replica refused a status write");
         match patch {
             None => Ok(Patch::default()),
             Some(text) => Ok(serde_json::from_slice(&BASE64_STANDARD.decode(text)?)?),
@@ -138,14 +124,7 @@ impl Admission {
         let Some(AdmissionPort { address, tls }) = target else {
             bail!("no replica is ready");
         };
-        let tcp = TcpStream::connect(address).await?;
-        tcp.set_nodelay(true)?;
-        let stream = TlsConnector::from(tls)
-            .connect(server_name(LOCALHOST)?, tcp)
-            .await?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(sender)
+        connect(address, &tls).await
     }
 
     fn body(&self, write: &Write<'_>) -> String {

@@ -1,5 +1,5 @@
-//! Simulated agents: each keeps a stream to the replica and reports at a steady pace, and at once when it brakes. An
-//! agent that loses its stream reconnects as real ones do.
+//! Simulated agents: each keeps a stream to the replica, and reports periodically and immediately on a brake. An
+//! agent that loses its stream reconnects with the back-off of real agents.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -32,38 +32,35 @@ use super::{
     grpc_stream::{BufferedStream, Event},
     objects::{MEMORY, RAW_CPU_MILLI, node_name, node_uid, pod_uid},
 };
-use crate::fleet::LOCALHOST;
+use crate::served::server::LOCALHOST;
 
-/// What each agent publishes for CPU, in cents.
+/// Published CPU ratio of each agent, in cents.
 pub(super) const PUBLISHED: u32 = 110;
-/// How long connecting may take, handshake included; the waits between attempts are drawn from zero to a limit that doubles
-/// from the first to the last. All as real agents have it.
+/// Limit for connecting with handshake. Waits between attempts are random, from zero to a limit that doubles from the
+/// first to the last. All values are those of real agents.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LAST_WAIT: Duration = Duration::from_secs(30);
 const METHOD: &str = "/headroom.v1alpha1.Hints/Report";
-/// Level of the brake that stops.
+/// Level of the brake L3 (stop).
 const STOP: u8 = 3;
 
-/// Where the replica's hint port is, and how it is spoken to.
+/// Hint port of the replica.
 #[derive(Debug, Clone)]
 pub(super) struct Port {
-    /// Where it listens.
     pub(super) address: SocketAddr,
-    /// How it is verified, where TLS is spoken.
+    /// Client settings, or `None` for plain TCP.
     pub(super) tls: Option<Arc<ClientConfig>>,
 }
 
-/// All agents.
 #[derive(Debug)]
 pub(super) struct Agents {
     each: Vec<Agent>,
     report_every: Duration,
     port: Mutex<Option<Port>>,
     pods_per_node: usize,
-    /// Agents whose stream is open and had a report taken.
+    /// Agents with an open stream on which a report was accepted.
     reporting: AtomicUsize,
-    /// Reports that were not taken.
     refused: AtomicUsize,
 }
 
@@ -71,11 +68,11 @@ pub(super) struct Agents {
 struct Agent {
     brake: AtomicU8,
     changed: Notify,
-    /// True once the replica has taken a report over the stream that is open.
+    /// True once the replica has accepted a report on the open stream.
     is_accepted: AtomicBool,
 }
 
-/// What an agent keeps from stream to stream.
+/// State of an agent that outlives its streams.
 #[derive(Debug)]
 struct AgentState {
     seq: u64,
@@ -84,7 +81,7 @@ struct AgentState {
 }
 
 impl Agents {
-    /// An agent for each node, which begins as soon as there is a port.
+    /// Starts one agent per node; agents connect once a port is set.
     pub(super) fn start(nodes: usize, pods: usize, report_every: Duration, load: &Handle) -> Arc<Self> {
         let agents = Arc::new(Self {
             each: (0..nodes).map(|_| Agent::default()).collect(),
@@ -100,22 +97,21 @@ impl Agents {
         agents
     }
 
-    /// Has them speak to that port when they next connect.
+    /// Sets the port for later connections.
     pub(super) fn set_port(&self, port: Option<Port>) {
         *self.port.lock().unwrap_or_else(PoisonError::into_inner) = port;
     }
 
-    /// How many have had a report taken over the stream that they have open.
+    /// Number of agents with an accepted report on their open stream.
     pub(super) fn reporting(&self) -> usize {
         self.reporting.load(Ordering::Relaxed)
     }
 
-    /// Reports so far that were not taken.
     pub(super) fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Has one brake or release; it reports at once.
+    /// Starts or releases a brake of one agent, which reports immediately.
     pub(super) fn brake(&self, node: usize, is_braked: bool) {
         if let Some(agent) = self.each.get(node) {
             agent
@@ -125,7 +121,7 @@ impl Agents {
         }
     }
 
-    /// Keeps a stream open, for ever.
+    /// Keeps a stream open until the runtime ends.
     async fn run(self: Arc<Self>, node: usize) {
         let Some(agent) = self.each.get(node) else { return };
         let phase = Instant::now() + rand::random_range(Duration::ZERO..self.report_every);
@@ -139,7 +135,7 @@ impl Agents {
             let began = Instant::now();
             let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(port) = port {
-                // Whatever ended it, the agent comes back; the case counts whose reports are accepted.
+                // The agent reconnects after any error; the case counts accepted reports.
                 drop(self.attempt(node, agent, &port, &mut state).await);
             }
             if agent.is_accepted.swap(false, Ordering::Relaxed) {
@@ -166,7 +162,7 @@ impl Agents {
             return self.stream(node, agent, tcp, state).await;
         };
         let name = server_name(LOCALHOST)?;
-        // Boxed: an agent that speaks no TLS need not have room for it.
+        // Boxed: the future of an agent without TLS stays small.
         let securing = Box::pin(async {
             anyhow::Ok(
                 TlsConnector::from(Arc::clone(tls))
@@ -187,7 +183,7 @@ impl Agents {
         self.report(node, agent, &mut wire, state).await?;
         loop {
             select! {
-                said = wire.receive::<Directive>() => if let Event::Message(Directive { kind: Some(kind) }) = said? {
+                event = wire.receive::<Directive>() => if let Event::Message(Directive { kind: Some(kind) }) = event? {
                     self.apply(agent, kind, state);
                 },
                 _ = state.reports.tick() => self.report(node, agent, &mut wire, state).await?,
@@ -228,7 +224,7 @@ impl Agents {
     }
 }
 
-/// The address of the node with that number: the server counts clients by theirs.
+/// Source address of an agent: the server limits connections per client address.
 fn address_of(node: usize) -> Result<SocketAddr> {
     let number = u32::try_from(node)? + 1;
     let address = Ipv4Addr::from_bits(Ipv4Addr::new(127, 1, 0, 0).to_bits() + number);
@@ -278,7 +274,7 @@ fn report(node: usize, pods: impl Iterator<Item = usize>, brake: u8, state: &Age
     }
 }
 
-/// A token as a kubelet projects it, as long as those are; whoever reviews it finds its node at its end.
+/// A token as long as those that kubelets project; the token review reads the node number at its end.
 fn token(node: usize) -> String {
     let claims = json!({
         "aud": [names::TOKEN_AUDIENCE], "exp": 4_000_000_000_u64, "iat": 1_790_000_000_u64, "iss": "https://kubernetes.default.svc",
@@ -289,7 +285,7 @@ fn token(node: usize) -> String {
     format!("eyJhbGciOiJSUzI1NiJ9.{claims}.{}-{node}", "s".repeat(330))
 }
 
-/// The node whose agent shows that token.
+/// Node number at the end of a token.
 pub(super) fn node_of_token(token: &str) -> Option<usize> {
     token.rsplit('-').next()?.parse().ok()
 }
@@ -301,7 +297,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_report_is_one_that_the_webhook_takes() {
+    async fn reports_are_valid() {
         let state = AgentState {
             seq: 3,
             generation: 7,
@@ -314,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn every_agent_has_an_address_and_a_token_of_its_own() {
+    fn every_agent_has_its_own_address_and_token() {
         assert_eq!(address_of(0).unwrap().to_string(), "127.1.0.1:0");
         assert_eq!(address_of(4_999).unwrap().to_string(), "127.1.19.136:0");
         assert_eq!(node_of_token(&token(4_999)), Some(4_999));

@@ -1,6 +1,6 @@
-//! Answers the webhook's requests to the API server, as HTTP in the process: lists by pages, watches, patches, reviews.
-//! The patches are of `nodes/status`, the reviews are of tokens. All of it runs on the load's CPU; the webhook parses
-//! the answers itself.
+//! Answers the webhook's requests to the API server, as HTTP within the process: paged lists, watches, patches of
+//! `nodes/status` and token reviews. It runs on the load generator's CPU, so only the
+//! parsing of the answers counts as the webhook's.
 
 use std::{convert::Infallible, fmt::Write as _, iter, sync::Arc, time::Duration};
 
@@ -24,12 +24,11 @@ use super::{
 type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 type Events = mpsc::Sender<Result<Frame<Bytes>, Infallible>>;
 
-/// Events of one watch that wait to be read.
 const QUEUE: usize = 16;
-/// How long a token review takes, in milliseconds.
+/// Duration of a token review, in milliseconds.
 const REVIEW_MS: std::ops::RangeInclusive<u64> = 1..=4;
 
-/// A client of the webhook whose requests are answered on the load's runtime.
+/// A client for the webhook; its requests are answered on the load's runtime.
 pub(super) fn client(api: &Arc<ApiServer>, load: &Handle) -> Client {
     let (api, load) = (Arc::clone(api), load.clone());
     let service = service_fn(move |request: Request<Body>| load.spawn(answer(Arc::clone(&api), request)));
@@ -60,7 +59,8 @@ async fn answer(api: Arc<ApiServer>, request: Request<Body>) -> Response<Respons
     answered.unwrap_or_else(|error| status(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}")))
 }
 
-/// One page of a list, as of the version that its first page had; item by item, so that no page is held here.
+/// One page of a list, sent item by item, so that no page is held in memory. All pages have the resource version of the
+/// first page; the items are current.
 fn list(
     api: Arc<ApiServer>,
     kind: &str,
@@ -87,7 +87,7 @@ fn list(
             let comma = if number == from { "" } else { "," };
             Some(format!("{comma}{}", item(&api, number)?))
         }));
-        // Whoever asked may be gone.
+        // The client may have disconnected.
         while let Some(part) = parts.next()
             && parts_tx.send(Ok(Frame::data(part.into()))).await.is_ok()
         {}
@@ -96,7 +96,7 @@ fn list(
     Ok(Response::new(StreamBody::new(parts.boxed()).boxed_unsync()))
 }
 
-/// A watch from the version in the query on; it ends after the time in the query.
+/// A watch from the query's version that ends after the query's timeout.
 fn watch(api: Arc<ApiServer>, resource: &str, query: &str) -> Response<ResponseBody> {
     let number = |name| parameter(query, name).and_then(|text| text.parse().ok());
     let (from, seconds) = (
@@ -110,7 +110,7 @@ fn watch(api: Arc<ApiServer>, resource: &str, query: &str) -> Response<ResponseB
             match resource.as_str() {
                 "nodes" => send_nodes(&api, from, events_tx).await,
                 "configmaps" => send_config_map(&api, from, events_tx).await,
-                // Pods stay as they are.
+                // Pods do not change.
                 _ => {
                     let _open = events_tx;
                     std::future::pending::<Option<()>>().await
@@ -125,8 +125,8 @@ fn watch(api: Arc<ApiServer>, resource: &str, query: &str) -> Response<ResponseB
     Response::new(StreamBody::new(events.boxed()).boxed_unsync())
 }
 
-/// Nodes that changed after that version, and those that change from now on. Of a node that changed twice before it could
-/// be sent, the last state is sent.
+/// Nodes that changed after `from`, then those that change from now on. For a node with several unsent changes only
+/// the last state is sent.
 async fn send_nodes(api: &ApiServer, from: u64, mut events: Events) -> Option<()> {
     let mut changes = api.watch_nodes();
     for node in 0..api.len() {
@@ -165,7 +165,10 @@ fn modified(object: &str) -> Frame<Bytes> {
 }
 
 async fn patch(api: &ApiServer, path: &str, body: &[u8]) -> Result<Response<ResponseBody>> {
-    let name = path.rsplit('/').nth(1).context("no name in the path")?;
+    let name = path
+        .rsplit('/')
+        .nth(1)
+        .context("the path contains no node name")?;
     let Some(node) = api.number(name) else {
         return Ok(status(StatusCode::NOT_FOUND, "NotFound"));
     };
@@ -176,7 +179,7 @@ async fn patch(api: &ApiServer, path: &str, body: &[u8]) -> Result<Response<Resp
     }
 }
 
-/// Every token that names a node is its agent's.
+/// Authenticates every token with a node number as the agent of that node.
 async fn review(api: &ApiServer, body: &[u8]) -> Result<Response<ResponseBody>> {
     sleep(Duration::from_millis(rand::random_range(REVIEW_MS))).await;
     let review: Value = serde_json::from_slice(body)?;
@@ -186,7 +189,7 @@ async fn review(api: &ApiServer, body: &[u8]) -> Result<Response<ResponseBody>> 
         .unwrap_or_default();
     let node = node_of_token(token)
         .filter(|node| *node < api.len())
-        .context("a token of nobody")?;
+        .context("the token belongs to no node")?;
     let user = format!(
         "system:serviceaccount:{}:{}",
         names::AGENT_NAMESPACE,

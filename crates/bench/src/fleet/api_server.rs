@@ -1,8 +1,8 @@
-//! Stand-in for API server and etcd: stores the Nodes, and has the webhook admit every write of their status. A write
-//! that changes something takes as long as in etcd.
+//! Stand-in for API server and etcd: stores the Nodes and sends every status write to the webhook for admission. A
+//! write that changes something takes as long as in etcd.
 //!
-//! Versions are checked as the API server checks them: a write that is bound to one is refused when the Node has
-//! another, any other write is tried again. If no replica answers, the stored value stays, as with the floor.
+//! Versions are checked as by the API server: a write with a resourceVersion is refused if the Node has another; any
+//! other write is tried again. If no replica answers, the stored value stays, as with the floor.
 
 use std::{
     collections::HashMap,
@@ -23,15 +23,14 @@ use super::{
     objects::{self, NodeText, RAW_CPU_MILLI, node_name},
 };
 
-/// How long etcd takes to have a write on disk, at least and at most; evenly spread.
+/// Duration of an etcd write, evenly distributed.
 pub(super) const WRITE_MS: std::ops::RangeInclusive<u64> = 2..=6;
-/// How often a write that is bound to no version is tried again.
+/// Attempts for a write without a resourceVersion.
 const TRIES: usize = 5;
 
-/// The objects, and who watches them.
+/// The stored objects and their watchers.
 #[derive(Debug)]
 pub(super) struct ApiServer {
-    /// The way to the webhook.
     pub(super) admission: Admission,
     nodes: Vec<Mutex<Stored>>,
     numbers: HashMap<String, usize>,
@@ -42,46 +41,40 @@ pub(super) struct ApiServer {
     policy_watchers: Watchers<()>,
     /// Writes that changed a Node.
     stored: AtomicUsize,
-    /// Writes of a hint annotation and writes without content that were asked for.
+    /// Requested writes of a hint annotation, and requested writes without content.
     nudges: AtomicUsize,
     touches: AtomicUsize,
 }
 
-/// A Node, and when its allocatable last changed.
+/// A Node and the time of the last change of its allocatable.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
-    /// The Node.
     pub(super) text: Arc<NodeText>,
-    /// When another amount was stored.
+    /// Time of the last change of allocatable.
     pub(super) moved: Instant,
 }
 
-/// What was asked for and done so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RequestCounts {
     /// Writes that changed a Node.
     pub(super) stored: usize,
     /// Writes of a hint annotation.
     pub(super) nudges: usize,
-    /// Writes without content.
     pub(super) touches: usize,
 }
 
-/// What a write asks for.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// What the kubelet writes at every sync.
     Sync,
     /// A merge patch by the webhook.
     Merge(Value),
 }
 
-/// Why a write failed.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The Node has another version.
+    /// The Node has another resourceVersion.
     Conflict,
-    /// Something that does not happen in a cluster.
+    /// An error that does not occur in a cluster.
     Broken(anyhow::Error),
 }
 
@@ -115,10 +108,10 @@ impl From<anyhow::Error> for Refusal {
 }
 
 impl ApiServer {
-    /// So many raw nodes and pods on them, and that policy.
+    /// Raw nodes with pods, and a policy.
     ///
     /// # Errors
-    /// None that could happen.
+    /// None in practice.
     pub(super) fn new(nodes: usize, pods: usize, policy: &str) -> Result<Self> {
         let first = u64::try_from(pods)? + 1;
         let stored = |node: usize| {
@@ -144,54 +137,50 @@ impl ApiServer {
         })
     }
 
-    /// Number of Nodes.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The Node with that number.
     pub(super) fn node(&self, node: usize) -> Option<Stored> {
         Some(lock(self.nodes.get(node)?).clone())
     }
 
-    /// The number of the Node of that name.
+    /// Number of the Node with this name.
     pub(super) fn number(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
     }
 
-    /// The text of the pod with that number.
+    /// The pod as JSON text.
     pub(super) fn pod(&self, pod: usize) -> Option<String> {
         (pod < self.pods).then(|| objects::pod(pod, self.pods, self.nodes.len()))
     }
 
-    /// The text of the ConfigMap, and its version.
+    /// The ConfigMap as JSON text, and its version.
     pub(super) fn config_map(&self) -> (String, u64) {
         let (policy, version) = lock(&self.policy).clone();
         (objects::config_map(&policy, version), version)
     }
 
-    /// The version of the newest write.
+    /// Version of the latest write.
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// Nodes that change from now on, with their versions.
+    /// Later changes of Nodes: number and version.
     pub(super) fn watch_nodes(&self) -> mpsc::UnboundedReceiver<(usize, u64)> {
         self.node_watchers.subscribe()
     }
 
-    /// Changes of the ConfigMap from now on.
+    /// Later changes of the ConfigMap.
     pub(super) fn watch_config_map(&self) -> mpsc::UnboundedReceiver<()> {
         self.policy_watchers.subscribe()
     }
 
-    /// Stores another policy.
     pub(super) fn set_policy(&self, policy: &str) {
         *lock(&self.policy) = (policy.to_owned(), self.next_version());
         self.policy_watchers.notify(());
     }
 
-    /// What was done so far.
     pub(super) fn counts(&self) -> RequestCounts {
         RequestCounts {
             stored: self.stored.load(Ordering::Relaxed),
@@ -200,10 +189,10 @@ impl ApiServer {
         }
     }
 
-    /// A kubelet's write; how long its review took, or `None` if no replica answered.
+    /// A kubelet's write; returns the duration of its review, or `None` if no replica answered.
     ///
     /// # Errors
-    /// If something happens that does not happen in a cluster.
+    /// An error that does not occur in a cluster.
     pub(super) async fn sync(&self, node: usize) -> Result<Option<Duration>> {
         let user = format!("{}{}", names::NODE_USER_PREFIX, node_name(node));
         let mut took = None;
@@ -214,10 +203,10 @@ impl ApiServer {
         }
     }
 
-    /// A merge patch by the webhook; the Node after it.
+    /// A merge patch by the webhook; returns the resulting Node.
     ///
     /// # Errors
-    /// If it is bound to a version that the Node does not have.
+    /// If its resourceVersion is outdated.
     pub(super) async fn merge(&self, node: usize, mut patch: Value) -> Result<Arc<NodeText>, Refusal> {
         let metadata = patch.get_mut("metadata").and_then(Value::as_object_mut);
         let bound = metadata.and_then(|metadata| metadata.remove("resourceVersion"));
@@ -244,7 +233,8 @@ impl ApiServer {
             }
             let (new, review) = self.admitted(node, &old, change, user).await?;
             *took = review;
-            // The kubelet of a raw node finds what it would write and leaves it at that: its review is answered all the same.
+            // The kubelet of a raw node finds its own values stored, so nothing is written; the review happens all
+            // the same.
             let is_idle = matches!(change, Change::Sync) && old.cpu_milli == RAW_CPU_MILLI;
             let Some(new) = new.filter(|_| !is_idle) else {
                 return Ok(old);
@@ -257,7 +247,7 @@ impl ApiServer {
         Err(Refusal::Conflict)
     }
 
-    /// What a write makes of a Node once the webhook has decided, `None` if nothing changes; and how long that took.
+    /// The Node after admission, or `None` if nothing changes, and the duration of the review.
     async fn admitted(
         &self,
         node: usize,
@@ -288,7 +278,7 @@ impl ApiServer {
         Ok(((object != stored).then_some(object), Some(took)))
     }
 
-    /// Stores a Node, unless it has changed meanwhile.
+    /// Stores a Node, unless its version has changed since `old`.
     fn store(&self, node: usize, old: &NodeText, new: &Value) -> Result<Option<Arc<NodeText>>> {
         let mut stored = lock(self.nodes.get(node).context("there is no such node")?);
         if stored.text.version != old.version {

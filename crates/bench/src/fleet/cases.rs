@@ -24,7 +24,7 @@ use super::{
     replica::{Keys, Replica, Setting},
 };
 
-/// Names of the cases, in their order.
+/// Names of the cases, in order.
 pub(super) const AUTO: &str = "auto for all";
 pub(super) const QUIET: &str = "quiet";
 pub(super) const BRAKES: &str = "brakes";
@@ -34,19 +34,16 @@ pub(super) const RESTART_TLS: &str = "restart, agents over TLS";
 #[cfg(test)]
 pub(super) const ALL: [&str; 6] = [AUTO, QUIET, BRAKES, RAISED, RESTART, RESTART_TLS];
 
-/// Maxima of CPU, in cents: below what agents publish, and as high.
+/// CPU maxima in cents: lower than the published ratio, and equal to it.
 const LOW: u32 = 105;
 const OFF: &str = r#"{"mode":"off"}"#;
-/// How often the fleet is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long anything may take beyond its time: an agent that was refused for a while waits up to 30 s between attempts.
+const POLL_EVERY: Duration = Duration::from_millis(50);
+/// Limit of each step beyond its expected time: a refused agent waits up to 30 s between attempts.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Everything.
 pub(super) struct Fleet {
-    /// The agents.
     pub(super) agents: Arc<Agents>,
-    /// Resident memory before the first replica, with all agents connected.
+    /// Resident memory before the first replica started, with all agents connected.
     pub(super) stand_ins_mib: f64,
     plan: Plan,
     cpus: Cpus,
@@ -59,10 +56,10 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts everything; no node is amplified.
+    /// Starts all parts; no node is amplified.
     ///
     /// # Errors
-    /// If a part cannot be had, or not all agents get through in time.
+    /// If a part cannot be started, or not all agents connect in time.
     pub(super) async fn start(plan: Plan, cpus: Cpus, load: &Handle) -> Result<Self> {
         let Plan {
             nodes, pods, rates, ..
@@ -93,18 +90,18 @@ impl Fleet {
         let connected = fleet.wait_until(began, LIMIT, Self::all_reporting).await;
         ensure!(
             connected.is_some(),
-            "{} of {nodes} agents got through",
+            "only {} of {nodes} agents connected to the replica",
             fleet.agents.reporting()
         );
-        // The first report of an agent was made before it heard of its pods: it raises nothing.
+        // An agent's first report precedes its pod list, so it raises nothing.
         sleep(fleet.plan.report_every * 2).await;
         Ok(fleet)
     }
 
-    /// All of them.
+    /// Runs all cases in order.
     ///
     /// # Errors
-    /// If something happens that does not happen in a cluster.
+    /// An error that does not occur in a cluster.
     pub(super) async fn cases(&mut self) -> Result<Vec<Case>> {
         let all = |fleet: &Self, cents| fleet.all_at(0..fleet.plan.nodes, cents);
         let rises = self.plan.rises() + LIMIT;
@@ -154,10 +151,10 @@ impl Fleet {
         case
     }
 
-    /// The replica dies with all connections, and another one is there at once.
+    /// Kills the replica with all connections and starts another one immediately.
     async fn restart(&mut self, name: &'static str, is_secure: bool) -> Result<Case> {
         let begin = self.begin()?;
-        let replica = self.replica.take().context("there is a replica")?;
+        let replica = self.replica.take().context("no replica is running")?;
         let port = replica.hints.address.port();
         self.ended.add(self.cpus.server, replica.cluster.previews())?;
         self.api.admission.set_target(None);
@@ -175,7 +172,7 @@ impl Fleet {
         self.end(name, &begin, applied).await
     }
 
-    /// Starts a replica; reviews go to it once its stores are known, agents at once.
+    /// Starts a replica. Agents connect immediately; reviews follow once its stores are listed.
     async fn start_replica(&mut self, port: u16, is_secure: bool) -> Result<()> {
         let mut replica = Replica::start(&self.setting, &self.api, port, is_secure).await?;
         self.agents.set_port(Some(replica.hints.clone()));
@@ -214,12 +211,12 @@ impl Fleet {
         Ok(case)
     }
 
-    /// When the last agent's report was taken, if all were.
+    /// Time at which the last agent had a report accepted, or `None` if some are missing.
     fn all_reporting(&self) -> Option<Instant> {
         (self.agents.reporting() == self.plan.nodes).then(Instant::now)
     }
 
-    /// When the last of these nodes came to raw times that ratio, if all have.
+    /// Latest change of allocatable among these nodes, or `None` if one is not at raw times this ratio.
     fn all_at(&self, nodes: std::ops::Range<usize>, cents: u32) -> Option<Instant> {
         let milli = RAW_CPU_MILLI * u64::from(cents) / 100;
         let moved = nodes.map(|node| {
@@ -229,7 +226,7 @@ impl Fleet {
         moved.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// How long after `began` that was so, if within the limit.
+    /// Time after `began` at which `when` was true, or `None` after `limit`.
     async fn wait_until(
         &self,
         began: Instant,
@@ -240,14 +237,14 @@ impl Fleet {
             if let Some(at) = when(self) {
                 return Some(at.saturating_duration_since(began));
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
         None
     }
 }
 
-/// Resident memory of the stand-ins with all agents connected and reporting, in MiB. What the agents give back stays with
-/// the allocator, for when they connect to the replica.
+/// Resident memory of the stand-ins with all agents connected and reporting, in MiB. The allocator keeps memory that
+/// the agents free, for when they connect to the replica.
 async fn stand_ins(agents: &Agents, nodes: usize) -> Result<f64> {
     let port = IdlePort::open().await?;
     agents.set_port(Some(Port {
@@ -256,18 +253,18 @@ async fn stand_ins(agents: &Agents, nodes: usize) -> Result<f64> {
     }));
     let began = Instant::now();
     while port.reporting() < nodes && began.elapsed() < LIMIT {
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_EVERY).await;
     }
     agents.set_port(None);
     let reporting = port.reporting();
     ensure!(
         reporting >= nodes,
-        "{reporting} of {nodes} agents connected to nobody"
+        "only {reporting} of {nodes} agents reported to the idle port"
     );
     Ok(mib(resident()?))
 }
 
-/// Mode auto with that maximum for CPU.
+/// Mode `auto` with this CPU maximum.
 fn auto(cents: u32) -> String {
     format!(
         r#"{{"mode":"auto","bounds":{{"cpu":{{"max":{}.{:02}}}}}}}"#,

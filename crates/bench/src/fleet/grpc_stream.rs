@@ -1,20 +1,20 @@
-//! `BufferedStream`: an agent's end of a gRPC stream, in as little memory as possible. Thousands of them must fit
-//! beside the server whose memory is measured, and a whole HTTP/2 client takes as much as its server.
+//! `BufferedStream`: an agent's end of a gRPC stream, with minimal memory. Thousands of them share the process with
+//! the server whose memory is measured, and a full HTTP/2 client needs as much memory as its server.
 //!
-//! It opens one stream, sends messages on it and reads those of the server. Its initial windows hold more than a server
-//! sends in an hour; its own messages are small, and the server takes them as they come.
+//! It opens one stream, sends messages on it and reads those of the server. Its initial windows hold more than a
+//! server sends in an hour; its own messages are small and are sent without flow control.
 
 use anyhow::{Context as _, Result, bail};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What the server may send before it hears of us, on the stream and on the connection, in bytes.
+/// Initial windows of stream and connection, in bytes.
 const WINDOW: u32 = 16 << 20;
-/// The largest frame that a server may send unless it is told otherwise, in bytes.
+/// Default maximum frame size of HTTP/2, in bytes.
 const LARGEST_FRAME: usize = 16 << 10;
 const STREAM: u32 = 1;
-/// Kinds of frames (RFC 9113, section 6).
+/// Frame types (RFC 9113, section 6).
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -22,15 +22,14 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
-/// Flags of frames.
 const ACK: u8 = 0x1;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
-/// Settings, and how a field stands in HPACK that is not to be remembered.
+/// Identifier of a setting, and prefix of an HPACK field that is not indexed.
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const LITERAL: u8 = 0;
 
-/// The stream and what was read of it.
+/// The stream and its unparsed bytes.
 #[derive(Debug)]
 pub(super) struct BufferedStream<S> {
     stream: S,
@@ -38,12 +37,9 @@ pub(super) struct BufferedStream<S> {
     message: Vec<u8>,
 }
 
-/// What the server sent.
 #[derive(Debug, PartialEq)]
 pub(super) enum Event<M> {
-    /// It took the stream.
     Opened,
-    /// A message.
     Message(M),
 }
 
@@ -83,8 +79,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedStream<S> {
         })
     }
 
-    /// Sends a message.
-    ///
     /// # Errors
     /// If the connection breaks.
     pub(super) async fn send(&mut self, message: &impl Message) -> Result<()> {
@@ -102,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedStream<S> {
         Ok(())
     }
 
-    /// What the server sends next. Cancel safe but for the answers to its questions, which are short.
+    /// The server's next event. Cancel safe, except while it answers SETTINGS and PING, which are short.
     ///
     /// # Errors
     /// If the stream or the connection ends.
@@ -143,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedStream<S> {
         let [high, middle, low, kind, flags, ..] = *head;
         let length = u32::from_be_bytes([0, high, middle, low]) as usize;
         if length > LARGEST_FRAME {
-            bail!("a frame of {length} bytes");
+            bail!("the server sent a frame of {length} bytes");
         }
         let Some(payload) = rest.get(..length) else {
             return Ok(None);
@@ -170,9 +164,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedStream<S> {
             return Ok(None);
         };
         if compressed != 0 {
-            bail!("a compressed message that nobody asked for");
+            bail!("the server sent a compressed message");
         }
-        let message = M::decode(message).context("a message that cannot be read")?;
+        let message = M::decode(message).context("the message cannot be decoded")?;
         self.message.drain(..head.len() + length);
         if self.message.is_empty() {
             self.message = Vec::new();
@@ -181,12 +175,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedStream<S> {
     }
 }
 
-/// What a server says that takes the stream and has nothing to tell.
+/// Frames of a server that accepts the stream without sending a message.
 ///
 /// # Errors
-/// Never: the frames are short.
+/// None in practice: the frames are short.
 pub(super) fn acceptance() -> Result<Vec<u8>> {
-    /// `:status: 200`, as it stands in HPACK's static table.
+    /// `:status: 200` in HPACK's static table.
     const OK: u8 = 0x88;
     let mut frames = Vec::new();
     push_frame(&mut frames, SETTINGS, 0, 0, &[])?;
@@ -210,7 +204,7 @@ fn push_frame(bytes: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[
     Ok(())
 }
 
-/// A text in HPACK, without Huffman's code (RFC 7541, section 5).
+/// A string in HPACK without Huffman coding (RFC 7541, section 5).
 fn push_text(bytes: &mut Vec<u8>, text: &str) {
     let mut length = text.len();
     if length < 127 {
@@ -240,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_texts_are_written_as_hpack_has_them() {
+    fn string_lengths_are_encoded_as_in_hpack() {
         let head = |length: usize| {
             let mut bytes = Vec::new();
             push_text(&mut bytes, &"x".repeat(length));
@@ -253,9 +247,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_are_read_however_they_are_cut_and_questions_are_answered() {
+    async fn split_messages_are_decoded_and_pings_are_answered() {
         let (near, mut far) = duplex(1 << 16);
-        let mut wire = BufferedStream::open(near, "/a/B", "t").await.unwrap();
+        let mut stream = BufferedStream::open(near, "/a/B", "t").await.unwrap();
         let ack = Ack {
             seq: 7,
             verdict: 1,
@@ -265,27 +259,27 @@ mod tests {
         message.extend(u32::try_from(ack.encoded_len()).unwrap().to_be_bytes());
         message.extend(ack.encode_to_vec());
         let (first, second) = message.split_at(8);
-        let mut said = acceptance().unwrap();
-        push_frame(&mut said, DATA, 0, STREAM, first).unwrap();
-        push_frame(&mut said, PING, 0, 0, b"12345678").unwrap();
-        push_frame(&mut said, DATA, 0, STREAM, second).unwrap();
-        push_frame(&mut said, HEADERS, END_HEADERS | END_STREAM, STREAM, &[]).unwrap();
+        let mut sent = acceptance().unwrap();
+        push_frame(&mut sent, DATA, 0, STREAM, first).unwrap();
+        push_frame(&mut sent, PING, 0, 0, b"12345678").unwrap();
+        push_frame(&mut sent, DATA, 0, STREAM, second).unwrap();
+        push_frame(&mut sent, HEADERS, END_HEADERS | END_STREAM, STREAM, &[]).unwrap();
         let server = async {
-            for byte in said {
+            for byte in sent {
                 far.write_all(&[byte]).await.unwrap();
             }
-            let mut heard = Vec::new();
-            while !heard.ends_with(b"12345678") {
-                far.read_buf(&mut heard).await.unwrap();
+            let mut received = Vec::new();
+            while !received.ends_with(b"12345678") {
+                far.read_buf(&mut received).await.unwrap();
             }
-            heard
+            received
         };
         let client = async {
-            assert_eq!(wire.receive::<Ack>().await.unwrap(), Event::Opened);
-            assert_eq!(wire.receive::<Ack>().await.unwrap(), Event::Message(ack));
-            wire.receive::<Ack>().await.unwrap_err();
+            assert_eq!(stream.receive::<Ack>().await.unwrap(), Event::Opened);
+            assert_eq!(stream.receive::<Ack>().await.unwrap(), Event::Message(ack));
+            stream.receive::<Ack>().await.unwrap_err();
         };
-        let (heard, ()) = tokio::join!(server, client);
-        assert!(heard.starts_with(PREFACE));
+        let (received, ()) = tokio::join!(server, client);
+        assert!(received.starts_with(PREFACE));
     }
 }

@@ -1,5 +1,5 @@
-//! `IdlePort`: takes the agents' streams before there is a replica and keeps nothing of what they say. What the process
-//! takes meanwhile is the stand-ins' share of its memory, with all agents connected.
+//! `IdlePort`: accepts the agents' streams before the first replica starts, and discards their reports. The memory of
+//! the process meanwhile is that of the stand-ins with all agents connected.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -18,10 +18,10 @@ use tokio::{
 
 use super::grpc_stream;
 
-/// Bytes read at once; no connection holds them.
+/// Buffer size; shared by all connections.
 const READ: usize = 16 << 10;
 
-/// The port; dropped, it closes all connections.
+/// Closes all connections on drop.
 #[derive(Debug)]
 pub(super) struct IdlePort {
     address: SocketAddr,
@@ -30,10 +30,10 @@ pub(super) struct IdlePort {
 }
 
 impl IdlePort {
-    /// Opens it on loopback.
+    /// Listens on loopback.
     ///
     /// # Errors
-    /// If there is no port.
+    /// If the port cannot be opened.
     pub(super) async fn open() -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -47,12 +47,11 @@ impl IdlePort {
         })
     }
 
-    /// Where it listens.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Connections over which something came after the stream was taken.
+    /// Connections that sent data after their stream was accepted.
     pub(super) fn reporting(&self) -> usize {
         self.reporting.load(Ordering::Relaxed)
     }
@@ -63,7 +62,7 @@ async fn serve(listener: TcpListener, reporting: Arc<AtomicUsize>) {
     loop {
         if let Ok((stream, _)) = listener.accept().await {
             let reporting = Arc::clone(&reporting);
-            // An agent that goes away ends its connection, nothing more.
+            // Each connection ends with its agent.
             connections.spawn(async move { drop(read(stream, &reporting).await) });
         }
     }
@@ -72,7 +71,7 @@ async fn serve(listener: TcpListener, reporting: Arc<AtomicUsize>) {
 async fn read(mut stream: TcpStream, reporting: &AtomicUsize) -> Result<()> {
     stream.readable().await?;
     stream.write_all(&grpc_stream::acceptance()?).await?;
-    // The head has been sent in one piece, and is read first.
+    // The request's head arrives first, in one piece.
     let mut pieces = 0_usize;
     loop {
         stream.readable().await?;
@@ -101,7 +100,7 @@ mod tests {
     use crate::fleet::agents::{Agents, Port};
 
     #[tokio::test]
-    async fn agents_keep_their_streams_to_it_and_report() {
+    async fn agents_connect_and_report() {
         let port = IdlePort::open().await.unwrap();
         let agents = Agents::start(3, 9, Duration::from_millis(50), &Handle::current());
         agents.set_port(Some(Port {
@@ -114,6 +113,6 @@ mod tests {
             }
         };
         timeout(Duration::from_secs(30), all_report).await.unwrap();
-        assert_eq!(agents.reporting(), 0, "nothing was acknowledged");
+        assert_eq!(agents.reporting(), 0, "no report is acknowledged");
     }
 }

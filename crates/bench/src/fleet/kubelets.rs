@@ -1,5 +1,5 @@
-//! Simulated kubelets of amplified nodes: each sync finds the kubelet's own values missing and writes them again. The
-//! nodes follow one another at a steady pace.
+//! Simulated kubelets of amplified nodes: each sync finds that the stored values differ from the kubelet's and writes
+//! the kubelet's values again. The nodes sync one after another at a steady rate.
 
 use std::{
     sync::{
@@ -14,10 +14,10 @@ use tracing::error;
 
 use super::api_server::ApiServer;
 
-/// How often the kubelet of an amplified node writes its status.
+/// Interval of status writes of one kubelet.
 pub(super) const SYNC_EVERY: Duration = Duration::from_secs(10);
 
-/// What came of their reviews since somebody last asked.
+/// Results of reviews since the last [`Self::drain`].
 #[derive(Debug, Default)]
 pub(super) struct Kubelets {
     times_ms: Mutex<Vec<f64>>,
@@ -25,7 +25,7 @@ pub(super) struct Kubelets {
 }
 
 impl Kubelets {
-    /// Begins, and goes on until the runtime ends.
+    /// Starts to sync, until the runtime ends.
     pub(super) fn start(api: &Arc<ApiServer>, load: &Handle) -> Arc<Self> {
         let kubelets = Arc::new(Self::default());
         let (api, own) = (Arc::clone(api), Arc::clone(&kubelets));
@@ -41,7 +41,7 @@ impl Kubelets {
         kubelets
     }
 
-    /// Times of reviews since the last call, in milliseconds, ascending, and how many writes found no replica.
+    /// Review times since the last call, in milliseconds, ascending, and the number of writes without an answer.
     pub(super) fn drain(&self) -> (Vec<f64>, usize) {
         let mut times = std::mem::take(&mut *self.times_ms.lock().unwrap_or_else(PoisonError::into_inner));
         times.sort_by(f64::total_cmp);

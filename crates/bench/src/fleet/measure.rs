@@ -1,4 +1,4 @@
-//! Figures of one case, from snapshots at its beginning and its end: memory, CPU time, writes and review times.
+//! Figures of one case, from snapshots at its start and end: memory, CPU time, writes and review times.
 
 use std::{
     sync::{
@@ -16,80 +16,71 @@ use super::{
     api_server::RequestCounts,
     pinning::{CpuTime, resident, used},
 };
-use crate::percentile;
+use crate::statistics::percentile;
 
-/// How often resident memory is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Sampling interval of resident memory.
+const POLL_EVERY: Duration = Duration::from_millis(200);
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The row of one case.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Case {
-    /// Which.
     pub(super) name: &'static str,
-    /// How long it took.
     pub(super) seconds: f64,
-    /// The largest resident memory of the process.
+    /// Peak resident memory of the process.
     pub(super) resident_mib: f64,
-    /// The same without what the stand-ins had before there was a replica, with all agents connected. Kubelets and what
-    /// the API server sends come later, so it is rather too much.
+    /// `resident_mib` minus the memory of the stand-ins with all agents connected, before the first replica. Kubelets
+    /// and the API server's answers come later, so this is an upper bound.
     pub(super) replica_mib: f64,
     /// CPU time of the replica.
     pub(super) cpu_s_per_min: f64,
-    /// How long the replica could have run while others did on its CPU: what the times below have of neighbours.
+    /// Run-queue wait of the replica on its CPU: the share of other processes in the times below.
     pub(super) waited_s_per_min: f64,
-    /// Decisions of background work.
     pub(super) previews: u64,
-    /// Writes of a hint annotation that the replica asked for.
+    /// Writes of a hint annotation that the replica requested.
     pub(super) nudges: usize,
-    /// Writes without content that it asked for.
+    /// Writes without content that it requested.
     pub(super) touches: usize,
-    /// Writes that changed a Node, those of kubelets included.
+    /// Writes that changed a Node, including those of kubelets.
     pub(super) writes: usize,
-    /// Until every node was as it should be, and in a restart every agent's report taken.
+    /// Time until every node was up to date; in a restart also until every agent's report was accepted.
     pub(super) applied_s: Option<f64>,
-    /// Reviews of kubelets' writes behind the next two.
+    /// Reviews behind `review_p50_ms` and `review_p99_ms`.
     pub(super) reviews: usize,
-    /// Time of a review.
     pub(super) review_p50_ms: f64,
-    /// Time of a review.
     pub(super) review_p99_ms: f64,
-    /// Kubelets' writes that found no replica ready, or got no answer within a second.
+    /// Writes of kubelets without a ready replica or without an answer within one second.
     pub(super) unanswered: usize,
 }
 
-/// What has been counted at some time.
+/// Counters at one point in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Snapshot {
-    /// When.
     pub(super) at: Instant,
-    /// CPU time of all replicas.
+    /// Of all replicas so far.
     pub(super) cpu: CpuTime,
-    /// Previews of all replicas.
     pub(super) previews: u64,
-    /// Writes.
     pub(super) counts: RequestCounts,
 }
 
-/// The largest resident memory since somebody last asked.
+/// Peak resident memory since the last [`Self::reset`].
 #[derive(Debug, Default)]
 pub(super) struct PeakMemory(AtomicUsize);
 
 impl PeakMemory {
-    /// Begins to look, until the runtime ends.
+    /// Starts to sample, until the runtime ends.
     pub(super) fn watch(load: &Handle) -> Arc<Self> {
         let peak = Arc::new(Self::default());
         let own = Arc::clone(&peak);
         load.spawn(async move {
             loop {
                 own.0.fetch_max(resident().unwrap_or_default(), Ordering::Relaxed);
-                sleep(LOOK_EVERY).await;
+                sleep(POLL_EVERY).await;
             }
         });
         peak
     }
 
-    /// The largest since the last call, in MiB.
+    /// Peak since the last call, in MiB.
     pub(super) fn reset(&self) -> Result<f64> {
         let now = resident()?;
         Ok(mib(self.0.swap(now, Ordering::Relaxed).max(now)))
@@ -109,20 +100,20 @@ pub(super) struct EndedReplicas {
 }
 
 impl EndedReplicas {
-    /// The replica on that CPU is about to end.
+    /// Adds the replica on this CPU before it ends.
     ///
     /// # Errors
-    /// If the kernel does not say what it used.
+    /// If procfs cannot be read.
     pub(super) fn add(&mut self, cpu: u32, previews: u64) -> Result<()> {
         self.cpu = self.cpu + used(cpu)?;
         self.previews += previews;
         Ok(())
     }
 
-    /// What counts now, with the replica on that CPU.
+    /// Current counters, including the replica on this CPU.
     ///
     /// # Errors
-    /// If the kernel does not say what it used.
+    /// If procfs cannot be read.
     pub(super) fn snapshot(&self, cpu: u32, previews: u64, counts: RequestCounts) -> Result<Snapshot> {
         Ok(Snapshot {
             at: Instant::now(),
@@ -134,7 +125,7 @@ impl EndedReplicas {
 }
 
 impl Snapshot {
-    /// The row of what happened until another mark.
+    /// Figures of the time between two snapshots.
     pub(super) fn row(
         &self,
         end: &Self,

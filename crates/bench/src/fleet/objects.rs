@@ -1,7 +1,7 @@
-//! Builds the objects of the fleet: Nodes as large as those of kubelets with 50 images, pods and the ConfigMap.
+//! Builds the objects of the fleet: Nodes with the size of a kubelet with 50 images, pods and the ConfigMap.
 //!
-//! Of a Node only the parts that writes change are stored; the rest is the same for all and added to the text on
-//! request.
+//! Only the parts of a Node that writes change are stored; the rest is the same for all Nodes and is added to the
+//! text on request.
 
 use std::sync::LazyLock;
 
@@ -16,14 +16,14 @@ use crate::node_status::review;
 pub(super) const RAW_CPU: &str = "16";
 pub(super) const RAW_CPU_MILLI: u64 = 16_000;
 const RAW_MEMORY: &str = "64718860Ki";
-/// Memory of the machine, in bytes.
+/// Memory capacity of a node, in bytes.
 pub(super) const MEMORY: u64 = 64_821_260 << 10;
-/// What all pods of a node ask for together, in milli-cores.
-const ASKED_MILLI: usize = 12_000;
+/// Requests of all pods of a node, in milli-cores.
+const REQUESTED_MILLI: usize = 12_000;
 
 static IMAGES: LazyLock<String> = LazyLock::new(|| review::images().to_string());
 static MANAGED_FIELDS: LazyLock<String> = LazyLock::new(|| review::managed_fields().to_string());
-/// What a pod has that nobody here reads.
+/// Members of a pod that the webhook does not read.
 static POD_REST: LazyLock<String> = LazyLock::new(|| {
     let variables: Vec<Value> = (0..12)
         .map(|index| json!({"name": format!("SERVICE_{index:02}"), "value": "v".repeat(40)}))
@@ -35,20 +35,16 @@ static POD_REST: LazyLock<String> = LazyLock::new(|| {
         .to_string()
 });
 
-/// What writes change of a Node.
+/// The parts of a Node that writes change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeText {
-    /// Its resource version.
     pub(super) version: u64,
-    /// Allocatable CPU, in milli-cores.
     pub(super) cpu_milli: u64,
-    /// `metadata` without managed fields and resource version.
+    /// `metadata` without managedFields and resourceVersion.
     metadata: String,
-    /// `status` without images.
     status: String,
 }
 
-/// The name of the node with that number.
 pub(super) fn node_name(node: usize) -> String {
     format!(
         "ip-10-{}-{}-{}.eu-central-1.compute.internal",
@@ -58,12 +54,10 @@ pub(super) fn node_name(node: usize) -> String {
     )
 }
 
-/// The UID of the Node with that number.
 pub(super) fn node_uid(node: usize) -> String {
     format!("{node:08x}-d9a0-4c9b-8f3e-2f6c1b1c9a10")
 }
 
-/// The UID of the pod with that number.
 pub(super) fn pod_uid(pod: usize) -> String {
     format!("{pod:08x}-1e6b-4b0e-9c55-7a3f2d9be001")
 }
@@ -72,7 +66,7 @@ impl NodeText {
     /// A node that was never amplified.
     ///
     /// # Errors
-    /// None that could happen.
+    /// None in practice.
     pub(super) fn raw(node: usize, version: u64) -> Result<Self> {
         let mut annotations: Map<String, Value> = (0..12)
             .map(|index| {
@@ -101,33 +95,33 @@ impl NodeText {
         Self::serialize(&object, version)
     }
 
-    /// What [`Self::object`] returned, after a write.
+    /// Inverse of [`Self::object`].
     ///
     /// # Errors
-    /// If a write made something else of it than a Node.
+    /// If `object` is no Node.
     pub(super) fn serialize(object: &Value, version: u64) -> Result<Self> {
-        let part = |name: &str| object.get(name).context("a Node without metadata or status");
+        let part = |name: &str| object.get(name).context("the Node has no metadata or status");
         let (metadata, status) = (part("metadata")?, part("status")?);
         let cpu = status.pointer("/allocatable/cpu").and_then(Value::as_str);
-        let cpu: Quantity = cpu.context("a Node without allocatable CPU")?.parse()?;
+        let cpu: Quantity = cpu.context("the Node has no allocatable CPU")?.parse()?;
         Ok(Self {
             version,
-            cpu_milli: amount(Resource::Cpu, &cpu).context("allocatable CPU is no amount")?,
+            cpu_milli: amount(Resource::Cpu, &cpu).context("allocatable CPU is not a valid amount")?,
             metadata: metadata.to_string(),
             status: status.to_string(),
         })
     }
 
-    /// What writes may change.
+    /// The parts that writes may change.
     ///
     /// # Errors
-    /// None that could happen.
+    /// None in practice.
     pub(super) fn object(&self) -> Result<Value> {
         let part = |text: &str| serde_json::from_str::<Value>(text);
         Ok(json!({"metadata": part(&self.metadata)?, "status": part(&self.status)?}))
     }
 
-    /// The whole object, as the API server sends it.
+    /// The whole object as JSON text.
     pub(super) fn text(&self) -> String {
         let Self {
             version,
@@ -143,18 +137,18 @@ impl NodeText {
     }
 }
 
-/// An object's text without its opening brace.
+/// An object's JSON text without its opening brace.
 fn rest(object: &str) -> &str {
     object.strip_prefix('{').unwrap_or(object)
 }
 
-/// The time in whole seconds, as kubelets write it.
+/// Current time in whole seconds, as kubelets write it.
 fn now() -> String {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
-/// What the kubelet of an amplified node writes at every sync: its own allocatable, and the heartbeats of its conditions.
+/// A kubelet's write: its own allocatable and new heartbeats.
 pub(super) fn sync(object: &mut Value) {
     if let Some(allocatable) = object
         .pointer_mut("/status/allocatable")
@@ -175,10 +169,10 @@ pub(super) fn sync(object: &mut Value) {
     }
 }
 
-/// The pod with that number, of so many on so many nodes: it runs, and its kubelet says what it has set aside.
+/// Pod number `pod` of `pods` on `nodes` nodes, running, with allocated resources in its status.
 pub(super) fn pod(pod: usize, pods: usize, nodes: usize) -> String {
     let (node, uid) = (node_name(pod % nodes), pod_uid(pod));
-    let milli = ASKED_MILLI / pods.div_ceil(nodes).max(1);
+    let milli = REQUESTED_MILLI / pods.div_ceil(nodes).max(1);
     let asks = format!(r#"{{"cpu":"{milli}m","memory":"1Gi"}}"#);
     let version = pod + 1;
     format!(
@@ -188,7 +182,6 @@ pub(super) fn pod(pod: usize, pods: usize, nodes: usize) -> String {
     )
 }
 
-/// The ConfigMap with that policy.
 pub(super) fn config_map(policy: &str, version: u64) -> String {
     json!({
         "kind": "ConfigMap", "apiVersion": "v1",
@@ -203,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_as_large_as_one_with_fifty_images_and_reads_back() {
+    fn a_node_has_the_size_of_one_with_fifty_images_and_parses_back() {
         let node = NodeText::raw(7, 3).unwrap();
         let text = node.text();
         assert!((36_000..=44_000).contains(&text.len()), "{}", text.len());
@@ -215,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_puts_raw_values_back_and_leaves_our_conditions_alone() {
+    fn a_sync_writes_raw_values_and_keeps_our_conditions() {
         let mut object = json!({"metadata": {}, "status": {
             "allocatable": {"cpu": "20", "memory": "1"},
             "conditions": [{"type": "Ready"}, {"type": names::BRAKED}],
@@ -230,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_spread_and_have_the_size_of_usual_ones() {
+    fn pods_are_spread_over_the_nodes_and_have_a_usual_size() {
         let text = pod(12, 150_000, 5_000);
         let object: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(object["spec"]["nodeName"], node_name(12));

@@ -1,4 +1,4 @@
-//! Pins a runtime to a CPU of its own, and reads the CPU time of its threads and the memory of the process.
+//! Pins a runtime to a CPU, and reads the CPU time of its threads and the memory of the process.
 
 use std::{fs, ops::Add, path::Path, time::Duration};
 
@@ -8,15 +8,13 @@ use rustix::param::page_size;
 use tokio::runtime::{Builder, Runtime};
 use tracing::error;
 
-/// Threads that have ended take their CPU time with them: those for blocking work stay.
+/// Keeps threads for blocking work alive: the CPU time of ended threads is lost.
 const KEEP_ALIVE: Duration = Duration::from_secs(3600);
 
-/// The CPUs of the load and of the server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cpus {
-    /// Where stand-ins and agents run.
+    /// CPU of stand-ins and agents.
     pub(super) load: u32,
-    /// Where the replica runs.
     pub(super) server: u32,
 }
 
@@ -27,23 +25,26 @@ impl Cpus {
     /// If there is only one.
     pub(super) fn choose() -> Result<Self> {
         let cpus = cpus()?;
-        let (load, server) = (*cpus.first().context("no CPU")?, *cpus.last().context("no CPU")?);
+        let (load, server) = (
+            *cpus.first().context("the process may use no CPU")?,
+            *cpus.last().context("the process may use no CPU")?,
+        );
         ensure!(
             load != server,
-            "server and load need a CPU each, and this process may use one"
+            "this process may use only one CPU: server and load need one each"
         );
         Ok(Self { load, server })
     }
 }
 
-/// A runtime with one worker, all of whose threads stay on that CPU.
+/// A runtime with one worker; all of its threads are pinned to this CPU.
 ///
 /// # Errors
-/// If there can be no more threads.
+/// If a thread cannot be started.
 pub(super) fn runtime(name: &str, cpu: u32) -> Result<Runtime> {
     let begin = move || {
         if let Err(error) = stay_on(cpu) {
-            error!(%error, "a thread does not stay on its CPU");
+            error!(%error, "cannot pin a thread to its CPU");
         }
     };
     Builder::new_multi_thread()
@@ -53,15 +54,14 @@ pub(super) fn runtime(name: &str, cpu: u32) -> Result<Runtime> {
         .on_thread_start(begin)
         .enable_all()
         .build()
-        .context("start a runtime")
+        .context("cannot start a runtime")
 }
 
-/// What threads had of a CPU.
+/// Times of threads on one CPU.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CpuTime {
-    /// How long they ran.
     pub(super) ran: Duration,
-    /// How long they could have run, but others did.
+    /// Time on the run queue while other threads ran.
     pub(super) waited: Duration,
 }
 
@@ -77,7 +77,6 @@ impl Add for CpuTime {
 }
 
 impl CpuTime {
-    /// What came since an earlier look.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             ran: self.ran.saturating_sub(before.ran),
@@ -86,14 +85,14 @@ impl CpuTime {
     }
 }
 
-/// What those threads had which may run on that CPU alone.
+/// Times of the threads that are pinned to this CPU.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If procfs cannot be read.
 pub(super) fn used(cpu: u32) -> Result<CpuTime> {
     let mut sum = CpuTime::default();
     for entry in fs::read_dir("/proc/self/task")? {
-        // A thread can end while it is looked at.
+        // A thread may end meanwhile.
         sum = sum + of_thread(&entry?.path(), cpu).unwrap_or_default();
     }
     Ok(sum)
@@ -119,13 +118,13 @@ fn of_thread(task: &Path, cpu: u32) -> Option<CpuTime> {
 /// Resident memory of this process, in bytes.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If procfs cannot be read.
 pub(super) fn resident() -> Result<usize> {
     let pages = fs::read_to_string("/proc/self/statm")?;
     let resident: usize = pages
         .split_whitespace()
         .nth(1)
-        .context("statm has no second figure")?
+        .context("/proc/self/statm has no second field")?
         .parse()?;
     Ok(resident * page_size())
 }
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_a_cpu_is_that_of_the_threads_that_stay_on_it() {
+    fn the_times_of_pinned_threads_are_counted() {
         let Cpus { load, server } = Cpus::choose().unwrap();
         let runtime = runtime("fleet-test", server).unwrap();
         let before = (used(load).unwrap(), used(server).unwrap());

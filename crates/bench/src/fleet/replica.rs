@@ -1,10 +1,10 @@
-//! A real webhook replica: stores, informers, hint service, nudger, sweeper and admission on a runtime of its own. They
-//! are assembled as in the webhook's process, with a client of the stand-in for the API server.
+//! A real webhook replica: stores, informers, hint service, nudger, sweeper and admission on a pinned runtime,
+//! assembled as in the webhook's process, with a client of the stand-in for the API server.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, OnceLock},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, anyhow};
@@ -15,21 +15,14 @@ use headroom_domain::{
 };
 use headroom_kit::{
     files,
-    gate::GateSet,
     metric::Exporter,
     serve::{Limits, Listener},
     supervise::Shutdown,
-    tls::{self, CertStore, ClientAuth, MinVersion, client::client_config, self_signed, server_config},
+    tls::CertStore,
 };
 use headroom_rules::{slo, switch::Switches};
 use headroom_webhook::{
-    admission::{
-        endpoint::{Family, Stores},
-        endpoints,
-        features::Features,
-        router::{self, Router},
-    },
-    args,
+    admission::endpoint::{Family, Stores},
     control::{
         entry_conflicts,
         nudge::{self, Nudger},
@@ -62,30 +55,31 @@ use tokio::{
     time::{interval, sleep},
 };
 
-use super::{LOCALHOST, admission::AdmissionPort, agents::Port, api_client, api_server::ApiServer, pinning};
+use super::{admission::AdmissionPort, agents::Port, api_client, api_server::ApiServer, pinning};
+use crate::{
+    review_router::router,
+    served::server::{HTTP_1, client_tls, self_signed_store, server_tls},
+};
 
-/// How often metrics are folded, as the admin port does.
+/// ALPN protocol of the hint port.
+const HTTP_2: &str = "h2";
+
+/// Interval at which metrics are folded, as by the admin port.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
-/// How long threads may take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-/// How long a port may stay taken by the replica before.
+/// Attempts to bind a port that the previous replica may still use.
 const BIND_TRIES: u32 = 100;
 const BIND_PAUSE: Duration = Duration::from_millis(50);
 
-/// What every replica is started with.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
-    /// Its CPU.
     pub(super) cpu: u32,
-    /// Where the stand-ins run.
     pub(super) load: Handle,
-    /// How fast it may write.
     pub(super) rates: Rates,
-    /// Its key pair.
     pub(super) keys: Arc<Keys>,
 }
 
-/// A key pair, and who trusts it.
+/// A key pair and the TLS settings of its clients.
 #[derive(Debug)]
 pub(super) struct Keys {
     store: Arc<CertStore>,
@@ -93,44 +87,34 @@ pub(super) struct Keys {
     hints: Arc<ClientConfig>,
 }
 
-/// One replica.
 #[derive(Debug)]
 pub(super) struct Replica {
-    /// Its stores.
     pub(super) cluster: Arc<Cluster>,
-    /// Its admission port.
     pub(super) admission: AdmissionPort,
-    /// Its hint port.
     pub(super) hints: Port,
     runtime: Option<Runtime>,
-    /// Those of admission.
     _threads: Threads,
     known: Vec<watch::Receiver<bool>>,
 }
 
 impl Keys {
-    /// A new pair.
-    ///
     /// # Errors
-    /// If it cannot be written to a file.
+    /// If the key pair cannot be written to a file.
     pub(super) fn new() -> Result<Arc<Self>> {
-        tls::install_provider();
         let directory = tempfile::tempdir()?;
-        let files = self_signed::ensure(directory.path(), &[LOCALHOST.to_owned()], SystemTime::now())?;
-        let ca = directory.path().join(self_signed::CA_CERT);
         Ok(Arc::new(Self {
-            store: CertStore::load("bench", files, SystemTime::now())?,
-            admission: client_config(&ca, None, &["http/1.1"])?,
-            hints: client_config(&ca, None, &["h2"])?,
+            store: self_signed_store(directory.path())?,
+            admission: client_tls(directory.path(), HTTP_1)?,
+            hints: client_tls(directory.path(), HTTP_2)?,
         }))
     }
 }
 
 impl Replica {
-    /// Starts one whose hint port is that, or any with 0, with or without TLS.
+    /// Starts a replica with this hint port, or any port for 0.
     ///
     /// # Errors
-    /// If a port cannot be had.
+    /// If a port cannot be bound.
     pub(super) async fn start(
         setting: &Setting,
         api: &Arc<ApiServer>,
@@ -163,24 +147,24 @@ impl Replica {
         })
     }
 
-    /// Waits until its stores are known.
+    /// Waits until its stores are listed.
     ///
     /// # Errors
-    /// If nobody follows one of them any more.
+    /// If a store is no longer followed.
     pub(super) async fn until_known(&mut self) -> Result<()> {
         for store in &mut self.known {
             store
                 .wait_for(|is_known| *is_known)
                 .await
-                .context("a store is not followed")?;
+                .context("a store is no longer followed")?;
         }
         Ok(())
     }
 
-    /// Ends it at once, with all of its connections.
+    /// Ends the replica immediately, with all of its connections.
     ///
     /// # Errors
-    /// If that panics.
+    /// If the shutdown panics.
     pub(super) async fn kill(mut self) -> Result<()> {
         let Some(runtime) = self.runtime.take() else {
             return Ok(());
@@ -191,7 +175,7 @@ impl Replica {
 }
 
 impl Drop for Replica {
-    /// Without waiting, which is not allowed where this may happen.
+    /// Without waiting: blocking is not allowed in async contexts.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -218,7 +202,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     let clock = Arc::new(Clock::new());
     let settings = Settings {
         file: Amplification::default(),
-        // The stand-in keeps what is stored while no replica answers.
+        // The stand-in keeps the stored value while no replica answers.
         missing_floor: MissingFloor::Accepted,
         amplifies: true,
         heartbeat_interval: HEARTBEAT_INTERVAL,
@@ -267,13 +251,12 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     })
 }
 
-/// Asks that API server about each token.
 fn authenticator(client: Client) -> Authenticator {
     let reviews = token_review::TokenReviewClient::new(client);
     Authenticator::new(Arc::new(reviews), &Installation::default())
 }
 
-/// Follows the sources of nodes; what is returned says of each whether it is known.
+/// Follows the sources of nodes; returns for each whether it is listed.
 fn follow(client: Client, cluster: &Arc<Cluster>, shutdown: &Shutdown) -> Vec<watch::Receiver<bool>> {
     let (nodes, pods, policies) = (&cluster.nodes, &cluster.pods, &cluster.policies);
     let known = KnownSources::default();
@@ -307,14 +290,7 @@ async fn serve_hints(
     let listener = bind("hints", port, limits).await?;
     let address = listener.address();
     let tls = is_secure
-        .then(|| {
-            server_config(
-                Arc::clone(&keys.store) as _,
-                MinVersion::Tls12,
-                &ClientAuth::None,
-                &["h2"],
-            )
-        })
+        .then(|| server_tls(Arc::clone(&keys.store), HTTP_2))
         .transpose()?;
     tokio::spawn(server::serve(listener, tls, shared, shutdown.clone()));
     Ok(address)
@@ -326,21 +302,10 @@ async fn serve_admission(
     shutdown: &Shutdown,
     threads: &Threads,
 ) -> Result<SocketAddr> {
-    let tls = server_config(
-        Arc::clone(&keys.store) as _,
-        MinVersion::Tls12,
-        &ClientAuth::None,
-        &["http/1.1"],
-    )?;
+    let tls = server_tls(Arc::clone(&keys.store), HTTP_1)?;
     let listener = threads.run(bind("admission", 0, Limits::default())).await?;
     let address = listener.address();
-    let router = Router::new(router::Options {
-        endpoints: endpoints::served(&[Family::Nodes]),
-        features: Features::with_gates(GateSet::parse(endpoints::gates(), "")?).shared(),
-        stores: Stores::of_nodes(Arc::clone(cluster) as _),
-        limits: router::Limits::default(),
-        log_sample: args::LOG_SAMPLE,
-    });
+    let router = router(&[Family::Nodes], "", Stores::of_nodes(Arc::clone(cluster) as _))?;
     let answer = move |request| {
         let router = router.clone();
         async move { router.respond(request).await }
@@ -350,7 +315,7 @@ async fn serve_admission(
     Ok(address)
 }
 
-/// Binds a port on loopback; the replica before may not have given it back yet.
+/// Binds a port on loopback; the previous replica may not have released it yet.
 async fn bind(name: &'static str, port: u16, limits: Limits) -> Result<Listener> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut bound = Listener::bind(name, address, limits).await;
@@ -364,7 +329,7 @@ async fn bind(name: &'static str, port: u16, limits: Limits) -> Result<Listener>
     Ok(bound?)
 }
 
-/// Metrics as the webhook has them; there is one recorder for all replicas of this process.
+/// Metrics as in the webhook; all replicas of this process share one recorder.
 fn exporter() -> Result<&'static Exporter> {
     static EXPORTER: OnceLock<Result<Exporter, String>> = OnceLock::new();
     let installed = EXPORTER.get_or_init(|| {

@@ -1,86 +1,86 @@
-//! The columns of the comparison: each is a figure that must not be worse than in `off` beyond the noise.
+//! Metrics of the bench `node-harm`: in each mode none may be worse than in mode `off` beyond the noise.
 
-use super::{ModeRun, count};
-use crate::{criterion::Criterion, percentile};
+use super::ModeRun;
+use crate::{
+    criterion::Criterion,
+    statistics::{as_float, ascending, percentile},
+};
 
-/// One column: a figure that each turn of a mode has, and what many turns come to.
+/// One metric of each run, aggregated over the runs of a mode.
 ///
-/// **The noise is the spread of the turns of `off` in the same run**: the greatest less the least. It is never less than the
-/// effect of chance on one turn. A mode fails if its mean exceeds that of `off` by more than the noise. If no turn of `off`
-/// saw an event that must never happen, a single one is too many.
+/// **The noise is the spread of the runs of `off` in the same bench**: the highest minus the lowest, but at least the
+/// difference that chance causes between two runs. A mode fails if its aggregate exceeds that of `off` by more than the
+/// noise. If no run of `off` had an event that must never happen, one such event is a failure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
-    /// Its key in the report.
     pub(super) key: &'static str,
     of: fn(&ModeRun) -> f64,
-    together: Together,
-    better: Better,
-    /// What two turns may differ by when nothing is different.
+    aggregate: Aggregate,
+    better: Direction,
+    /// Difference that chance alone causes between two runs.
     least_noise: fn(&ModeRun) -> f64,
 }
 
-/// What many turns come to.
 #[derive(Debug, Clone, Copy)]
-enum Together {
-    /// For what one turn may see too much of by accident.
+enum Aggregate {
+    /// For figures that a single disturbed run may distort.
     Median,
-    /// For events of which each counts.
+    /// For counts of rare events, in which a single event matters.
     Mean,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Better {
+enum Direction {
     Less,
     More,
 }
 
 impl Column {
-    /// Tasks of the probe that are late.
+    /// Delays of the probe's tasks.
     pub(super) const LATENCY: Self = Self {
         key: "latency_us_p99",
         of: |turn| percentile(&turn.late, 99),
-        together: Together::Median,
-        better: Better::Less,
+        aggregate: Aggregate::Median,
+        better: Direction::Less,
         least_noise: |_turn| 0.0,
     };
 
-    /// All columns.
     pub(super) const ALL: [Self; 5] = [
         Self::LATENCY,
-        Self::never("oom_kills_per_turn", |turn| count(turn.oom_kills)),
-        Self::never("not_ready_nodes_per_turn", |turn| count(turn.not_ready)),
+        Self::never("oom_kills_per_turn", |turn| as_float(turn.oom_kills)),
+        Self::never("not_ready_nodes_per_turn", |turn| as_float(turn.not_ready)),
         Self {
             key: "lease_renewals_per_s",
-            of: |turn| count(turn.renewals) / turn.seconds,
-            together: Together::Mean,
-            better: Better::More,
-            // Whether a renewal falls into this turn or the next is chance.
+            of: |turn| as_float(turn.renewals) / turn.seconds,
+            aggregate: Aggregate::Mean,
+            better: Direction::More,
+            // By chance, a renewal may fall into the next turn.
             least_noise: |turn| 1.0 / turn.seconds,
         },
-        Self::never("rejected_pods_per_turn", |turn| count(turn.rejected)),
+        Self::never("rejected_pods_per_turn", |turn| as_float(turn.rejected)),
     ];
 
-    /// Counts something that must not happen.
+    /// A count of events that must not happen.
     const fn never(key: &'static str, of: fn(&ModeRun) -> f64) -> Self {
         Self {
             key,
             of,
-            together: Together::Mean,
-            better: Better::Less,
+            aggregate: Aggregate::Mean,
+            better: Direction::Less,
             least_noise: |_turn| 0.0,
         }
     }
 
-    /// What the turns come to; not a number if there are none.
+    /// Aggregate over the turns; NaN without turns.
     pub(super) fn figure(&self, turns: &[ModeRun]) -> f64 {
         let each = self.each(turns);
-        match self.together {
-            Together::Median => median(&each),
-            Together::Mean => each.iter().sum::<f64>() / count(each.len()),
+        match self.aggregate {
+            Aggregate::Median => median(&each),
+            Aggregate::Mean => each.iter().sum::<f64>() / as_float(each.len()),
         }
     }
 
-    /// How far the turns differ from each other, from the least to the greatest.
+    /// Highest minus lowest value of a turn; NaN without turns.
     pub(super) fn spread(&self, turns: &[ModeRun]) -> f64 {
         let each = self.each(turns);
         match (each.first(), each.last()) {
@@ -89,7 +89,7 @@ impl Column {
         }
     }
 
-    /// What must hold of a mode beside `off`.
+    /// The criterion of a mode compared with `off`.
     pub(super) fn criterion(&self, mode: &str, turns: &[ModeRun], off: &[ModeRun]) -> Criterion {
         let least_noise = off.iter().map(self.least_noise).fold(0.0, f64::max);
         let noise = self.spread(off).max(least_noise);
@@ -98,20 +98,18 @@ impl Column {
             figure: format!("{mode}.{}", self.key),
             measured: self.figure(turns),
             range: match self.better {
-                Better::Less => f64::NEG_INFINITY..=base + noise,
-                Better::More => base - noise..=f64::INFINITY,
+                Direction::Less => f64::NEG_INFINITY..=base + noise,
+                Direction::More => base - noise..=f64::INFINITY,
             },
         }
     }
 
     fn each(&self, turns: &[ModeRun]) -> Vec<f64> {
-        let mut each: Vec<f64> = turns.iter().map(self.of).collect();
-        each.sort_by(f64::total_cmp);
-        each
+        ascending(turns.iter().map(self.of))
     }
 }
 
-/// The middle of an ascending list, or of its two middle ones.
+/// The middle of an ascending list, or the mean of its two middle values; NaN if empty.
 fn median(ascending: &[f64]) -> f64 {
     let half = ascending.len() / 2;
     match (
@@ -127,7 +125,7 @@ fn median(ascending: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Turns in which all tasks of the probe were that late.
+    /// Turns in which all tasks of the probe had these delays.
     fn late(each: &[f64]) -> Vec<ModeRun> {
         let turn = |late: &f64| ModeRun {
             seconds: 10.0,
@@ -154,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn latency_may_be_greater_by_what_the_turns_of_off_differ() {
-        // Together they come to 110 and are 30 apart.
+    fn latency_may_exceed_off_by_the_spread_of_its_turns() {
+        // Their median is 110, their spread 30.
         let off = late(&[130.0, 100.0, 105.0, 115.0]);
         for (turns, is_fine) in [
             (&[50.0, 60.0, 70.0][..], true),
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn one_event_is_too_many_where_off_had_none() {
+    fn one_event_fails_if_off_had_none() {
         let turns = |rejected: [usize; 3]| {
             rejected.map(|rejected| ModeRun {
                 rejected,
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_may_be_fewer_by_one_in_each_turn() {
+    fn one_renewal_less_per_turn_is_noise() {
         let [_, _, _, column, _] = Column::ALL;
         let off = renewing(&[5, 5]);
         assert!(is_met(&column, &renewing(&[9, 9]), &off));

@@ -1,4 +1,4 @@
-//! Starts the nodes of the bench, and sets the mode of all of them.
+//! Starts the nodes of the bench and sets their mode.
 
 use std::{iter::once, time::Duration};
 
@@ -13,14 +13,13 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::sleep;
 
-/// The node that pods go to.
+/// The node that runs pods.
 pub(super) const NODE: &str = "harm";
-/// Nodes beside it that only renew their leases, in the same mode, so that there are some to count.
+/// Additional nodes in the same mode that only renew their leases, which are counted.
 const BYSTANDERS: usize = 5;
-/// Time between their starts: their renewals, one in 10 s each, come one by one then.
-const APART: Duration = Duration::from_secs(2);
+/// Time between their starts, so that their renewals, one in 10 s each, are spread evenly.
+const START_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Sets the mode of all nodes.
 pub(super) async fn configure(client: &Client, mode: Mode) -> Result<()> {
     let policy = json!({"mode": mode.name()});
     let config: ConfigMap = serde_json::from_value(json!({
@@ -33,8 +32,8 @@ pub(super) async fn configure(client: &Client, mode: Mode) -> Result<()> {
     accounts::apply(&configs, names::SLO_CONFIG, &config).await
 }
 
-/// Starts the node, which has this machine's CPUs and memory, and the bystanders; all have the ratio that somebody
-/// guessed, in cents.
+/// Starts the node, which has this machine's CPUs and memory, and the bystanders. All have the ratio `guess`, in
+/// cents, as their static ratio.
 pub(super) async fn start(testbed: &mut Testbed, guess: u64) -> Result<()> {
     let node = NodeOptions {
         reserved_memory_bytes: 0,
@@ -49,7 +48,7 @@ pub(super) async fn start(testbed: &mut Testbed, guess: u64) -> Result<()> {
             ..options
         };
         testbed.cluster.start_node(options).await?;
-        sleep(APART).await;
+        sleep(START_INTERVAL).await;
         testbed.annotate(&name, names::RATIO, &ratio).await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Deploys the pods of the bench through the API server, and lists them with their states.
+//! Deploys the pods of the bench through the API server and lists them with their states.
 
 use anyhow::{Context as _, Result};
 use headroom_domain::resource::PerResource;
@@ -9,54 +9,42 @@ use headroom_testbed::workload::{
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
-/// Their namespace.
 pub(super) const NAMESPACE: &str = "headroom-bench";
-/// What each requests, in percent of the node's raw CPU.
+/// CPU request of each pod, in percent of the node's raw CPU.
 pub(super) const REQUEST_PCT: u64 = 10;
-/// Memory that each requests: no more than it takes.
+/// Memory request of each pod, as much as it uses.
 const REQUEST_BYTES: u64 = 8 << 20;
 
-/// What a pod is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Its process is the latency probe, while a turn is measured.
+    /// Its process is the latency probe, during the measured part of a turn.
     Probe,
-    /// There from beginning to end; with the probe they request nine tenths of what the node has.
+    /// Runs during all turns; together with the probe these pods request nine tenths of the node.
     Resident,
-    /// Offered anew in each turn; only the first fits raw.
+    /// Created in each turn; only the first fits raw.
     Arriving,
 }
 
-/// What a pod requests and uses.
 #[derive(Debug, Clone)]
 pub(super) struct Size {
-    /// CPU that each requests, in milli-cores.
+    /// CPU request of each pod, in milli-cores.
     pub(super) request_milli: u64,
-    /// What each really uses.
     pub(super) load: Load,
 }
 
-/// One pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PodRecord {
-    /// Its UID.
     pub(super) uid: String,
-    /// What it is there for.
     pub(super) role: Role,
-    /// What has become of it.
     pub(super) state: PodState,
 }
 
-/// What has become of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PodState {
-    /// Without a node.
     Waiting,
-    /// It has a node.
     Placed,
-    /// Its kubelet runs it.
     Running,
-    /// Its kubelet turned it away, or it failed, which nothing else makes it do.
+    /// The kubelet rejected it. Pods of the bench fail for no other reason.
     Rejected,
 }
 
@@ -71,7 +59,7 @@ impl Role {
         }
     }
 
-    /// Pods of a turn. More of the arriving ones than even a ratio of 2.00 has room for.
+    /// Number of pods per turn. The arriving pods exceed even a ratio of 2.00.
     pub(super) const fn offered(self) -> u32 {
         match self {
             Self::Probe => 1,
@@ -82,8 +70,7 @@ impl Role {
 }
 
 impl Size {
-    /// Of pods on a node that has `raw_milli` of CPU, and that use `used` percent of what they request: all of it, in
-    /// that share of the time.
+    /// Size of pods on a node with `raw_milli` of CPU. Pods use their whole request in `used` percent of the time.
     pub(super) fn new(raw_milli: u64, used: u8) -> Result<Self> {
         let request_milli = raw_milli * REQUEST_PCT / 100;
         Ok(Self {
@@ -97,7 +84,7 @@ impl Size {
         })
     }
 
-    /// Lets there be that many pods of a role.
+    /// Scales the deployment of a role.
     pub(super) async fn deploy(&self, client: &Client, node: &str, role: Role, replicas: u32) -> Result<()> {
         let shape = DeploymentShape {
             namespace: NAMESPACE,
@@ -130,16 +117,18 @@ impl PodRecord {
         })
     }
 
-    /// True if the scheduler counts it as being on the node.
+    /// True if the scheduler counts the pod on the node.
     pub(super) const fn is_on_node(&self) -> bool {
         matches!(self.state, PodState::Placed | PodState::Running)
     }
 }
 
-/// All pods, as they are now.
 pub(super) async fn list(client: &Client) -> Result<Vec<PodRecord>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-    let pods = pods.list(&ListParams::default()).await.context("list the pods")?;
+    let pods = pods
+        .list(&ListParams::default())
+        .await
+        .context("cannot list the pods")?;
     Ok(pods.items.iter().filter_map(PodRecord::from_pod).collect())
 }
 
@@ -159,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_was_turned_away_is_not_on_the_node() {
+    fn a_rejected_pod_is_not_on_the_node() {
         for (phase, node, state, is_on_node) in [
             ("Pending", None, PodState::Waiting, false),
             ("Pending", Some("n"), PodState::Placed, true),
@@ -172,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn pods_use_all_of_their_request_in_a_share_of_the_time() {
+    fn pods_use_their_whole_request_in_a_share_of_the_time() {
         let size = Size::new(1900, 10).unwrap();
         assert_eq!(
             (size.request_milli, size.load.milli, size.load.rest_percent),
             (190, 190, 90)
         );
-        // The arriving ones fill twice the node, and more.
+        // The arriving pods alone fill more than twice the node.
         let offered: u32 = Role::ALL.into_iter().map(Role::offered).sum();
         assert!(u64::from(offered) * size.request_milli > 2 * 1900);
     }

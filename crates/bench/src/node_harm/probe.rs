@@ -1,4 +1,4 @@
-//! The latency probe: runs a short task that is due every 5 ms, and measures the time from due to done.
+//! The latency probe: runs a short task that is due every 5 ms, and measures the time from its due time to its end.
 
 use std::{
     hint::black_box,
@@ -11,21 +11,19 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use headroom_testbed::workload::wait_for_start;
 
-/// How often the task is due.
 const EVERY: Duration = Duration::from_millis(5);
-/// Steps of the task, each waiting for the one before: about a tenth of a millisecond.
+/// Dependent steps of the task: about 0.1 ms.
 const STEPS: u32 = 50_000;
 
-/// A process of a pod that measures its own delays, and writes them as a JSON list of microseconds when it is done.
+/// Measures delays in a pod's cgroup and prints them as a JSON list of microseconds.
 #[derive(Debug, Clone, Args)]
 pub struct Probe {
-    /// How long it measures, in milliseconds.
+    /// Length of the measurement in milliseconds.
     #[arg(long)]
     milliseconds: u64,
 }
 
 impl Probe {
-    /// The arguments of the process.
     pub(super) fn arguments(length: Duration) -> Vec<String> {
         vec![
             "probe".to_owned(),
@@ -33,28 +31,26 @@ impl Probe {
         ]
     }
 
-    /// Measures.
-    ///
     /// # Errors
-    /// If nobody says when to begin, or nobody reads what was measured.
+    /// If the parent process does not start the measurement or does not read the result.
     pub fn run(&self) -> Result<()> {
         wait_for_start()?;
         let late = late(Duration::from_millis(self.milliseconds));
         let text = serde_json::to_string(&late)?;
-        writeln!(io::stdout(), "{text}").context("tell what was measured")
+        writeln!(io::stdout(), "{text}").context("cannot print the result")
     }
 }
 
-/// What a probe has written.
+/// Parses the output of a probe.
 ///
 /// # Errors
 /// If it is no list of numbers.
 pub(super) fn read(text: &str) -> Result<Vec<f64>> {
-    serde_json::from_str(text).context("read what the probe measured")
+    serde_json::from_str(text).context("cannot parse the output of the probe")
 }
 
-/// How long after it was due each task was done, in microseconds. Tasks stay due when they were, so that one that comes
-/// late delays those behind it, as it does the requests of a server.
+/// Time from due time to end of each task, in microseconds. Due times are fixed, so a late task delays those after
+/// it, like requests of a server.
 fn late(length: Duration) -> Vec<f64> {
     let began = Instant::now();
     let mut late = Vec::new();

@@ -1,4 +1,4 @@
-//! The testbed of the bench: starts the node and everything around it, runs the turns and collects their figures.
+//! Testbed of the bench: starts the node and everything around it, runs the turns and collects their figures.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -18,47 +18,47 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    ModeRun, count,
+    ModeRun,
     nodes::{self, NODE},
     pods::{self, NAMESPACE, PodRecord, PodState, Role, Size},
     probe::{self, Probe},
 };
 use crate::{
-    audit::{Audit, Entry, What},
+    audit::{Audit, WriteKind},
     revisions::Revisions,
+    statistics::{as_float, ascending},
 };
 
-/// The program that runs, which is the probe too, even where its file is gone.
+/// This program, which is also the probe, even if its file was deleted.
 const SELF: &str = "/proc/self/exe";
-/// How long anything may take that ends by itself.
+/// Time limit of each step.
 const LIMIT: Duration = Duration::from_secs(60);
-/// A node has settled when nothing has changed on it for this long, or after the limit: a ratio by hint may go on
+/// A node is settled when nothing has changed for this long, or after the limit: a ratio in mode `auto` may keep
 /// changing.
 const QUIET: Duration = Duration::from_secs(2);
 const SETTLES_WITHIN: Duration = Duration::from_secs(12);
-/// How often one looks.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 
-/// Everything on the scene, in the order in which it ends.
+/// Fields are in the order of their shutdown.
 pub(super) struct HarmTestbed {
     workload: Workload,
     agent: Agent,
     webhook: Webhook,
     revisions: Revisions,
     testbed: Testbed,
-    /// The node's CPU as its kubelet has it, in milli-cores.
+    /// The node's CPU as its kubelet reports it, in milli-cores.
     pub(super) raw_milli: u64,
-    /// The ratio of `static`, in cents.
+    /// Ratio of `static`, in cents.
     guess: u64,
     size: Size,
-    /// Pods that were turned away in turns before.
+    /// UIDs of pods that were rejected in earlier turns.
     rejected: BTreeSet<String>,
     audit: Audit,
     _folder: Folder,
 }
 
 impl HarmTestbed {
-    /// Starts everything, with the pods that stay.
+    /// Starts all parts, with the resident pods.
     pub(super) async fn start(used: u8, guess: u64) -> Result<Self> {
         let programs = tokio::task::spawn_blocking(Programs::build).await??;
         let workload = Workload::new(&programs.load)?;
@@ -82,10 +82,13 @@ impl HarmTestbed {
         let revisions = Revisions::watch(testbed.client.clone());
         nodes::start(&mut testbed, guess).await?;
         let latest = revisions.latest();
-        let raw_milli = latest.get(NODE).context("the node was not seen")?.cpu_milli;
-        // Its durations are so short that it knows the node after 20 s.
+        let raw_milli = latest
+            .get(NODE)
+            .context("the watch has not delivered the node")?
+            .cpu_milli;
+        // With demo timing the agent knows the node after 20 s.
         let agent = Agent::spawn(&testbed.agent_options(NODE, &[&webhook]).await?)?;
-        let mut scene = Self {
+        let mut harm = Self {
             workload,
             agent,
             webhook,
@@ -98,18 +101,17 @@ impl HarmTestbed {
             audit,
             _folder: folder,
         };
-        scene.start_residents().await?;
-        Ok(scene)
+        harm.start_residents().await?;
+        Ok(harm)
     }
 
-    /// Starts the pods that stay.
     async fn start_residents(&mut self) -> Result<()> {
         let stay = [Role::Probe, Role::Resident];
         for role in stay {
             self.offer(role, role.offered()).await?;
         }
         let expected: u32 = stay.into_iter().map(Role::offered).sum();
-        self.until("the pods that stay run", |pods| {
+        self.until("the resident pods run", |pods| {
             let running = pods.iter().filter(|pod| pod.state == PodState::Running).count();
             u32::try_from(running).is_ok_and(|running| running == expected)
         })
@@ -117,10 +119,10 @@ impl HarmTestbed {
         self.check()
     }
 
-    /// One turn of a mode, from the first pod that is offered to the last that is gone.
+    /// One turn of a mode, from the first offered pod until the last one is deleted.
     pub(super) async fn turn(&mut self, mode: Mode, measured: Duration) -> Result<ModeRun> {
         nodes::configure(&self.testbed.client, mode).await?;
-        self.follows(mode).await?;
+        self.until_applied(mode).await?;
         let (from, killed_before) = (Timestamp::now(), oom_kills()?);
         self.offer(Role::Arriving, Role::Arriving.offered()).await?;
         self.settle().await?;
@@ -128,48 +130,32 @@ impl HarmTestbed {
         let mut turn = self.measure(measured).await?;
         turn.oom_kills = oom_kills()?.saturating_sub(killed_before);
         self.offer(Role::Arriving, 0).await?;
-        self.until("the pods that came are gone", |pods| {
+        self.until("the arriving pods are deleted", |pods| {
             pods.iter()
                 .all(|pod| pod.role != Role::Arriving || pod.state == PodState::Rejected)
         })
         .await?;
         let until = Timestamp::now();
         turn.seconds = until.duration_since(from).as_secs_f64();
-        turn.renewals = self.renewals_beside(from, until)?;
-        turn.not_ready = self.not_ready(from, until);
+        turn.renewals = self.audit.renewals(from, until, Some(NODE))?;
+        turn.not_ready = self.revisions.not_ready(from, until);
         self.check()?;
         Ok(turn)
     }
 
-    /// Leases that the bystanders have renewed.
-    fn renewals_beside(&self, from: Timestamp, until: Timestamp) -> Result<usize> {
-        let entries = self.audit.between(from, until)?;
-        let is_renewal = |entry: &&Entry| entry.what == What::Lease && entry.is_taken && entry.node != NODE;
-        Ok(entries.iter().filter(is_renewal).count())
-    }
-
-    /// Nodes that were not Ready at some time.
-    fn not_ready(&self, from: Timestamp, until: Timestamp) -> usize {
-        let mut revisions = self.revisions.between(from, until);
-        revisions.retain(|revision| !revision.is_ready);
-        let nodes: BTreeSet<String> = revisions.into_iter().map(|revision| revision.node).collect();
-        nodes.len()
-    }
-
-    /// Waits until the node's allocatable is what the mode makes it.
-    async fn follows(&self, mode: Mode) -> Result<()> {
+    /// Waits until the node's allocatable is that of the mode.
+    async fn until_applied(&self, mode: Mode) -> Result<()> {
         let cpu_milli = match mode {
             Mode::Off => self.raw_milli,
             Mode::Static => self.raw_milli * self.guess / 100,
-            // What other modes made of this node is none of this one's history: the agent forgets it first, as if the node
-            // had always been in this mode.
+            // The agent first forgets the node's history in other modes, as if the node had always been in this mode.
             Mode::Guard | Mode::Auto => {
                 let timing = Profile::Demo.timing();
                 sleep(timing.frame() * (timing.ring_frames + timing.up_after)).await;
                 return Ok(());
             }
         };
-        let what = format!("the node has {cpu_milli} milli-cores in mode {mode}");
+        let what = format!("allocatable CPU of the node is {cpu_milli}m in mode {mode}");
         self.revisions
             .until(&what, LIMIT, |latest| {
                 latest.get(NODE).is_some_and(|node| node.cpu_milli == cpu_milli)
@@ -177,7 +163,7 @@ impl HarmTestbed {
             .await
     }
 
-    /// Lets the scheduler and the kubelet do what there is to do.
+    /// Waits until scheduler and kubelet are idle.
     async fn settle(&mut self) -> Result<()> {
         let began = Instant::now();
         let mut last = (began, None);
@@ -187,12 +173,12 @@ impl HarmTestbed {
             if last.1 != now {
                 last = (Instant::now(), now);
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
         Ok(())
     }
 
-    /// Restarts the node's kubelet, which looks at every pod anew as if it came just now, and waits until it is there.
+    /// Restarts the node's kubelet, which admits every pod again, and waits for its first lease renewal.
     async fn restart_kubelet(&mut self) -> Result<()> {
         let from = Timestamp::now();
         self.testbed.cluster.restart_node(NODE)?;
@@ -201,26 +187,29 @@ impl HarmTestbed {
             let entries = self.audit.between(from, Timestamp::now())?;
             if entries
                 .iter()
-                .any(|entry| entry.node == NODE && entry.what == What::Lease)
+                .any(|entry| entry.node == NODE && entry.kind == WriteKind::Lease)
             {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("the kubelet was not back within {} s", LIMIT.as_secs());
+                bail!(
+                    "the restarted kubelet renewed no lease within {} s",
+                    LIMIT.as_secs()
+                );
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     }
 
-    /// Runs the probe; pods come and go meanwhile.
+    /// Runs the probe while pods start and end.
     async fn measure(&mut self, length: Duration) -> Result<ModeRun> {
         let pods = self.list_pods().await?;
         let probe = pods
             .iter()
             .find(|pod| pod.role == Role::Probe && pod.is_on_node());
-        let probe = probe.context("the probe's pod is gone")?;
+        let probe = probe.context("the probe's pod is not on the node")?;
         let (by_pods, by_all) = (CpuUse::open(KUBEPODS)?, CpuUse::open("")?);
-        let used = |by: &CpuUse| by.nanoseconds().context("a cgroup is gone");
+        let used = |by: &CpuUse| by.nanoseconds().context("a cgroup no longer exists");
         let (began, pods_before, all_before) = (Instant::now(), used(&by_pods)?, used(&by_all)?);
         let process = self
             .workload
@@ -228,10 +217,9 @@ impl HarmTestbed {
         let output = tokio::task::spawn_blocking(|| process.output());
         while began.elapsed() < length {
             self.list_pods().await?;
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
-        let mut late = probe::read(&output.await??)?;
-        late.sort_by(f64::total_cmp);
+        let late = ascending(probe::read(&output.await??)?);
         let elapsed = began.elapsed().as_nanos().max(1);
         let milli = |nanoseconds: u64| u64::try_from(u128::from(nanoseconds) * 1000 / elapsed);
         let by_pods = milli(used(&by_pods)?.saturating_sub(pods_before))?;
@@ -243,14 +231,14 @@ impl HarmTestbed {
             rejected: self.newly_rejected(&pods),
             placed,
             allocatable_pct: self.pct_of_raw(self.cpu_milli()?)?,
-            requested_pct: self.pct_of_raw(self.size.request_milli)? * count(placed),
+            requested_pct: self.pct_of_raw(self.size.request_milli)? * as_float(placed),
             used_pct: self.pct_of_raw(by_pods)?,
             machine_pct: self.pct_of_raw(by_all)?,
             ..ModeRun::default()
         })
     }
 
-    /// How many pods have been turned away since this was asked before.
+    /// Number of pods that were rejected since the last call.
     fn newly_rejected(&mut self, pods: &[PodRecord]) -> usize {
         let before = self.rejected.len();
         let rejected = pods.iter().filter(|pod| pod.state == PodState::Rejected);
@@ -258,10 +246,9 @@ impl HarmTestbed {
         self.rejected.len() - before
     }
 
-    /// The node's allocatable CPU now.
     fn cpu_milli(&self) -> Result<u64> {
         let latest = self.revisions.latest();
-        Ok(latest.get(NODE).context("the node is gone")?.cpu_milli)
+        Ok(latest.get(NODE).context("the node no longer exists")?.cpu_milli)
     }
 
     fn pct_of_raw(&self, milli: u64) -> Result<f64> {
@@ -285,11 +272,11 @@ impl HarmTestbed {
             if Instant::now() > deadline {
                 bail!("not within {} s: {what}: {pods:?}", LIMIT.as_secs());
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_EVERY).await;
         }
     }
 
-    /// The pods now; those that run have a process, and no others.
+    /// Current pods; starts a process for each that runs and ends all other processes.
     async fn list_pods(&mut self) -> Result<Vec<PodRecord>> {
         let pods = pods::list(&self.testbed.client).await?;
         let on_node: BTreeSet<String> = pods
@@ -306,7 +293,7 @@ impl HarmTestbed {
         Ok(pods)
     }
 
-    /// Fails if a part has ended, or the watch of nodes may have missed something.
+    /// Fails if a process has ended, or the watch of nodes may have missed a revision.
     pub(super) fn check(&mut self) -> Result<()> {
         self.testbed
             .check([&mut self.agent.process, &mut self.webhook.process])?;
@@ -314,7 +301,7 @@ impl HarmTestbed {
     }
 }
 
-/// Processes that the kernel has killed for want of memory since it started, on the whole machine.
+/// OOM kills of the whole machine since boot.
 fn oom_kills() -> Result<usize> {
     Ok(usize::try_from(Procfs::default().vmstat()?.oom_kills)?)
 }

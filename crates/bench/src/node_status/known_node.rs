@@ -1,4 +1,4 @@
-//! What the webhook knows of the node whose reviews are measured.
+//! Stores that contain the node under review.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use headroom_webhook::{
 
 use super::review::{self, Kind};
 
-/// A node with pods on it: in `auto` with a fresh hint, or without anything that would amplify it.
+/// A node with pods: in mode `auto` with a fresh hint, or without any reason for amplification.
 struct OneNode {
     hint: Option<EffectiveHint>,
     stored: Arc<Node>,
@@ -58,13 +58,13 @@ impl NodeLookup for OneNode {
         _stored: PerResource<Option<u64>>,
         _is_told: bool,
     ) -> Option<PerResource<PodDemand>> {
-        let held = |admitted| PodDemand {
+        let demand = |admitted| PodDemand {
             admitted,
             fit: admitted,
         };
         Some(PerResource {
-            cpu: held(9_300),
-            memory: held(21 << 30),
+            cpu: demand(9_300),
+            memory: demand(21 << 30),
         })
     }
 
@@ -85,7 +85,6 @@ impl NodeLookup for OneNode {
     }
 }
 
-/// What is known of a node of that kind.
 pub(crate) fn stores(kind: Kind) -> Result<Stores> {
     let note: Note = review::HINT.parse()?;
     let hint = (kind != Kind::Plain).then(|| EffectiveHint::new(note, Freshness::Fresh));

@@ -1,5 +1,5 @@
 //! Builds admission reviews of a kubelet with 50 images: object and oldObject of 40 kB each. `bench fleet` uses parts
-//! of them, too.
+//! of them.
 
 use headroom_domain::{
     capacity::{Annotations, NodeState},
@@ -8,34 +8,34 @@ use headroom_domain::{
 use headroom_webhook::store::node::{Labels, Node};
 use serde_json::{Map, Value, json};
 
-/// The hint annotation of the node.
+use crate::review_router::admission_review;
+
 pub(super) const HINT: &str = r#"{"boot":"8f5c7d0e-7f0b-4a53-9f7e-0d8e8f0f2a11","cpu":{"brake":0,"p":6120,"pub":128},"memory":{"brake":0,"p":24000000000,"pub":100},"mode":"FULL","seq":4711,"timing":"production","uid":"d3b07384-d9a0-4c9b-8f3e-2f6c1b1c9a10","v":1,"why":["slack"]}"#;
 
-/// Levels of a review down to the members of metadata, spec and status.
+/// Nesting level of the members of metadata, spec and status in a review.
 pub(super) const OPENED: u32 = 4;
 
 const UID: &str = "d3b07384-d9a0-4c9b-8f3e-2f6c1b1c9a10";
 const NAME: &str = "ip-10-20-30-40.eu-central-1.compute.internal";
-/// Images that a kubelet reports at most.
+/// Maximum number of images that a kubelet reports.
 const IMAGES: usize = 50;
 
-/// What comes of a kubelet's status sync.
+/// Result of a kubelet's status sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing: the node is not amplified and is not to be.
+    /// Unchanged: the node is not amplified.
     Plain,
-    /// It is amplified, and what is stored is as old as it may be.
+    /// Amplified and stored: the stored heartbeat has reached its maximum age.
     Amplified,
-    /// It is amplified, and nothing but heartbeats would be stored: the patch puts back what is stored.
+    /// Amplified and quieted: only heartbeats would change, so the patch restores the stored status.
     Quieted,
 }
 
 impl Kind {
-    /// All kinds.
     #[cfg(test)]
     pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Amplified, Self::Quieted];
 
-    /// Names of the steps that act on it.
+    /// Names of the steps that change the object.
     pub(crate) const fn acts(self) -> &'static [&'static str] {
         match self {
             Self::Plain => &[],
@@ -45,18 +45,16 @@ impl Kind {
     }
 }
 
-/// One status sync of a kubelet: it sends raw allocatable and moves the heartbeats.
+/// One status sync of a kubelet, with raw allocatable and new heartbeats.
 pub(crate) struct Sync {
-    /// The AdmissionReview.
     pub(crate) body: Vec<u8>,
-    /// Length of the object in it.
     pub(crate) object_bytes: usize,
 }
 
-/// Ten seconds each between syncs of an amplified kubelet in which its heartbeat becomes due.
+/// Syncs, 10 s apart, after which the heartbeat of an amplified node is due.
 const DUE: usize = 30;
 
-/// That many syncs of one node, ten seconds apart.
+/// `count` syncs of one node, 10 s apart.
 pub(crate) fn kubelet_syncs(kind: Kind, count: usize) -> Vec<Sync> {
     let since = if kind == Kind::Amplified { DUE } else { 1 };
     (0..count)
@@ -64,7 +62,7 @@ pub(crate) fn kubelet_syncs(kind: Kind, count: usize) -> Vec<Sync> {
         .collect()
 }
 
-/// The node of that kind as a watch has brought it.
+/// The stored node as a watch event delivers it.
 pub(super) fn stored(kind: Kind) -> Node {
     let annotations = annotations(kind != Kind::Plain);
     let text = |key| annotations.get(key)?.as_str().map(str::to_owned);
@@ -95,30 +93,23 @@ fn sync(kind: Kind, before: &str, now: &str) -> Sync {
     let object_bytes = object.to_string().len();
     let user = format!("{}{NAME}", names::NODE_USER_PREFIX);
     let gvr = json!({"group": "", "version": "v1", "resource": "nodes"});
-    let review = json!({
-        "kind": "AdmissionReview",
-        "apiVersion": "admission.k8s.io/v1",
-        "request": {
-            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
-            "kind": {"group": "", "version": "v1", "kind": "Node"},
-            "resource": gvr,
-            "subResource": "status",
-            "requestKind": {"group": "", "version": "v1", "kind": "Node"},
-            "requestResource": gvr,
-            "requestSubResource": "status",
-            "name": NAME,
-            "operation": "UPDATE",
-            "userInfo": {"username": user, "groups": [names::NODES_GROUP, "system:authenticated"]},
-            "object": object,
-            "oldObject": old,
-            "dryRun": false,
-            "options": {"kind": "PatchOptions", "apiVersion": "meta.k8s.io/v1"},
-        },
-    });
-    Sync {
-        body: review.to_string().into_bytes(),
-        object_bytes,
-    }
+    let body = admission_review(&json!({
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": {"group": "", "version": "v1", "kind": "Node"},
+        "resource": gvr,
+        "subResource": "status",
+        "requestKind": {"group": "", "version": "v1", "kind": "Node"},
+        "requestResource": gvr,
+        "requestSubResource": "status",
+        "name": NAME,
+        "operation": "UPDATE",
+        "userInfo": {"username": user, "groups": [names::NODES_GROUP, "system:authenticated"]},
+        "object": object,
+        "oldObject": old,
+        "dryRun": false,
+        "options": {"kind": "PatchOptions", "apiVersion": "meta.k8s.io/v1"},
+    }));
+    Sync { body, object_bytes }
 }
 
 fn node(heartbeat: &str, cpu: &str, is_ours: bool) -> Value {
@@ -172,7 +163,7 @@ pub(crate) fn labels() -> Value {
     )
 }
 
-/// What controllers leave on a Node, and what our last write left there if it is one of ours.
+/// Annotations of controllers, and those of our last write if `is_ours`.
 fn annotations(is_ours: bool) -> Value {
     let mut annotations: Map<String, Value> = (0..12)
         .map(|index| {
@@ -266,7 +257,7 @@ pub(crate) fn conditions(heartbeat: &str) -> Value {
     kinds.map(condition).into_iter().collect()
 }
 
-/// Up to five names each, as the kubelet cuts them.
+/// Up to five names per image, as kubelets report them.
 pub(crate) fn images() -> Value {
     let image = |index: usize| {
         let digest = format!(

@@ -1,4 +1,4 @@
-//! Measures reviews at a steady pace, alone and beside connections that withhold or trickle their bodies.
+//! Measures reviews at a steady rate, alone and while other connections withhold or trickle their bodies.
 
 use std::{
     net::SocketAddr,
@@ -20,88 +20,89 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-use crate::served::{
-    client::{ask, connect, secure},
-    server::{Server, client_of},
+use crate::{
+    served::{
+        client::{connect, post, secure},
+        server::{HTTP_1, Server, client_tls},
+    },
+    statistics::ascending,
 };
 
-/// Who is there besides good clients.
+/// Number of connections with slow bodies, and of their requests.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Crowd {
-    /// Connections that send a head and withhold the body.
+pub(super) struct SlowConnections {
+    /// Connections that send the request's head only.
     pub(super) withheld: usize,
-    /// Connections that send the first byte of the body, too.
+    /// Connections that send the head and the first byte of the body.
     pub(super) trickled: usize,
-    /// How often all of them come.
+    /// Number of times that all of them send a request.
     pub(super) waves: usize,
 }
 
-/// A body is waited for 600 ms, and in each wave the second half of that counts.
-pub(super) const CROWD: Crowd = Crowd {
+/// The server waits 600 ms for a body; reviews are counted in the second half of each wave.
+pub(super) const SLOW: SlowConnections = SlowConnections {
     withheld: 2_000,
     trickled: 256,
     waves: 6,
 };
-/// Good reviews a second.
 pub(super) const PER_SECOND: u32 = 200;
-/// Connections that they come over.
+/// Connections of the counted reviews.
 const GOOD: u32 = 8;
-/// In which the heads are sent, and in which good reviews count.
+/// Time for the heads, and time for the counted reviews.
 const HALF: Duration = Duration::from_millis(290);
-/// Connections that are made at a time.
+/// Connections that are opened concurrently.
 const AT_A_TIME: usize = 32;
 
-/// Where the server is and how clients verify it.
-struct ServerEndpoint {
+struct Target {
     address: SocketAddr,
     client: Arc<ClientConfig>,
 }
 
-/// What good clients saw.
 pub(super) struct Latencies {
-    /// Time of each review without anybody else, ascending.
+    /// Latency of each review without slow connections, ascending.
     pub(super) alone_ms: Vec<f64>,
-    /// Latencies connections that withhold.
     pub(super) crowded_ms: Vec<f64>,
-    /// Good reviews that got no verdict.
     pub(super) refused: usize,
 }
 
-/// Serves `router` and asks it `body`.
-pub(super) async fn run(router: Router, path: &'static str, body: Bytes, crowd: Crowd) -> Result<Latencies> {
-    // Both ends of each connection are this process's.
+/// Serves `router` and sends `body` with and without slow connections.
+pub(super) async fn run(
+    router: Router,
+    path: &'static str,
+    body: Bytes,
+    slow: SlowConnections,
+) -> Result<Latencies> {
+    // This process holds both ends of each connection.
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit)?;
     let directory = tempfile::tempdir()?;
     let server = Server::start(router, directory.path()).await?;
-    let target = ServerEndpoint {
+    let target = Target {
         address: server.address,
-        client: client_of(directory.path())?,
+        client: client_tls(directory.path(), HTTP_1)?,
     };
-    let found = both(&target, path, &body, crowd).await;
+    let found = both(&target, path, &body, slow).await;
     server.stop().await?;
     found
 }
 
-async fn both(server: &ServerEndpoint, path: &'static str, body: &Bytes, crowd: Crowd) -> Result<Latencies> {
+async fn both(server: &Target, path: &'static str, body: &Bytes, slow: SlowConnections) -> Result<Latencies> {
     let (mut alone_ms, mut crowded_ms) = (Vec::new(), Vec::new());
-    for _ in 0..crowd.waves {
+    for _ in 0..slow.waves {
         alone_ms.extend(steady(server, path, body, Instant::now()).await?);
     }
-    for _ in 0..crowd.waves {
-        let slow = idle_connections(server, path, crowd).await?;
+    for _ in 0..slow.waves {
+        let connections = idle_connections(server, path, slow).await?;
         let begin = Instant::now();
-        let withholding = tokio::spawn(withhold(slow, crowd, path, body.len(), begin));
+        let withholding = tokio::spawn(withhold(connections, slow, path, body.len(), begin));
         crowded_ms.extend(steady(server, path, body, begin + HALF).await?);
         withholding.await??;
     }
     let mut refused = 0;
     let mut answered = |times: Vec<Option<f64>>| {
         refused += times.iter().filter(|time| time.is_none()).count();
-        let mut times: Vec<f64> = times.into_iter().flatten().collect();
-        times.sort_by(f64::total_cmp);
-        times
+        ascending(times.into_iter().flatten())
     };
     let (alone_ms, crowded_ms) = (answered(alone_ms), answered(crowded_ms));
     Ok(Latencies {
@@ -111,10 +112,10 @@ async fn both(server: &ServerEndpoint, path: &'static str, body: &Bytes, crowd: 
     })
 }
 
-/// Asks at a steady pace from `begin` on, for half a wave; the times in milliseconds, each from the moment at which
-/// the review was due, or nothing for one that was refused.
+/// Sends reviews at a steady rate for [`HALF`] from `begin` on. Latencies in milliseconds from the due time; `None`
+/// for a refused review.
 async fn steady(
-    server: &ServerEndpoint,
+    server: &Target,
     path: &'static str,
     body: &Bytes,
     begin: Instant,
@@ -129,7 +130,7 @@ async fn steady(
             let mut due = first;
             while due < begin + HALF {
                 sleep_until(due.into()).await;
-                let is_answered = ask(&mut sender, path, body.clone()).await?;
+                let is_answered = post(&mut sender, path, body.clone()).await?;
                 times.push(is_answered.then(|| due.elapsed().as_secs_f64() * 1e3));
                 due += Duration::from_secs(1) * GOOD / PER_SECOND;
             }
@@ -143,11 +144,11 @@ async fn steady(
     Ok(all)
 }
 
-/// Connections that were answered once, so that they may be idle.
+/// Connections with one answered request, so that the server keeps them open while idle.
 async fn idle_connections(
-    server: &ServerEndpoint,
+    server: &Target,
     path: &str,
-    crowd: Crowd,
+    slow: SlowConnections,
 ) -> Result<Vec<TlsStream<TcpStream>>> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let one = || async {
@@ -155,11 +156,11 @@ async fn idle_connections(
         stream.write_all(request.as_bytes()).await?;
         stream.flush().await?;
         let read = stream.read(&mut [0; 1024]).await?;
-        ensure!(read > 0, "a connection was closed");
+        ensure!(read > 0, "the server closed an idle connection");
         anyhow::Ok(stream)
     };
     let mut streams = Vec::new();
-    let all = crowd.withheld + crowd.trickled;
+    let all = slow.withheld + slow.trickled;
     while streams.len() < all {
         streams.extend(try_join_all((0..AT_A_TIME).map(|_| one())).await?);
     }
@@ -167,10 +168,10 @@ async fn idle_connections(
     Ok(streams)
 }
 
-/// Sends heads over half a wave, then nothing more; ends when the server has given up on all of them.
+/// Sends the heads within [`HALF`], then nothing; ends when the server has closed all connections.
 async fn withhold(
     streams: Vec<TlsStream<TcpStream>>,
-    crowd: Crowd,
+    slow: SlowConnections,
     path: &'static str,
     length: usize,
     begin: Instant,
@@ -185,13 +186,13 @@ async fn withhold(
             ticks.tick().await;
         }
         stream.write_all(head.as_bytes()).await?;
-        if number.is_multiple_of(all / crowd.trickled) {
+        if number.is_multiple_of(all / slow.trickled) {
             stream.write_all(b"{").await?;
         }
         stream.flush().await?;
         waiting.spawn(async move {
             let mut answer = Vec::new();
-            // An end is an end, in whatever way.
+            // An error ends the connection too.
             drop(stream.read_to_end(&mut answer).await);
             answer
         });
@@ -200,7 +201,7 @@ async fn withhold(
         let is_cut = answer.is_empty() || answer.starts_with(b"HTTP/1.1 408 ");
         ensure!(
             is_cut,
-            "a withheld body was answered {}",
+            "expected 408 or a closed connection for a withheld body, got {}",
             String::from_utf8_lossy(&answer)
         );
     }

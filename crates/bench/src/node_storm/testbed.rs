@@ -1,5 +1,4 @@
-//! The testbed of the bench: starts control plane, webhook and nodes, disturbs the webhook and counts the nodes'
-//! writes.
+//! Testbed of the bench: starts control plane, webhook and nodes, disturbs the webhook and counts the nodes' writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,31 +23,31 @@ use xtask::terminal::print;
 
 use super::{Interval, LIMIT, Steady};
 use crate::{
-    audit::{Audit, Entry, What},
+    audit::Audit,
     revisions::{Revision, Revisions},
+    statistics::ascending,
 };
 
-/// Allocatable CPU of a node as its kubelet has it.
+/// Allocatable CPU of a node as its kubelet reports it.
 const RAW_MILLI: u64 = 4_000;
-/// The ratio that nodes are amplified by, and what comes of it.
+/// The usual ratio and its allocatable.
 const HIGH: &str = r#"{"cpu":1.5}"#;
 const HIGH_MILLI: u64 = 6_000;
-/// A lower ratio, and what comes of it.
+/// The lower ratio and its allocatable.
 const LOW: &str = r#"{"cpu":1.25}"#;
 const LOW_MILLI: u64 = 5_000;
-/// The API server's count of what it wrote to etcd of nodes.
+/// The API server's counter of writes of Nodes to etcd.
 const ETCD_WRITES: &str = r#"etcd_requests_total{group="",operation="update",resource="nodes"}"#;
-/// How often everything is checked to run.
+/// Interval at which all processes are checked.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Everything on the scene, in the order in which it ends.
+/// Fields are in the order of their shutdown.
 pub(super) struct StormTestbed {
-    /// What is written of the nodes.
     pub(super) revisions: Revisions,
     webhook: Webhook,
     testbed: Testbed,
     nodes: Vec<String>,
-    /// Those amplified while writes are counted.
+    /// Nodes that are amplified while writes are counted.
     half: BTreeSet<String>,
     audit: Audit,
     options: webhook::WebhookOptions,
@@ -74,7 +73,7 @@ impl StormTestbed {
         let options = options.flags(["--heartbeat-interval-seconds", &seconds]);
         let webhook = testbed.start_webhook(&options).await?;
         let nodes = start_nodes(&mut testbed.cluster, count, interval).await?;
-        let scene = Self {
+        let storm = Self {
             revisions: Revisions::watch(testbed.client.clone()),
             webhook,
             testbed,
@@ -84,17 +83,15 @@ impl StormTestbed {
             options,
             _folder: folder,
         };
-        scene.until_all("raw and Ready", &scene.nodes, RAW_MILLI).await?;
-        Ok(scene)
+        storm.until_all("raw and Ready", &storm.nodes, RAW_MILLI).await?;
+        Ok(storm)
     }
 
-    /// Amplifies every second node.
     pub(super) async fn amplify_half(&self) -> Result<()> {
         let half: Vec<String> = self.half.iter().cloned().collect();
         self.amplify(&half).await
     }
 
-    /// Amplifies all nodes.
     pub(super) async fn amplify_all(&self) -> Result<()> {
         self.amplify(&self.nodes).await
     }
@@ -118,8 +115,7 @@ impl StormTestbed {
             .await
     }
 
-    /// Lets time pass.
-    pub(super) async fn stretch(&mut self, length: Duration) -> Result<Interval> {
+    pub(super) async fn run_for(&mut self, length: Duration) -> Result<Interval> {
         let (from, end) = (Timestamp::now(), Instant::now() + length);
         while Instant::now() < end {
             sleep(CHECK_EVERY.min(end.saturating_duration_since(Instant::now()))).await;
@@ -129,11 +125,11 @@ impl StormTestbed {
         Ok(Interval { from, until })
     }
 
-    /// What the raw nodes and the amplified ones did.
-    pub(super) fn split(&self, stretch: Interval) -> Result<(Steady, Steady)> {
-        let Interval { from, until } = stretch;
+    /// Writes of the raw and of the amplified nodes.
+    pub(super) fn split(&self, interval: Interval) -> Result<(Steady, Steady)> {
+        let Interval { from, until } = interval;
         let mut before = self.revisions.between(Timestamp::MIN, from);
-        // The last one first: that is what is stored when the stretch begins.
+        // Newest first: the stored revision at the start of the interval.
         before.reverse();
         let revisions = self.revisions.between(from, until);
         let entries = self.audit.between(from, until)?;
@@ -143,27 +139,27 @@ impl StormTestbed {
         Ok((of(&raw), of(&self.half)))
     }
 
-    /// What the API server has written to etcd of nodes, ever.
+    /// Writes of Nodes to etcd since the API server started.
     pub(super) async fn etcd_writes(&self) -> Result<f64> {
         let request = Request::get("/metrics").body(Vec::new())?;
         let metrics = self.testbed.client.request_text(request).await;
-        let metrics = metrics.context("read the API server's metrics")?;
+        let metrics = metrics.context("cannot read the API server's metrics")?;
         let value = metrics.lines().find_map(|line| line.strip_prefix(ETCD_WRITES));
-        let value = value.context("the API server does not count writes of nodes")?;
+        let value = value.context("the API server has no metric of node writes")?;
         Ok(value.trim().parse()?)
     }
 
-    /// Kills the webhook, waits, and starts it again: seconds from readiness until each node that had fallen to raw
-    /// is amplified.
+    /// Kills the webhook for `length` and restarts it; returns seconds from readiness until each node that had fallen
+    /// to raw is amplified.
     pub(super) async fn outage(&mut self, length: Duration) -> Result<Vec<f64>> {
         self.webhook.process.signal(Signal::KILL)?;
-        self.stretch(length).await?;
+        self.run_for(length).await?;
         let latest = self.revisions.latest().into_values();
         let fallen = latest.filter(|revision| revision.cpu_milli == RAW_MILLI);
         let fallen: Vec<String> = fallen.map(|revision| revision.node).collect();
         ensure!(
             fallen.len() == self.nodes.len(),
-            "without the webhook only {} nodes fell to raw",
+            "only {} nodes fell to raw without the webhook",
             fallen.len()
         );
         let webhook = Webhook::start(&self.options).await?;
@@ -173,14 +169,15 @@ impl StormTestbed {
         self.until_all("amplified again", &fallen, HIGH_MILLI).await?;
         let revisions = self.revisions.between(ready, Timestamp::now());
         let took = fallen.iter().filter_map(|node| {
-            let is_mended = |revision: &&Revision| revision.node == *node && revision.cpu_milli == HIGH_MILLI;
-            let mended = revisions.iter().find(is_mended)?;
-            Some(mended.at.duration_since(ready).as_secs_f64())
+            let is_amplified =
+                |revision: &&Revision| revision.node == *node && revision.cpu_milli == HIGH_MILLI;
+            let amplified = revisions.iter().find(is_amplified)?;
+            Some(amplified.at.duration_since(ready).as_secs_f64())
         });
         Ok(ascending(took))
     }
 
-    /// Changes the ratio of one node after another, down and up again: seconds until allocatable follows.
+    /// Changes the ratio of one node after another, down and up again; returns seconds until allocatable follows.
     pub(super) async fn changes(&self, count: usize) -> Result<Vec<f64>> {
         let nodes = self.nodes.iter().cycle();
         let changes = nodes.flat_map(|node| [(node, LOW, LOW_MILLI), (node, HIGH, HIGH_MILLI)]);
@@ -188,39 +185,34 @@ impl StormTestbed {
         for (node, ratio, cpu_milli) in changes.take(count) {
             let asked = Instant::now();
             self.testbed.annotate(node, names::RATIO, ratio).await?;
-            self.until_all("as asked for", slice::from_ref(node), cpu_milli)
+            self.until_all("at the new ratio", slice::from_ref(node), cpu_milli)
                 .await?;
             took.push(asked.elapsed().as_secs_f64());
         }
         Ok(ascending(took))
     }
 
-    /// Freezes the webhook for a while.
+    /// Stops the webhook with SIGSTOP for `length`.
     pub(super) async fn freeze(&mut self, length: Duration) -> Result<Interval> {
         self.webhook.process.signal(Signal::STOP)?;
-        let hung = self.stretch(length).await;
+        let hung = self.run_for(length).await;
         self.webhook.process.signal(Signal::CONT)?;
         self.until_all("amplified after the freeze", &self.nodes, HIGH_MILLI)
             .await?;
         hung
     }
 
-    /// Leases that nodes renewed.
-    pub(super) fn leases(&self, stretch: Interval) -> Result<usize> {
-        let entries = self.audit.between(stretch.from, stretch.until)?;
-        let is_renewal = |entry: &&Entry| entry.what == What::Lease && entry.is_taken;
-        Ok(entries.iter().filter(is_renewal).count())
+    /// Number of lease renewals by all nodes.
+    pub(super) fn leases(&self, interval: Interval) -> Result<usize> {
+        self.audit.renewals(interval.from, interval.until, None)
     }
 
-    /// Nodes that were not Ready at any time since all were.
+    /// Number of nodes that were not Ready at any time since all nodes became Ready.
     pub(super) fn not_ready(&self) -> usize {
-        let mut revisions = self.revisions.between(Timestamp::MIN, Timestamp::MAX);
-        revisions.retain(|revision| !revision.is_ready);
-        let nodes: BTreeSet<String> = revisions.into_iter().map(|revision| revision.node).collect();
-        nodes.len()
+        self.revisions.not_ready(Timestamp::MIN, Timestamp::MAX)
     }
 
-    /// Fails if a part has ended.
+    /// Fails if a process has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         self.testbed.check([&mut self.webhook.process])
     }
@@ -241,10 +233,4 @@ async fn start_nodes(cluster: &mut Cluster, count: u16, interval: Duration) -> R
     }
     print("all nodes are Ready");
     Ok(nodes)
-}
-
-fn ascending(figures: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    let mut figures: Vec<f64> = figures.into_iter().collect();
-    figures.sort_by(f64::total_cmp);
-    figures
 }

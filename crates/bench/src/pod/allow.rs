@@ -1,4 +1,4 @@
-//! An endpoint that allows at once: what every review costs, whatever is decided.
+//! An endpoint that allows immediately: the base cost of every review.
 
 use std::time::Duration;
 
@@ -11,14 +11,12 @@ use headroom_webhook::admission::{
     review::Operation,
 };
 
-/// Its path.
 pub(super) const PATH: &str = "/allow";
 
-/// The endpoint.
 pub(super) static ENDPOINT: Endpoint<Colocation> = Endpoint {
     declaration: Declaration {
         path: PATH,
-        about: "Allows at once.",
+        about: "Allows every review immediately.",
         kind: Kind::Validating,
         configuration: ConfigurationObject::Pods,
         gate: None,

@@ -1,4 +1,4 @@
-//! Colocation profiles of a cluster, of which one in ten selects the Pod under review, and the class that they name.
+//! Colocation profiles of which one in ten selects the Pod under review, and their PriorityClass.
 
 use std::sync::Arc;
 
@@ -11,18 +11,13 @@ use headroom_webhook::store::{
 };
 use serde_json::{Value, json};
 
-/// Of so many profiles one selects the Pod.
+/// One profile in this number selects the Pod.
 const ONE_OF: usize = 10;
 
-/// The stores of a replica that follows that many profiles.
+/// Stores of a replica that has listed `count` profiles.
 pub(super) fn sources(count: usize) -> Result<Arc<ProfileSources>> {
-    sources_of((0..count).map(profile))
-}
-
-/// The stores of a replica that follows these profiles.
-pub(crate) fn sources_of(profiles: impl IntoIterator<Item = Value>) -> Result<Arc<ProfileSources>> {
     let sources = ProfileSources::new(&Arrivals::default());
-    fill(&sources.profiles, profiles)?;
+    fill(&sources.profiles, (0..count).map(profile))?;
     let namespace = json!({"metadata": {"name": "reports", "labels": {"example.com/colocation": "enabled"}}});
     fill(&sources.namespaces, [namespace])?;
     let class = json!({
@@ -32,7 +27,7 @@ pub(crate) fn sources_of(profiles: impl IntoIterator<Item = Value>) -> Result<Ar
     Ok(Arc::new(sources))
 }
 
-/// A profile as the documentation of Koordinator has one. Those that do not select the Pod are for other applications.
+/// A profile as in Koordinator's documentation. Profiles that do not select the Pod select other applications.
 fn profile(index: usize) -> Value {
     let app = if index.is_multiple_of(ONE_OF) {
         "nightly-report".to_owned()
@@ -55,7 +50,7 @@ fn profile(index: usize) -> Value {
     })
 }
 
-/// Lists objects as their source would.
+/// Fills a store from a list.
 fn fill<K: Keep>(store: &ByName<K>, objects: impl IntoIterator<Item = Value>) -> Result<()> {
     let mut listing = Listing::default();
     for object in objects {

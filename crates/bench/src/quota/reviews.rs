@@ -1,26 +1,26 @@
-//! Reviews that are asked for beside a tree.
+//! Requests of reviews for quotas of a tree and their pods.
 
 use headroom_domain::names;
 use serde_json::{Value, json};
 
 use super::tree::{QuotaObject, Tree, name, namespace};
 
-/// A quota beside the last one is created.
+/// Creation of a quota with the same parent as the last one.
 pub(super) fn created(tree: Tree) -> Value {
-    review("CREATE", &tree.new_part(), None)
+    request("CREATE", &tree.new_child(), None)
 }
 
-/// The last one gets less at most.
+/// Update of the last quota with a lower `max`.
 pub(super) fn changed(tree: Tree) -> Value {
     let old = tree.quota(tree.last());
     let mut new = old.clone();
-    new.most /= 2;
-    review("UPDATE", &new, Some(&old))
+    new.max /= 2;
+    request("UPDATE", &new, Some(&old))
 }
 
-fn review(operation: &str, object: &QuotaObject, old: Option<&QuotaObject>) -> Value {
+fn request(operation: &str, object: &QuotaObject, old: Option<&QuotaObject>) -> Value {
     let (group, version) = ("scheduling.sigs.k8s.io", "v1alpha1");
-    request(&json!({
+    json!({
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800004",
         "kind": {"group": group, "version": version, "kind": "ElasticQuota"},
         "resource": {"group": group, "version": version, "resource": "elasticquotas"},
@@ -29,10 +29,10 @@ fn review(operation: &str, object: &QuotaObject, old: Option<&QuotaObject>) -> V
         "operation": operation,
         "object": if old.is_some() { object.stored() } else { object.written() },
         "oldObject": old.map(QuotaObject::stored),
-    }))
+    })
 }
 
-/// A Pod of the last one is created.
+/// Creation of a Pod in the last quota.
 pub(super) fn pod(tree: Tree) -> Value {
     let (quota, namespace) = (name(tree.last()), namespace(tree.last()));
     let asked = json!({"requests": {"cpu": "500m", "memory": "1Gi"}});
@@ -47,7 +47,7 @@ pub(super) fn pod(tree: Tree) -> Value {
         },
         "spec": {"containers": [{"name": "main", "image": "registry.example.com/main:v1", "resources": asked}]},
     });
-    request(&json!({
+    json!({
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800005",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"},
@@ -56,9 +56,5 @@ pub(super) fn pod(tree: Tree) -> Value {
         "operation": "CREATE",
         "object": pod,
         "oldObject": null,
-    }))
-}
-
-fn request(request: &Value) -> Value {
-    json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+    })
 }

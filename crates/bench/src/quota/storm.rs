@@ -1,4 +1,5 @@
-//! The storm of status writes: a scheduler writes status and annotations of each quota each second, and the watch brings all of it.
+//! A scheduler's status writes: status and annotations of each quota change every second, and the watch delivers all
+//! of them.
 
 use std::{
     sync::{Arc, Weak},
@@ -12,14 +13,14 @@ use headroom_webhook::store::{informer::Store as _, quota::index::QuotaIndex};
 use super::tree::Tree;
 use crate::cost::cpu_us;
 
-/// How often each quota is written.
+/// Interval between writes of one quota.
 const ROUND: Duration = Duration::from_secs(1);
-/// Events that come at once, between pauses.
+/// Events without a pause between them.
 const AT_ONCE: usize = 100;
-/// Rounds whose events are kept in memory and brought again and again.
+/// Rounds of events that are kept in memory and repeated.
 const ROUNDS: u32 = 2;
 
-/// Brings events to an index for as long as there is one, on a thread of its own.
+/// Applies events to an index on a separate thread, until the index is dropped.
 pub(super) fn start(tree: Tree, index: &Arc<QuotaIndex>) {
     let index = Arc::downgrade(index);
     thread::spawn(move || {
@@ -28,13 +29,13 @@ pub(super) fn start(tree: Tree, index: &Arc<QuotaIndex>) {
             .collect();
         let mut rounds = rounds.iter().cycle();
         while let Some(events) = rounds.next()
-            && bring(events, &index)
+            && apply(events, &index)
         {}
     });
 }
 
-/// Brings the events of one round; false once there is no index.
-fn bring(events: &[String], index: &Weak<QuotaIndex>) -> bool {
+/// Applies the events of one round; false once the index is dropped.
+fn apply(events: &[String], index: &Weak<QuotaIndex>) -> bool {
     let began = Instant::now();
     let mut due = Duration::ZERO;
     for some in events.chunks(AT_ONCE) {
@@ -53,10 +54,10 @@ fn bring(events: &[String], index: &Weak<QuotaIndex>) -> bool {
     true
 }
 
-/// CPU time for one of these events, decoding included, in microseconds.
+/// CPU time per event, decoding included, in microseconds.
 ///
 /// # Errors
-/// If one changes what requests read.
+/// If an event changes data that requests read.
 pub(super) fn cost(tree: Tree, index: &QuotaIndex) -> Result<f64> {
     let events: Vec<String> = tree.watched(2).collect();
     let (before, mut is_read) = (index.writes(), true);
@@ -68,10 +69,10 @@ pub(super) fn cost(tree: Tree, index: &QuotaIndex) -> Result<f64> {
             }
         }
     });
-    ensure!(is_read, "an event cannot be read");
+    ensure!(is_read, "an event cannot be parsed");
     ensure!(
         index.writes() == before,
-        "a write of the scheduler changed what requests read"
+        "a status write changed data that requests read"
     );
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52 events")]
     Ok(total / events.len() as f64)

@@ -1,4 +1,4 @@
-//! [`Tree`]: quotas of one tree, ten parts to a parent, with pods, and the stores of a replica that follows them.
+//! [`Tree`]: quotas with ten children per parent, their pods, and the stores of a replica that follows them.
 
 use std::sync::Arc;
 
@@ -16,40 +16,38 @@ use headroom_webhook::store::{
 };
 use serde_json::{Map, Value, json};
 
-/// Parts of a parent.
-const PARTS: usize = 10;
-/// Pods of a quota that is no parent.
+const CHILDREN: usize = 10;
+/// Pods of each quota without children.
 const PODS: usize = 3;
 /// Namespaces over which the quotas are spread.
 const NAMESPACES: usize = 16;
 
-/// CPUs that a quota gets at most.
-const MOST: usize = 100_000;
+/// `max` of every quota, in CPUs and GiB.
+const MAX: usize = 100_000;
 
-/// A quota.
 #[derive(Debug, Clone)]
 pub(super) struct QuotaObject {
     pub(super) name: String,
     pub(super) namespace: String,
     parent: Option<String>,
     is_parent: bool,
-    /// CPUs, and GiB, that its pods are sure of.
-    least: usize,
-    /// CPUs, and GiB, that they get at most.
-    pub(super) most: usize,
-    /// How often its scheduler has written it.
+    /// `min` in CPUs and GiB.
+    min: usize,
+    /// `max` in CPUs and GiB.
+    pub(super) max: usize,
+    /// Number of status writes by the scheduler.
     round: u32,
 }
 
-/// So many quotas in one tree. The parent of quota `i` is quota `(i - 1) / 10`, so the last parent has nine parts in trees of 10,
-/// 1,000 and 20,000.
+/// Number of quotas in one tree. The parent of quota `i` is quota `(i - 1) / 10`, so the last parent has nine
+/// children in trees of 10, 1,000 and 20,000.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tree {
     pub(super) quotas: usize,
 }
 
 impl QuotaObject {
-    /// As a client writes it.
+    /// The object as a client writes it.
     pub(super) fn written(&self) -> Value {
         self.object(
             &json!({"name": self.name, "namespace": self.namespace, "labels": self.labels()}),
@@ -57,7 +55,6 @@ impl QuotaObject {
         )
     }
 
-    /// As it is stored.
     pub(super) fn stored(&self) -> Value {
         let asked = json!({"cpu": self.round.to_string(), "memory": format!("{}Gi", self.round)});
         let metadata = json!({
@@ -89,14 +86,14 @@ impl QuotaObject {
             "kind": "ElasticQuota",
             "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
             "metadata": metadata,
-            "spec": {"min": amounts(self.least), "max": amounts(self.most)},
+            "spec": {"min": amounts(self.min), "max": amounts(self.max)},
             "status": status,
         })
     }
 }
 
 impl Tree {
-    /// The stores of a replica that has listed everything.
+    /// Stores of a replica that has listed all quotas and pods.
     pub(super) fn stores(self) -> Result<(QuotasWithPods, Arc<QuotaPods>)> {
         let index = QuotaIndex::new(Arrivals::default());
         let mut listing = QuotaListing::default();
@@ -121,7 +118,7 @@ impl Tree {
         Ok((quotas, pods))
     }
 
-    /// Each quota as a watch brings it at that round of its scheduler, which writes status and annotations.
+    /// Each quota as the watch delivers it after the scheduler's write number `round`.
     pub(super) fn watched(self, round: u32) -> impl Iterator<Item = String> {
         (0..self.quotas).map(move |quota| {
             let object = QuotaObject {
@@ -132,28 +129,27 @@ impl Tree {
         })
     }
 
-    /// A quota.
     pub(super) fn quota(self, quota: usize) -> QuotaObject {
         QuotaObject {
             name: name(quota),
             namespace: namespace(quota),
             parent: parent(quota).map(name),
             is_parent: self.is_parent(quota),
-            least: self.least(quota),
-            most: MOST,
+            min: self.min(quota),
+            max: MAX,
             round: 1,
         }
     }
 
-    /// A quota that is not there yet, beside the last one.
-    pub(super) fn new_part(self) -> QuotaObject {
+    /// A new quota with the same parent as the last one.
+    pub(super) fn new_child(self) -> QuotaObject {
         QuotaObject {
             name: "new".to_owned(),
             ..self.quota(self.last())
         }
     }
 
-    /// The last one, which is no parent.
+    /// The last quota, which has no children.
     pub(super) const fn last(self) -> usize {
         self.quotas - 1
     }
@@ -163,17 +159,17 @@ impl Tree {
     }
 
     const fn is_parent(self, quota: usize) -> bool {
-        PARTS * quota + 1 < self.quotas
+        CHILDREN * quota + 1 < self.quotas
     }
 
-    /// What its parts are sure of together, and one more CPU.
-    fn least(self, quota: usize) -> usize {
-        let parts = PARTS * quota + 1..(PARTS * quota + 1 + PARTS).min(self.quotas);
-        1 + parts.map(|part| self.least(part)).sum::<usize>()
+    /// `min` of all children together, plus one CPU.
+    fn min(self, quota: usize) -> usize {
+        let children = CHILDREN * quota + 1..(CHILDREN * quota + 1 + CHILDREN).min(self.quotas);
+        1 + children.map(|child| self.min(child)).sum::<usize>()
     }
 }
 
-/// The namespace of a quota, and of its pods.
+/// Namespace of a quota and of its pods.
 pub(super) fn namespace(quota: usize) -> String {
     format!("team-{:02}", quota % NAMESPACES)
 }
@@ -185,7 +181,7 @@ pub(super) fn name(quota: usize) -> String {
 const fn parent(quota: usize) -> Option<usize> {
     match quota {
         0 => None,
-        quota => Some((quota - 1) / PARTS),
+        quota => Some((quota - 1) / CHILDREN),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clients of a server under load: connections over TLS, and one review over such a connection.
+//! Clients of a server under load: TLS connections, and single reviews.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -15,15 +15,17 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// A connection with its handshake done.
+use super::server::LOCALHOST;
+
+/// A TLS connection after its handshake.
 pub(crate) async fn secure(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<TlsStream<TcpStream>> {
     let tcp = TcpStream::connect(address).await?;
     tcp.set_nodelay(true)?;
     let connector = TlsConnector::from(Arc::clone(tls));
-    Ok(connector.connect(server_name("localhost")?, tcp).await?)
+    Ok(connector.connect(server_name(LOCALHOST)?, tcp).await?)
 }
 
-/// A connection that sends requests.
+/// An HTTP/1.1 connection over TLS.
 pub(crate) async fn connect(
     address: SocketAddr,
     tls: &Arc<ClientConfig>,
@@ -33,19 +35,22 @@ pub(crate) async fn connect(
     Ok(sender)
 }
 
-/// True if there was a verdict.
-pub(crate) async fn ask(
+/// Posts one review; true if the answer is 200 with a body.
+pub(crate) async fn post(
     sender: &mut SendRequest<Full<Bytes>>,
     path: &'static str,
     body: Bytes,
 ) -> Result<bool> {
     let request = Request::post(path)
-        .header(http::header::HOST, "localhost")
+        .header(http::header::HOST, LOCALHOST)
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(body))?;
     sender.ready().await?;
-    let response = sender.send_request(request).await.context("no answer")?;
-    let is_answered = response.status() == StatusCode::OK;
-    response.into_body().collect().await?;
-    Ok(is_answered)
+    let response = sender
+        .send_request(request)
+        .await
+        .context("the server did not answer")?;
+    let is_ok = response.status() == StatusCode::OK;
+    let answer = response.into_body().collect().await?.to_bytes();
+    Ok(is_ok && !answer.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Clients that load the webhook's own server stack with keep-alive requests over TLS, on loopback.
+//! Loads a server with keep-alive requests over TLS, on loopback.
 
 use std::{
     sync::{
@@ -8,38 +8,48 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
-use http::{Request, StatusCode, header::CONTENT_TYPE};
-use http_body_util::{BodyExt as _, Full};
+use anyhow::{Result, ensure};
+use http_body_util::Full;
 use hyper::{body::Bytes, client::conn::http1::SendRequest};
 use tokio::{task::JoinSet, time::sleep_until};
 
-use crate::served::{Process, client::connect};
+use crate::{
+    served::{
+        Process,
+        client::{connect, post},
+    },
+    statistics::ascending,
+};
 
-/// Connections, each with one request in flight.
+/// Number of connections, each with one request in flight.
 pub(crate) const CONNECTIONS: usize = 8;
-/// How long the load is on before anything counts.
+/// Length of the load before the measured part.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// How long it counts.
 const MEASURED: Duration = Duration::from_secs(5);
 
-/// What the clients saw, and what it took.
+/// Results of the measured part.
 pub(crate) struct ClientLoad {
     /// Time of each request, ascending.
     pub(crate) latencies_ms: Vec<f64>,
     /// Answers per second over all connections.
     pub(crate) per_second: f64,
-    /// CPU time of the server for each answer, in microseconds.
+    /// CPU time of the server per answer, in microseconds.
     pub(crate) cpu_us: f64,
 }
 
-/// Asks `server` that from all connections, one request after the other.
+/// Sends `body` on all connections, one request after another on each.
 pub(crate) async fn run(server: &Process, path: &'static str, body: &Bytes) -> Result<ClientLoad> {
     let mut clients = JoinSet::new();
     let (begin, answered) = (Instant::now() + WARM_UP, Arc::new(AtomicU64::new(0)));
     for _ in 0..CONNECTIONS {
         let sender = connect(server.address, &server.client).await?;
-        clients.spawn(ask(sender, path, body.clone(), begin, Arc::clone(&answered)));
+        clients.spawn(post_repeatedly(
+            sender,
+            path,
+            body.clone(),
+            begin,
+            Arc::clone(&answered),
+        ));
     }
     let so_far = || anyhow::Ok((server.vitals()?.cpu, answered.load(Ordering::Relaxed)));
     sleep_until(begin.into()).await;
@@ -55,18 +65,17 @@ pub(crate) async fn run(server: &Process, path: &'static str, body: &Bytes) -> R
         "only {} requests were answered",
         latencies_ms.len()
     );
-    latencies_ms.sort_by(f64::total_cmp);
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52 requests")]
     let (timed, answered) = (latencies_ms.len() as f64, (answered - answered_before) as f64);
     Ok(ClientLoad {
-        latencies_ms,
+        latencies_ms: ascending(latencies_ms),
         per_second: timed / MEASURED.as_secs_f64(),
         cpu_us: cpu.saturating_sub(cpu_before).as_secs_f64() * 1e6 / answered,
     })
 }
 
-/// Asks until the time is over; the latencies of what was answered within it, in milliseconds.
-async fn ask(
+/// Sends requests until the end of the measured part; returns the latencies of those within it, in milliseconds.
+async fn post_repeatedly(
     mut sender: SendRequest<Full<Bytes>>,
     path: &'static str,
     body: Bytes,
@@ -75,22 +84,14 @@ async fn ask(
 ) -> Result<Vec<f64>> {
     let mut latencies_ms = Vec::new();
     loop {
-        let request = Request::post(path)
-            .header(http::header::HOST, "localhost")
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(body.clone()))?;
         let sent = Instant::now();
-        sender.ready().await?;
-        let response = sender.send_request(request).await.context("no answer")?;
-        ensure!(
-            response.status() == StatusCode::OK,
-            "answered {}",
-            response.status()
-        );
-        let answer = response.into_body().collect().await?;
+        let is_answered = post(&mut sender, path, body.clone()).await?;
         let received = Instant::now();
+        ensure!(
+            is_answered,
+            "a review of {path} was not answered with 200 and a body"
+        );
         answered.fetch_add(1, Ordering::Relaxed);
-        ensure!(!answer.to_bytes().is_empty(), "an empty answer");
         if received >= begin + MEASURED {
             return Ok(latencies_ms);
         }

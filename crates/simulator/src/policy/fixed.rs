@@ -1,25 +1,25 @@
-//! Policies with a constant: raw Kubernetes, a guessed static ratio, and Borg's default.
+//! Policies with a constant: raw Kubernetes, a static ratio, and Borg's default.
 //!
-//! A static ratio is how Koordinator amplifies (`node.koordinator.sh/resource-amplification-ratio`, set by an
-//! administrator). Borg's default hands out as if all tasks together never used more than 0.9 of their limits: Bashir
-//! et al., "Take it to the Limit", EuroSys 2021.
+//! Koordinator amplifies by a static ratio that an administrator sets
+//! (`node.koordinator.sh/resource-amplification-ratio`). Borg's default assumes that all tasks together never use
+//! more than 0.9 of their limits: Bashir et al., "Take it to the Limit", EuroSys 2021.
 
 use super::{Kind, Policy, Settings};
 use crate::node::Node;
 
 pub(super) static RAW: Kind = Kind {
     name: super::RAW,
-    about: "Kubernetes as it is: nothing is amplified",
+    about: "Kubernetes without amplification",
     build: |settings| ratio(settings, 100),
 };
 pub(super) static STATIC_125: Kind = Kind {
     name: "static-1.25",
-    about: "a ratio that somebody guessed, as Koordinator applies it",
+    about: "a static ratio set by an administrator, as applied by Koordinator",
     build: |settings| ratio(settings, 125),
 };
 pub(super) static STATIC_150: Kind = Kind {
     name: "static-1.50",
-    about: "a ratio that somebody guessed, as Koordinator applies it",
+    about: "a static ratio set by an administrator, as applied by Koordinator",
     build: |settings| ratio(settings, 150),
 };
 pub(super) static BORG_DEFAULT: Kind = Kind {
@@ -28,7 +28,6 @@ pub(super) static BORG_DEFAULT: Kind = Kind {
     build: |settings| Box::new(Share { settings: *settings }),
 };
 
-/// A ratio that never changes.
 #[derive(Debug)]
 struct Ratio {
     cents: u64,

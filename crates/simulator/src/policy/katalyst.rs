@@ -1,9 +1,9 @@
 //! Katalyst's realtime overcommit: ratio = ((A × target - U) / load + R) / A, from the node's present use U.
 //!
 //! load = clamp(U / R, estimate, 1); target 0.6 for CPU and 0.8 for memory, estimated load of a pod 0.4 and 0.8
-//! (katalyst-core, `pkg/agent/sysadvisor/plugin/overcommitmentaware/realtime`). The ratio counts only up to an
-//! administrator's annotation: 1.5 here. Katalyst computes it every 10 s; here a frame is the shortest time, so that U
-//! is the last frame's mean.
+//! (katalyst-core, `pkg/agent/sysadvisor/plugin/overcommitmentaware/realtime`). The ratio is limited by an
+//! administrator's annotation: 1.5 here. Katalyst computes it every 10 s; here a frame is the shortest time, so U is
+//! the last frame's mean.
 
 use headroom_domain::resource::Resource;
 
@@ -13,12 +13,12 @@ use crate::{
     node::Node,
 };
 
-/// The highest ratio that is reported, in percent of raw.
+/// Highest reported ratio, in percent of raw.
 const CAP: i128 = 150;
 
 pub(super) static KIND: Kind = Kind {
     name: "katalyst-realtime",
-    about: "((A x target - U) / load + R) / A from the use of now (katalyst-core), capped at 1.50",
+    about: "((A x target - U) / load + R) / A from current use (katalyst-core), at most 1.50",
     build: |settings| {
         let (target, estimate) = match settings.resource {
             Resource::Cpu => (0.6, 0.4),

@@ -1,11 +1,11 @@
-//! Koordinator's peak predictor, applied to native capacity: it hands out requests that pods never use.
+//! Koordinator's peak predictor, applied to native capacity: it adds requests that pods never use.
 //!
-//! koordinator, `pkg/koordlet/prediction`: per pod and for all pods together an exponential histogram with decay (CPU:
-//! first bucket 0.025 cores, 5 % growth, up to 1024 cores, half-life 12 h, p95; memory: 5 MiB, 5 %, 2 TiB, 24 h, p98),
-//! each peak with a safety margin of 10 %; only pods older than 24 h give. Reclaimable = min(sum of request - peak, all
-//! requests - peak of all - peak of the system, capacity unused now), and in both predictions no more than the capacity
-//! beside the peaks. Koordinator feeds extended resources with it; here it is added to allocatable. Koordinator trains
-//! on means of a minute; here a frame is the shortest time.
+//! koordinator, `pkg/koordlet/prediction`: per pod and for all pods together an exponential histogram with decay
+//! (CPU: first bucket 0.025 cores, 5 % growth, up to 1024 cores, half-life 12 h, p95; memory: 5 MiB, 5 %, 2 TiB, 24
+//! h, p98), each peak with a safety margin of 10 %; only pods older than 24 h contribute. Reclaimable = min(sum of
+//! request - peak, all requests - peak of all - peak of the system, capacity unused now), and in both predictions at
+//! most the capacity minus the peaks. Koordinator uses it for extended resources; here it is added to allocatable.
+//! Koordinator trains on means of a minute; here a frame is the shortest time.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::{
     source::DAY,
 };
 
-/// Growth of a bucket's width over the one before.
+/// Growth of a bucket's width relative to the previous one.
 const GROWTH: f64 = 1.05;
 
 pub(super) static KIND: Kind = Kind {
@@ -35,17 +35,17 @@ struct Peak {
     all: Histogram,
 }
 
-/// What histograms have in common.
+/// Parameters common to histograms of one resource.
 #[derive(Debug)]
 struct Shape {
-    /// Where buckets begin, the last one at or beyond the most.
+    /// Lower ends of buckets; the last one is at or beyond the maximum.
     starts: Vec<f64>,
-    /// Frames after which a sample counts half.
+    /// Frames after which a sample's weight has halved.
     half_life: f64,
     percentile: f64,
 }
 
-/// Weights by bucket. Instead of old samples losing weight new ones gain it.
+/// Weights by bucket. Instead of lowering the weight of old samples, that of new samples grows.
 #[derive(Debug, Default)]
 struct Histogram {
     weights: Vec<f64>,
@@ -81,7 +81,7 @@ impl Peak {
     }
 }
 
-/// The safety margin on each peak: 10 %.
+/// Adds the safety margin of 10 % to a peak.
 fn with_margin(peak: u64) -> u64 {
     (peak * 11).div_ceil(10)
 }
@@ -113,7 +113,7 @@ impl Policy for Peak {
 }
 
 impl Shape {
-    /// As published: CPU in milli-cores, memory in bytes.
+    /// Published parameters: CPU in milli-cores, memory in bytes.
     fn published(resource: Resource) -> Self {
         match resource {
             Resource::Cpu => Self::new(25.0, 1_024_000.0, 144.0, 0.95),
@@ -149,7 +149,7 @@ impl Histogram {
         self.samples += 1;
     }
 
-    /// Where the bucket ends that holds the percentile.
+    /// Upper end of the bucket that contains the percentile.
     fn peak(&self, shape: &Shape) -> f64 {
         let mut sum = 0.0;
         let reaches = |weight: &f64| {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_grow_by_a_twentieth_until_one_begins_beyond_the_most() {
+    fn buckets_grow_by_a_twentieth_up_to_the_maximum() {
         let [cpu, memory] =
             [Resource::Cpu, Resource::Memory].map(|resource| Shape::published(resource).starts);
         assert_eq!(cpu.get(..4), Some(&[0.0, 25.0, 51.25, 78.8125][..]));
@@ -186,7 +186,7 @@ mod tests {
         for used in [1000, 1000, 0, 0] {
             histogram.add(used, &shape);
         }
-        // 1 + 1.41 high ones against 2 + 2.83 low ones: the median is low, in the first bucket.
+        // 1 + 1.41 high samples and 2 + 2.83 low ones: the median is low, in the first bucket.
         assert!((histogram.peak(&shape) - 25.0).abs() < 1e-9);
     }
 }

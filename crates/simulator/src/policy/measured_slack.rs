@@ -1,5 +1,5 @@
-//! The policy `headroom`: the ratio of the agent's own estimator, but never less than the webhook's floor for admitted
-//! pods. `variants` builds on it.
+//! The policy `headroom`: the ratio of the agent's own estimator, but at least the webhook's floor for admitted pods.
+//! `variants` builds on it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) static KIND: Kind = Kind {
     name: super::OURS,
-    about: "measured slack: the conditioned peak of a day, by the agent's own code",
+    about: "measured slack: the conditioned peak of one day, computed by the agent's own code",
     build: |settings| Box::new(MeasuredSlack::new(settings)),
 };
 
@@ -27,22 +27,20 @@ pub(super) static KIND: Kind = Kind {
 pub(in super::super) struct MeasuredSlack {
     settings: Settings,
     estimator: Estimator,
-    /// The generation of pods that the estimator's view is of.
+    /// Generation of pods in the estimator's view.
     seen: Option<u64>,
-    /// Was anything scarce in the last period that was judged, or is there a brake?
+    /// True if a resource was scarce in the last evaluated period, or a brake is active.
     is_pressed: bool,
 }
 
-/// Length of a frame.
 const FRAME: Duration = Duration::from_secs(300);
 
 impl MeasuredSlack {
-    /// An estimator that knows nothing yet.
     pub(in super::super) fn new(settings: &Settings) -> Self {
         Self::with(settings, Profile::Production.timing())
     }
 
-    /// The same with another timing.
+    /// An estimator without history, with another timing.
     pub(super) fn with(settings: &Settings, timing: Timing) -> Self {
         let mut estimator = Estimator::new(timing);
         estimator.reset_outcomes(settings.is_calibrated);
@@ -54,12 +52,11 @@ impl MeasuredSlack {
         }
     }
 
-    /// What it was made for.
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What it says of the resource that is simulated.
+    /// The estimate of the simulated resource.
     pub(in super::super) fn estimate(&self) -> Estimate {
         let PerResource { cpu, memory } = self.estimator.estimates();
         match self.settings.resource {
@@ -68,14 +65,14 @@ impl MeasuredSlack {
         }
     }
 
-    /// `value` for the resource that is simulated, and nothing of the other.
+    /// `value` for the simulated resource, and the default for the other.
     fn only<T: Copy + Default>(&self, value: T) -> PerResource<T> {
         let mut pair = PerResource::default();
         *pair.get_mut(self.settings.resource) = value;
         pair
     }
 
-    /// What the agent would have measured in the node's frame `now`.
+    /// The agent's measurement of the node's frame `now`.
     pub(super) fn frame(&self, node: &Node) -> Frame {
         let used = |used| {
             let used = self.only(used);
@@ -98,7 +95,8 @@ impl MeasuredSlack {
         }
     }
 
-    /// Judges the brake periods of the node's frame `now`. Calm ones change nothing where there is no brake, and are left out.
+    /// Evaluates the brake periods of the node's frame `now`. Calm periods are skipped while no brake is active,
+    /// because they change nothing.
     fn brake(&mut self, node: &Node) {
         let Settings {
             resource, machine, ..
@@ -117,7 +115,6 @@ impl MeasuredSlack {
         self.is_pressed = self.estimate().brake > Brake::Off;
     }
 
-    /// Takes in a frame.
     pub(super) fn end(&mut self, frame: &Frame) {
         self.estimator.end_frame(frame);
     }
@@ -151,11 +148,11 @@ impl Policy for MeasuredSlack {
             self.seen = Some(node.generation);
         }
         let published = node.machine.raw * u64::from(self.estimate().published.0) / 100;
-        // What runs is covered: it was let in under an earlier ratio.
+        // Running pods stay covered: they were admitted under an earlier ratio.
         published.max(node.machine.raw * u64::from(floor_cents(node.bound(), node.machine.raw).0) / 100)
     }
 
-    /// P and, in full, the requests that are not trusted yet.
+    /// P plus the requests that are not trusted yet.
     fn predicted_peak(&mut self, _node: &Node) -> Option<u64> {
         let slack = self.estimate().slack;
         Some(slack.predicted_peak + (slack.bound - slack.warm_requests))

@@ -1,15 +1,15 @@
 //! The peak oracle: a policy that knows the use of a node's present pods over the next day.
 //!
-//! Bashir et al., EuroSys 2021: overcommitting is safe if and only if the prediction is at least this. A new pod still
-//! counts with its request when it asks for a place, and with its coming use from then on. No policy can know as much,
-//! so the oracle's gain is the most that is possible at no more risk.
+//! Bashir et al., EuroSys 2021: overcommitting is safe if and only if the prediction is at least this. A new pod
+//! counts with its request until it is bound, and with its future use from then on. No policy can know as much, so
+//! the oracle's gain is the highest possible at the same risk.
 
 use super::{Kind, Policy, Settings};
 use crate::node::Node;
 
 pub(super) static KIND: Kind = Kind {
     name: super::ORACLE,
-    about: "knows the peak of the present pods over the next 24 h (EuroSys 2021): the bound",
+    about: "knows the peak of the present pods over the next 24 h (EuroSys 2021): the upper bound",
     build: |settings| Box::new(Oracle { settings: *settings }),
 };
 

@@ -12,13 +12,11 @@ use crate::{
     source::DAY,
 };
 
-/// Samples that make a task warm: two hours.
+/// Samples after which a task is warm: two hours.
 const WARM: usize = 24;
-/// Ten hours of frames.
 const TEN_HOURS: usize = 120;
 /// Standard deviations above the mean.
 const SIGMAS: f64 = 5.0;
-/// The percentile of RC-like.
 const PERCENT: f64 = 99.0;
 
 pub(super) static N_SIGMA_10H: Kind = Kind {
@@ -42,7 +40,7 @@ pub(super) static MAX_10H: Kind = Kind {
     build: |settings| predictor(settings, TEN_HOURS, larger, false),
 };
 
-/// From warm pods, the frame that is about to run and the window to their peak.
+/// Maps warm pods, the next frame and the window to their peak.
 type Rule = fn(&[&Pod], usize, usize) -> f64;
 
 #[derive(Debug)]
@@ -91,13 +89,13 @@ impl Policy for Predictor {
     }
 }
 
-/// Use counts up to the limit.
+/// Limits use to the pod's limit.
 fn capped(pod: &Pod, used: u64) -> u64 {
     used.min(pod.limit)
 }
 
-/// min(1, mean + 5 sigma) of the series of use per limit, times the limits of now. Each sample of the series is of the warm
-/// tasks of now that were there then.
+/// min(1, mean + 5 sigma) of the series of use per limit, times the current limits. Each sample of the series covers
+/// the currently warm tasks that ran then.
 fn n_sigma(warm: &[&Pod], now: usize, window: usize) -> f64 {
     let mut series = Vec::with_capacity(window);
     for frame in now.saturating_sub(window)..now {
@@ -117,7 +115,7 @@ fn n_sigma(warm: &[&Pod], now: usize, window: usize) -> f64 {
     (mean + SIGMAS * deviation).min(1.0) * real(limits)
 }
 
-/// The sum of each task's 99th percentile, interpolated between ranks.
+/// Sum of each task's 99th percentile, interpolated between ranks.
 fn rc_like(warm: &[&Pod], now: usize, window: usize) -> f64 {
     let mut samples: Vec<u64> = Vec::with_capacity(window);
     let percentiles = warm.iter().map(|pod| {
@@ -132,7 +130,7 @@ fn larger(warm: &[&Pod], now: usize, window: usize) -> f64 {
     n_sigma(warm, now, window).max(rc_like(warm, now, window))
 }
 
-/// The percentile between the two nearest ranks; there is at least one sample.
+/// The percentile between the two nearest ranks; `samples` must not be empty.
 fn interpolated(samples: &mut [u64]) -> f64 {
     let last = samples.len().saturating_sub(1);
     let rank = real(long(last)) * PERCENT / 100.0;

@@ -1,4 +1,4 @@
-//! Tests of each policy on a case small enough to be computed by hand.
+//! Tests of each policy on cases small enough to be computed by hand.
 
 use headroom_domain::{hint::Brake, ratio::Cents};
 use rstest::rstest;
@@ -29,7 +29,7 @@ fn policy(name: &str) -> Box<dyn Policy> {
     (kind.build)(&settings())
 }
 
-/// What a policy gives after `frames` frames of these pods: allocatable, predicted peak.
+/// Allocatable and predicted peak of a policy after `frames` frames of these pods.
 fn after(frames: usize, name: &str, pods: &[(u64, usize, Vec<u64>)]) -> (u64, Option<u64>) {
     let mut node = node(pods);
     let mut policy = policy(name);
@@ -42,7 +42,7 @@ fn after(frames: usize, name: &str, pods: &[(u64, usize, Vec<u64>)]) -> (u64, Op
     (policy.allocatable(&node), policy.predicted_peak(&node))
 }
 
-/// A pod that uses `low` and `high` by turns.
+/// A pod that alternates between `low` and `high` use.
 fn alternating(low: u64, high: u64) -> Vec<u64> {
     (0..900)
         .map(|frame| if frame % 2 == 0 { low } else { high })
@@ -62,9 +62,9 @@ fn names_are_unique() {
 #[case::raw("raw", 31_500, 10_800)]
 #[case::guessed("static-1.25", 39_375, 8800)]
 #[case::guessed_more("static-1.50", 47_250, 7467)]
-// 10 000 + 32 000 - 800 - 9000; it predicts 0.9 of limits and the system.
+// 10 000 + 32 000 - 800 - 9000; the prediction is 0.9 of limits plus the system.
 #[case::borg("borg-default", 32_200, 9800)]
-fn constants_do_not_look_at_use(#[case] name: &str, #[case] allocatable: u64, #[case] peak: u64) {
+fn constant_policies_ignore_use(#[case] name: &str, #[case] allocatable: u64, #[case] peak: u64) {
     for used in [0, 9000] {
         let pods = [(10_000, 0, vec![used; 900])];
         assert_eq!(after(300, name, &pods), (allocatable, Some(peak)));
@@ -72,13 +72,13 @@ fn constants_do_not_look_at_use(#[case] name: &str, #[case] allocatable: u64, #[
 }
 
 #[test]
-fn katalyst_follows_the_use_of_now() {
+fn katalyst_follows_current_use() {
     // U = 4800 with the system, load = 0.48: (18 900 - 4800) / 0.48 + 10 000 = 39 375.
     assert_eq!(
         after(5, "katalyst-realtime", &[(10_000, 0, vec![4000; 900])]).0,
         39_375
     );
-    // U / R = 0.25 is taken for 0.4: (18 900 - 1000) / 0.4 + 4000 = 48 750, more than 1.50.
+    // U / R = 0.25 is raised to 0.4: (18 900 - 1000) / 0.4 + 4000 = 48 750, more than 1.50.
     assert_eq!(
         after(5, "katalyst-realtime", &[(4000, 0, vec![200; 900])]).0,
         47_250
@@ -97,10 +97,10 @@ fn n_sigma_adds_five_deviations_to_the_mean() {
     let (allocatable, peak) = after(300, "n-sigma-10h", &pods);
     assert_eq!(peak, Some(7011 + 800));
     assert_eq!(allocatable, 10_000 + 32_000 - 7811);
-    // Two hours without history: the limit.
+    // With two hours of history: the limit.
     assert_eq!(after(23, "n-sigma-10h", &pods).1, Some(10_800));
     assert!(after(24, "n-sigma-10h", &pods).1 < Some(10_800));
-    // No more than all limits.
+    // At most all limits.
     assert_eq!(
         after(300, "n-sigma-10h", &[(10_000, 0, alternating(0, 9000))]).1,
         Some(10_800)
@@ -135,7 +135,7 @@ fn n_sigma_remembers_as_long_as_its_window() {
 
 #[test]
 fn rc_like_adds_up_percentiles() {
-    // Of 120 samples 0, 10 .. 1190: rank 117.81, so 1178.1; at most the limit, 1100, for the other.
+    // The 120 samples are 0, 10 .. 1190: rank 117.81, so 1178.1; the other pod has at most its limit, 1100.
     let ramp: Vec<u64> = (0..900).map(|frame| frame % 120 * 10).collect();
     let pods = [(2000, 0, ramp.clone()), (1100, 0, ramp), (500, 230, vec![1; 600])];
     let (_, peak) = after(240, "rc-like-10h", &pods);
@@ -158,8 +158,8 @@ fn the_maximum_is_the_larger_of_both() {
 }
 
 #[test]
-fn koordinator_gives_what_old_pods_never_use() {
-    // Peak of 4000: its bucket ends at 4125.6, and 10 % more make 4539, of pods and of all; system 880.
+fn koordinator_adds_requests_that_old_pods_never_use() {
+    // Peak of 4000: its bucket ends at 4125.6, plus 10 % this is 4539, for each pod and for all; system 880.
     let pods = [(10_000, 0, vec![4000; 900])];
     assert_eq!(
         after(287, "koordinator-peak", &pods).0,
@@ -177,7 +177,7 @@ fn koordinator_gives_what_old_pods_never_use() {
     };
     let of_node = 10_000 - ((whole(bucket_end) * 11).div_ceil(10) + 880);
     assert_eq!((allocatable, peak), (31_500 + of_node, Some(10_800 - of_node)));
-    // What is requested beyond capacity is nowhere to be had.
+    // Requests beyond capacity cannot be reclaimed.
     let of_capacity = 32_000 - ((whole(bucket_end) * 11).div_ceil(10) + 880);
     assert_eq!(
         after(288, "koordinator-peak", &[(40_000, 0, vec![4000; 900])]).0,
@@ -186,19 +186,19 @@ fn koordinator_gives_what_old_pods_never_use() {
 }
 
 #[test]
-fn the_oracle_hands_out_what_will_not_be_used() {
+fn the_oracle_advertises_capacity_beyond_the_coming_peak() {
     let mut usage = vec![2000; 900];
     usage[400] = 6000;
     let pods = [(20_000, 0, usage)];
-    // 6000 and a spread of 1.165 × 6000, beside the system.
+    // 6000 and a spread of 1.165 × 6000, plus the system.
     assert_eq!(after(113, "oracle", &pods), (52_000 - 13_790, Some(13_790)));
     assert_eq!(after(112, "oracle", &pods).1, Some(800 + 2000 + 2330));
 }
 
 #[test]
-fn ours_is_the_agents_estimator() {
-    // F = 4000 + 1.165 × 4000 + 800 = 9460, P = 9933; after a day S = 28 800 - 9933 + 20 000 - 31 500 = 7367, so 1.23, or one
-    // cent less, which the dead band leaves alone.
+fn headroom_uses_the_agents_estimator() {
+    // F = 4000 + 1.165 × 4000 + 800 = 9460, P = 9933; after a day S = 28 800 - 9933 + 20 000 - 31 500 = 7367, so
+    // 1.23, or one cent less, within the dead band.
     let pods = [(20_000, 0, vec![4000; 900])];
     let (allocatable, peak) = after(320, "headroom", &pods);
     assert_eq!(peak, Some(9933));
@@ -207,9 +207,9 @@ fn ours_is_the_agents_estimator() {
 }
 
 #[test]
-fn ours_adds_a_newcomer_at_its_own_peak_and_charges_what_it_does_not_trust() {
-    // Before the newcomer F was 9460, and 2000 would have come on top: P = 1.05 × 11 460. 196 of 264 parts of its request
-    // are trusted after 220 frames.
+fn headroom_adds_a_new_pods_peak_and_its_untrusted_request() {
+    // Before the new pod F was 9460; its 2000 come on top: P = 1.05 × 11 460. 196 of 264 parts of its request are
+    // trusted after 220 frames.
     let mut old = vec![4000; 100];
     old.resize(900, 1000);
     let pods = [(20_000, 0, old), (2000, 100, vec![2000; 800])];
@@ -217,7 +217,7 @@ fn ours_adds_a_newcomer_at_its_own_peak_and_charges_what_it_does_not_trust() {
 }
 
 #[test]
-fn ours_brakes_where_cpus_are_saturated_and_lets_go_half_an_hour_later() {
+fn headroom_brakes_on_saturated_cpus_and_releases_after_half_an_hour() {
     let mut usage = vec![33_000];
     usage.resize(900, 100);
     let brakes = |has_brakes| -> Vec<Brake> {
@@ -243,8 +243,8 @@ fn ours_brakes_where_cpus_are_saturated_and_lets_go_half_an_hour_later() {
 }
 
 #[test]
-fn the_peak_rule_gives_all_that_the_peak_leaves() {
-    // 28 800 + 20 000 - 9460, at once.
+fn the_peak_rule_advertises_all_capacity_beyond_the_peak() {
+    // 28 800 + 20 000 - 9460, immediately.
     let pods = [(20_000, 0, vec![4000; 900])];
     assert_eq!(after(320, "headroom-peak-rule", &pods), (39_340, Some(9460)));
 }
@@ -253,9 +253,9 @@ fn the_peak_rule_gives_all_that_the_peak_leaves() {
 #[case("headroom", 40_950)]
 // 28 800 + 20 000 - 1.05 × (800 + 2.165 × 6000) = 34 321.
 #[case("headroom-week", 34_321)]
-// The same, of which 800 of 2016 frames count: 31 500 + 2820 × 800 / 2016.
+// With 800 of 2016 frames counted: 31 500 + 2820 × 800 / 2016.
 #[case("headroom-7d-ring", 32_619)]
-fn a_week_is_remembered_by_what_keeps_a_week(#[case] name: &str, #[case] most: u64) {
+fn weekly_variants_remember_a_week(#[case] name: &str, #[case] most: u64) {
     let mut usage = vec![6000; 100];
     usage.resize(900, 3000);
     let (allocatable, _) = after(800, name, &[(20_000, 0, usage)]);
@@ -264,8 +264,8 @@ fn a_week_is_remembered_by_what_keeps_a_week(#[case] name: &str, #[case] most: u
 }
 
 #[test]
-fn the_least_of_five_minutes_takes_less_off() {
-    // Taken off for the pod that left: 3000, or less by 1.163 × 0.5 / 7.746 of that, which P makes 5 % more of.
+fn the_lowest_of_five_minutes_subtracts_less() {
+    // Subtracted for the pod that ended: 3000, or less by 1.163 × 0.5 / 7.746 of that, which P increases by 5 %.
     let pods = [(10_000, 0, vec![3000; 100]), (10_000, 0, vec![3000; 800])];
     let peak = |name| after(320, name, &pods).1.unwrap();
     let (ours, least) = (peak("headroom"), peak("headroom-min-of-5"));

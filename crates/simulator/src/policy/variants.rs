@@ -1,4 +1,5 @@
-//! Experimental variants of Headroom's policy, and the bare peak rule. They run on the same pods, but not in the agent.
+//! Experimental variants of Headroom's policy, and the bare peak rule. They run on the same pods, but not in the
+//! agent.
 
 use std::collections::VecDeque;
 
@@ -14,25 +15,23 @@ use crate::{
     source::HOUR,
 };
 
-/// Hours in a week.
 const WEEK: usize = 168;
-/// Frames in a week.
 const WEEK_FRAMES: u32 = 2016;
 /// Expected minimum of five draws from a normal distribution, in standard deviations below the mean.
 const LEAST_OF_FIVE: f64 = 1.163;
-/// Seconds in a minute: a sub-frame of five is the mean of as many.
+/// Seconds in a minute: one of the five sub-frames of a frame averages as many.
 const SECONDS: f64 = 60.0;
-/// Frames after which a sibling's history lets a pod be trusted in full: four hours.
+/// Frames after which a sibling's history allows full trust: four hours.
 const EARLY: u32 = 48;
 
 pub(super) static PEAK_RULE: Kind = Kind {
     name: super::PEAK_RULE,
-    about: "ours without margin, calibration, dead band and slow rise: how far the peak alone goes",
+    about: "headroom without margin, calibration, dead band and slow rise: the peak alone",
     build: |settings| Box::new(PeakRule(MeasuredSlack::new(settings))),
 };
 pub(super) static WEEKLY: Kind = Kind {
     name: "headroom-week",
-    about: "ours, with the highest peak of each hour of the last week beside the last day's",
+    about: "headroom, with the highest peak of each hour of the last week in addition to the last day's",
     build: |settings| {
         Box::new(Weekly {
             ours: MeasuredSlack::new(settings),
@@ -43,7 +42,7 @@ pub(super) static WEEKLY: Kind = Kind {
 };
 pub(super) static WEEK_OF_FRAMES: Kind = Kind {
     name: "headroom-7d-ring",
-    about: "ours, with a ring of a week's frames instead of a day's",
+    about: "headroom, with a ring of a week's frames instead of a day's",
     build: |settings| {
         let timing = Timing {
             ring_frames: WEEK_FRAMES,
@@ -54,12 +53,12 @@ pub(super) static WEEK_OF_FRAMES: Kind = Kind {
 };
 pub(super) static MIN_OF_FIVE: Kind = Kind {
     name: "headroom-min-of-5",
-    about: "ours, with the least of five minutes instead of the mean taken off for a pod that left",
+    about: "headroom, subtracting the lowest of five minutes instead of the mean for a pod that ended",
     build: |settings| Box::new(MinOfFive(MeasuredSlack::new(settings))),
 };
 pub(super) static SIBLINGS: Kind = Kind {
     name: "headroom-4h-ramp",
-    about: "ours, with full trust after 4 hours: the most that history of siblings could bring",
+    about: "headroom, with full trust after 4 hours: the upper bound for using the history of siblings",
     build: |settings| {
         let timing = Timing {
             trust_full: EARLY,
@@ -69,7 +68,7 @@ pub(super) static SIBLINGS: Kind = Kind {
     },
 };
 
-/// S with T = theta × C, for memory theta × A, whatever theta is: ours ends at A.
+/// S with T = theta × C, for memory theta × A, for every theta; Headroom's own T ends at A.
 #[derive(Debug)]
 struct PeakRule(MeasuredSlack);
 
@@ -96,18 +95,17 @@ impl Policy for PeakRule {
     }
 }
 
-/// The peak of an hour: what is left of it once the pods that were there and left are taken off, as the day's ring does it.
+/// The peak of an hour. As in the day's ring, the use of pods that ran then and have ended since is subtracted.
 #[derive(Debug)]
 struct Hour {
-    /// The first frame.
     start: usize,
     peak: u64,
-    /// The least use of each pod that ran through the whole hour: what is taken off when it leaves.
+    /// Lowest use of each pod that ran through the whole hour; subtracted when the pod ends.
     least: Vec<(String, u64)>,
 }
 
-/// A week's ring of hours beside the day's of frames: what ours gives, and no more than the week's highest peak leaves, which is
-/// taken anew for the pods of now at the end of each hour.
+/// A week's ring of hours in addition to the day's ring of frames. The result is Headroom's, limited by the week's
+/// highest peak, which is recomputed for the present pods at the end of each hour.
 #[derive(Debug)]
 struct Weekly {
     ours: MeasuredSlack,
@@ -134,7 +132,7 @@ impl Hour {
         }
     }
 
-    /// The hour's peak for the pods of now.
+    /// The hour's peak for the present pods.
     fn conditioned(&self, node: &Node) -> u64 {
         let is_here = |uid: &String| node.pods().iter().any(|pod| pod.uid == *uid);
         let left: u64 = self
@@ -177,7 +175,7 @@ impl Policy for Weekly {
     }
 }
 
-/// Independent seconds with the run's spread: the mean of a minute has a spread of that by the root of 60.
+/// Independent seconds with the run's spread: the mean of a minute has that spread divided by the root of 60.
 #[derive(Debug)]
 struct MinOfFive(MeasuredSlack);
 
@@ -207,7 +205,7 @@ mod tests {
     use crate::node::tests::node;
 
     #[test]
-    fn an_hour_is_taken_for_the_pods_of_now() {
+    fn an_hours_peak_is_conditioned_on_the_present_pods() {
         let mut node = node(&[
             (1000, 0, vec![400; 1200]),
             (1000, 0, vec![300; 20]),
@@ -215,9 +213,9 @@ mod tests {
         ]);
         node.begin(11);
         let hour = Hour::summarize(&node, 0);
-        // 800 of the system, 700, and 1.165 × 500 of spread.
+        // 800 for the system, 700, and 1.165 × 500 for the spread.
         assert_eq!((hour.peak, hour.conditioned(&node)), (2083, 2083));
-        // The third pod came and the second left since.
+        // Since then the third pod started and the second ended.
         node.begin(30);
         assert_eq!(hour.conditioned(&node), 2083 + 700 - 300);
     }

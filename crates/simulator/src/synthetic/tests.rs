@@ -54,14 +54,14 @@ fn use_per_request_follows_the_node() {
                 let used: u64 = usage.iter().sum();
                 real(used) / real(long(usage.len())) / real(nature.request)
             });
-        // Weekends take 9 %, noise and surges give 6 %, caps take a little where mu is high.
+        // Weekends subtract 9 %, noise and surges add 6 %, limits subtract a little if mu is high.
         let share = mean(shares) / mu;
         assert!((0.85..1.1).contains(&share), "node {node}: {share} of mu");
     }
 }
 
 #[test]
-fn nobody_uses_more_than_four_times_what_it_asked_for() {
+fn no_pod_uses_more_than_four_times_its_request() {
     for (nature, usage) in pods(3) {
         assert!(usage.iter().all(|&used| used <= 4 * nature.request));
         assert!(usage.len() <= nature.life.min(FRAMES) && !usage.is_empty());
@@ -82,7 +82,7 @@ fn services_use_more_by_day_than_by_night() {
 }
 
 #[test]
-fn a_pod_is_the_same_whenever_it_is_asked_for() {
+fn a_pod_does_not_depend_on_the_order_of_calls() {
     let load = Synthetic::new(5, 8, FRAMES).unwrap();
     let usage = load.workload(2, 17, 100);
     load.workload(2, 18, 3);

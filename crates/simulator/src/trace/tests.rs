@@ -21,13 +21,13 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// A line whose values are all the same.
+/// A line with one value for all times.
 fn flat(workload: &str, value: u32) -> String {
     format!("{workload},{}\n", [value.to_string().as_str(); DAY].join(","))
 }
 
 #[test]
-fn days_are_strung_together_by_set_and_resource() {
+fn days_are_grouped_by_set_and_resource() {
     let folder = folder(&[
         ("a-b-cpu-02.csv.gz", &flat("x", 2)),
         ("a-b-cpu-01.csv.gz", &(flat("y", 7) + &flat("x", 1))),
@@ -77,7 +77,7 @@ fn a_pod_follows_its_workload_and_then_another_one() {
 #[case::nameless(&flat("", 1), "line 1: the identifier is empty")]
 #[case::twice(&(flat("w", 1) + &flat("w", 2)), "workload w has two lines")]
 #[case::empty("", "no line")]
-fn a_file_that_is_no_trace_is_named_with_its_line(#[case] text: &str, #[case] expected: &str) {
+fn invalid_trace_lines_are_named_with_file_and_line(#[case] text: &str, #[case] expected: &str) {
     let folder = folder(&[("s-cpu-1.csv.gz", text)]);
     let error = format!("{:#}", sets(folder.path()).unwrap_err());
     assert!(

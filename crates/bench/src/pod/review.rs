@@ -1,49 +1,45 @@
-//! Builds the review of a Pod that is created, as a controller writes one: two containers with probes, mounts and resources.
+//! Builds the review of a new Pod as a controller creates it: two containers with probes, mounts and resources.
 
 use serde_json::{Map, Value, json};
 
-/// How the containers name what they ask for.
+use crate::review_router::admission_review;
+
+/// Resource names in the containers' requests and limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Amounts {
-    /// As people write it: CPU and memory.
+pub(super) enum Amounts {
     Native,
-    /// As batch resources, with the class of the Pod.
+    /// Batch resources, with the QoS class of the Pod.
     Batch,
 }
 
-/// The review of a Pod, 4 to 6 kB long.
-pub(crate) fn review(amounts: Amounts) -> Vec<u8> {
+/// Review of a new Pod, 4 to 6 kB long.
+pub(super) fn review(amounts: Amounts) -> Vec<u8> {
     review_of(&pod(amounts))
 }
 
-/// The review of an object without members.
-pub(crate) fn empty() -> Vec<u8> {
+/// Review of an object without members.
+pub(super) fn empty() -> Vec<u8> {
     review_of(&json!({}))
 }
 
 fn review_of(object: &Value) -> Vec<u8> {
-    let review = json!({
-        "kind": "AdmissionReview",
-        "apiVersion": "admission.k8s.io/v1",
-        "request": {
-            "uid": "705ab4f5-6393-11e8-b7cc-42010a800001",
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
-            "requestResource": {"group": "", "version": "v1", "resource": "pods"},
-            "namespace": "reports",
-            "operation": "CREATE",
-            "userInfo": {
-                "username": "system:serviceaccount:kube-system:replicaset-controller",
-                "groups": ["system:serviceaccounts", "system:authenticated"],
-            },
-            "object": object,
-            "oldObject": null,
-            "dryRun": false,
-            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+    admission_review(&json!({
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800001",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
+        "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "reports",
+        "operation": "CREATE",
+        "userInfo": {
+            "username": "system:serviceaccount:kube-system:replicaset-controller",
+            "groups": ["system:serviceaccounts", "system:authenticated"],
         },
-    });
-    review.to_string().into_bytes()
+        "object": object,
+        "oldObject": null,
+        "dryRun": false,
+        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+    }))
 }
 
 fn pod(amounts: Amounts) -> Value {
@@ -90,7 +86,7 @@ fn pod(amounts: Amounts) -> Value {
     })
 }
 
-/// Metadata with the labels of the controller beside `labels`.
+/// Metadata with `labels` and those of the controller.
 fn metadata(mut labels: Map<String, Value>) -> Value {
     for (key, value) in [
         ("app.kubernetes.io/name", "nightly-report"),
