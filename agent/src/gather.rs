@@ -343,9 +343,7 @@ impl Loop {
         }
         self.gatherer.sampler.trust_books(!has_sched_ext);
         if has_sched_ext {
-            warn!(
-                "a sched_ext scheduler runs tasks: missing context switches are not corrected"
-            );
+            warn!("a sched_ext scheduler runs tasks: missing context switches are not corrected");
         }
     }
 

@@ -41,23 +41,21 @@ pub use self::{
 };
 use crate::metrics::{ACKS, CONNECTS, DIRECTIVES, STREAMS};
 
-/// How long open streams may take to send the last report when the agent ends; less than the agent itself has.
+/// Maximum time for open streams to send the last report at the agent's end; less than the agent's own limit.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Events that may wait to be taken.
 const EVENTS: usize = 64;
 /// Different reasons of refused reports that are logged; further ones are only counted.
 const MOST_REASONS: usize = 32;
 
-/// What the hint servers tell the agent, validated.
+/// Validated directive of a hint server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// The node's pods, capacity and raw allocatable.
     Pods(NodeView),
     /// Bounds of the ratio and theta.
     Policy {
-        /// Bounds.
         bounds: PerResource<Bounds>,
-        /// theta, in ppm.
         target_ppm: PerResource<u32>,
     },
 }
@@ -69,11 +67,11 @@ pub struct Ends {
     pub reports: watch::Receiver<Option<Arc<NodeHint>>>,
     /// The most streams to open.
     pub fanout: watch::Receiver<u8>,
-    /// Where the hint servers are.
+    /// Addresses of the hint servers.
     pub addresses: watch::Receiver<BTreeSet<SocketAddr>>,
-    /// Where directives go.
+    /// Channel for directives.
     pub directives: mpsc::Sender<Directive>,
-    /// Where the state of the streams is shown.
+    /// Channel for the state of the streams.
     pub streams: watch::Sender<Vec<StreamStatus>>,
 }
 
@@ -92,7 +90,7 @@ pub struct Publisher {
     view: StreamView,
 }
 
-/// What people are shown and told about the streams.
+/// State of the streams, for status and log.
 #[derive(Debug, Default)]
 struct StreamView {
     streams: BTreeMap<SocketAddr, StreamStatus>,
@@ -151,7 +149,7 @@ impl Publisher {
                 line.cancel();
             }
             self.view.streams.remove(&peer);
-            info!(%peer, "hint server is gone or no longer chosen");
+            info!(%peer, "hint server no longer exists or is no longer chosen");
         }
         for peer in opened {
             let dropped = CancellationToken::new();
@@ -191,7 +189,7 @@ impl Publisher {
             Event::Directive(directive) => match self.view.read(peer, directive) {
                 Ok(None) => {}
                 Ok(Some(directive)) => {
-                    // Who decides ends before this task does.
+                    // The deciding task ends before this task.
                     let _is_heard = self.ends.directives.send(directive).await.is_ok();
                 }
                 Err(problem) => {
@@ -241,7 +239,7 @@ impl StreamView {
         if is_known {
             debug!(%peer, problem, "still no stream to hint server");
         } else {
-            warn!(%peer, problem, "no stream to hint server; trying again");
+            warn!(%peer, problem, "no stream to hint server; retrying");
         }
         self.change(peer, |stream| {
             stream.state = StreamState::Waiting;
@@ -249,7 +247,7 @@ impl StreamView {
         });
     }
 
-    /// What a message of a server means for who decides.
+    /// Effect of a server's message on the deciding task.
     fn read(&mut self, peer: SocketAddr, directive: wire::Directive) -> Result<Option<Directive>, WireError> {
         let wire::Directive { kind } = directive;
         match kind {

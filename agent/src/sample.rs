@@ -5,7 +5,7 @@
 //! probe::KernelMaps -> ring::RingSource     ┐
 //!                                     ├─ CounterSource -> Sampler::poll -> Poll -> gather::Sample -> decide::Decider
 //! /proc/stat        -> procstat::ProcStatSource ┘
-//! /proc, /sys/fs/cgroup -> memory::MemoryCounters, cgroup::Kubepods   (read by whoever needs them, when needed)
+//! /proc, /sys/fs/cgroup -> memory::MemoryCounters, cgroup::Kubepods   (read on demand)
 //! ```
 //!
 //! Nothing here needs an async runtime, and time is always an argument.
@@ -42,44 +42,27 @@ pub enum SampleError {
     /// A file could not be read.
     #[error("read {}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// A field is not there.
     #[error("{}: no `{field}`", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// The field.
-        field: String,
-    },
-    /// A field is not what it should be.
+    Missing { path: PathBuf, field: String },
+    /// A field has an invalid value.
     #[error("{}: `{field}` is {found:?}", path.display())]
     Malformed {
-        /// The file.
         path: PathBuf,
-        /// The field.
         field: String,
-        /// What was found.
         found: String,
     },
-    /// A set of CPUs that cannot be what it says it is.
+    /// Set of CPUs that is impossible for its meaning.
     #[error("{}: `{found}` leaves pods no CPU", path.display())]
-    NoCpus {
-        /// The file.
-        path: PathBuf,
-        /// The set.
-        found: String,
-    },
+    NoCpus { path: PathBuf, found: String },
     /// A map of the kernel programs could not be read or written.
     #[error("map `{map}` of the kernel programs")]
     Map {
-        /// The map.
         map: &'static str,
-        /// What the system said.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -87,11 +70,11 @@ pub enum SampleError {
 
 /// `/proc/stat` is read once a second.
 pub const STAT_EVERY: Duration = Duration::from_secs(1);
-/// A window in which the CPUs that pods share are that busy, in percent, has no idle one: what is missing are the kernel's own
-/// microseconds between two tasks.
+/// Share of busy time, in percent, from which a window of the CPUs that pods share counts as having no idle CPU: the
+/// rest is the kernel's own time between two tasks.
 pub const FULL_WINDOW_PERCENT: u64 = 98;
 
-/// Where CPU counters come from.
+/// Source of CPU counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The kernel programs: exact, in windows of 8.39 ms, with run-queue waits.
@@ -116,7 +99,7 @@ pub struct Tick<'a> {
 pub struct Counts {
     /// Start of the stretch, in CLOCK_MONOTONIC nanoseconds: the end of the one before.
     pub from_ns: u64,
-    /// Its end. Equal to the start when nothing could be told yet; the next stretch then covers both.
+    /// End of the stretch. Equal to the start if nothing could be counted yet; the next stretch then covers both.
     pub until_ns: u64,
     /// Busy time of the counted CPUs, in nanoseconds.
     pub busy_ns: u64,
@@ -128,16 +111,15 @@ pub struct Counts {
     pub windows: Windows,
     /// Sampled waits that ended in the stretch on the CPUs that pods share, by length.
     pub waits: Waits,
-    /// How many waits each of those stands for; 0 where none is sampled.
+    /// Number of waits that each sampled wait represents; 0 if none is sampled.
     pub wait_factor: u64,
-    /// Context switches.
     pub switches: u64,
     /// Of those, switches of the CPUs that pods share.
     pub shared_switches: u64,
     /// Context switches of the CPU that had most of them.
     pub busiest_switches: u64,
-    /// Switches the kernel did not tell of, as far as it was noticed: 0 but on a few virtual machines. What they hide
-    /// is made good from the scheduler's books, or left to `/proc/stat`.
+    /// Detected context switches that the kernel did not report: 0 except on a few virtual machines. Their time is
+    /// corrected from the scheduler's accounting, or left to `/proc/stat`.
     pub missed_switches: u64,
     /// Windows that were overwritten before they could be read.
     pub lost_windows: u64,
@@ -165,13 +147,13 @@ pub struct Window {
 
 /// A source of CPU counters.
 pub trait CounterSource: Send {
-    /// What kind it is.
+    /// Kind of the source.
     fn origin(&self) -> Origin;
 
     /// Does the next [`CounterSource::poll`] need CPU times from `/proc/stat`?
     fn wants_stat(&self) -> bool;
 
-    /// Counts what happened since the call before.
+    /// Counts the events since the previous call.
     ///
     /// # Errors
     /// When counters cannot be read. The next call covers the time of this one.
@@ -180,7 +162,7 @@ pub trait CounterSource: Send {
     /// Samples one task in 2^`shift` from the next poll on, where tasks are sampled.
     fn sample_one_in(&mut self, shift: u32);
 
-    /// Says whether the scheduler keeps books of how long tasks run, for a source that goes by them.
+    /// Sets if the scheduler accounts the run time of tasks, for a source that uses it.
     fn trust_books(&mut self, _are_kept: bool) {}
 }
 
@@ -195,12 +177,11 @@ pub struct StatSpan {
     pub shared_busy_ns: u64,
 }
 
-/// One poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// When it was made.
+    /// Time of the poll.
     pub at: Clocks,
-    /// Where the counts come from.
+    /// Source of the counts.
     pub origin: Origin,
     /// CPUs online at the end of the stretch.
     pub online: u32,
@@ -208,7 +189,6 @@ pub struct Poll {
     pub cpus: u32,
     /// Of those, the ones that pods share.
     pub shared_cpus: u32,
-    /// The counts.
     pub counts: Counts,
     /// CPU time by `/proc/stat`, in polls that read it.
     pub stat: Option<StatSpan>,
@@ -221,18 +201,17 @@ impl Poll {
     }
 }
 
-/// Polls one source and keeps `/proc/stat` beside it as a second opinion.
+/// Polls one source and reads `/proc/stat` as a second source.
 pub struct Sampler {
     source: Box<dyn CounterSource>,
     files: Procfs,
     kept: Kept,
-    /// So long after the last reading of `/proc/stat` it is due. It stays due when it could not be read, and when the poll
-    /// failed.
+    /// Interval of readings of `/proc/stat`. A reading stays due if it failed, or if the poll failed.
     stat_every_ns: u64,
     /// Of the last poll that read it.
     stat: Stat,
     stat_at_ns: u64,
-    /// What became of reading it in the last poll; `None` if that did not.
+    /// Result of reading it in the last poll; `None` if the last poll did not read it.
     stat_read: Option<Result<(), SampleError>>,
 }
 
@@ -280,17 +259,17 @@ impl Sampler {
         })
     }
 
-    /// Where the counts come from.
+    /// Source of the counts.
     pub fn origin(&self) -> Origin {
         self.source.origin()
     }
 
-    /// Goes on with `/proc/stat` alone, from where it was last read: after the kernel programs were lost.
+    /// Continues with `/proc/stat` alone, from its last reading: after the loss of the kernel programs.
     pub fn fall_back(&mut self) {
         self.source = Box::new(procstat::ProcStatSource::new(self.stat_at_ns));
     }
 
-    /// What became of `/proc/stat` in the last poll; `None` if that did not read it, or if this was asked before.
+    /// Result for `/proc/stat` in the last poll; `None` if the last poll did not read it, or after an earlier call.
     pub fn take_stat_read(&mut self) -> Option<Result<(), SampleError>> {
         self.stat_read.take()
     }
@@ -300,7 +279,7 @@ impl Sampler {
         self.source.sample_one_in(shift);
     }
 
-    /// Says whether the scheduler keeps books of how long tasks run, by which some sources make good what they missed.
+    /// Sets if the scheduler accounts the run time of tasks, from which some sources correct missed switches.
     pub fn trust_books(&mut self, are_kept: bool) {
         self.source.trust_books(are_kept);
     }
@@ -310,10 +289,11 @@ impl Sampler {
         self.kept = kept;
     }
 
-    /// Counts what happened since the poll before; `now` must have been read just before the call.
+    /// Counts the events since the previous poll; `now` must have been read just before the call.
     ///
-    /// To be called once a second or more often. After a gap of more than 2.1 s windows are lost, and the poll says how many.
-    /// A source that does not want `/proc/stat` goes on where it cannot be read; [`Sampler::take_stat_read`] has the error.
+    /// Call it at least once a second. After a gap of more than 2.1 s windows are lost, and the poll contains their
+    /// number. A source that does not need `/proc/stat` continues without it; [`Sampler::take_stat_read`] returns the
+    /// error.
     ///
     /// # Errors
     /// When counters cannot be read. The next poll covers the time of this one.

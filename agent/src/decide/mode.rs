@@ -243,10 +243,7 @@ mod tests {
                 Shed::To512,
                 "one task in 512 is sampled for run-queue latency instead of one in 8;",
             ),
-            (
-                Shed::WakeUps,
-                "so waits after wake-ups are not measured",
-            ),
+            (Shed::WakeUps, "so waits after wake-ups are not measured"),
         ] {
             let (mode, sentence) = shedding(shed);
             assert_eq!(mode, AgentMode::FullShed);

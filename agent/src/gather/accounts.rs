@@ -1,5 +1,6 @@
-//! The second thread of `gather` reads the CPU and memory accounts of pods, which can take the kernel long to add up.
-//! The sampling thread asks for them and takes a finished answer at a later turn. It never waits, so no brake is late.
+//! The second thread of `gather` reads the CPU and memory accounts of pods, whose summing can take the kernel long.
+//! The sampling thread requests them and collects a finished answer at a later sample. It never waits, so no brake is
+//! late.
 
 use std::{
     collections::BTreeSet,
@@ -23,48 +24,46 @@ use crate::{
     },
 };
 
-/// An answer that takes longer is told of.
+/// A slower answer is reported.
 const LATE: Duration = Duration::from_secs(5);
-/// What pods used in a frame is read this part of it before its end, 5 s of 300, so that it is there at the end.
+/// Part of a frame by which the pods' use is read before its end, 5 s of 300, so that it is available at the end.
 const LEAD_PART: u32 = 60;
 /// It is read no later than this before the end.
 const LEAST_LEAD: Duration = POLL.saturating_mul(2);
 
-/// The thread that reads is gone.
+/// The reading thread has ended.
 #[derive(Debug)]
 pub(super) struct Gone;
 
-/// What is asked: where pods are, and how many cgroups have come and gone, if that is known.
+/// Request to the reader: the location of pods, and the number of created and removed cgroups, if known.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) kubepods: Option<Kubepods>,
     pub(super) cgroup_changes: Option<u64>,
 }
 
-/// What was read. What could not be read is `None`; so is what is not due.
+/// Readings of the reader. A value that was not due or not readable is `None`.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// What the pods used in a frame, and the frame's number.
+    /// Use of the pods in a frame, and the frame's number.
     pub(super) pods: Option<(u64, PodFrame)>,
     pub(super) memory: Option<MemoryUse>,
     pub(super) pinned_use: Option<Vec<PinnedUse>>,
     failing: BTreeSet<GatheredSignal>,
 }
 
-/// The sampling thread's end.
 #[derive(Debug)]
 pub(super) struct Accounts {
     questions: SyncSender<Question>,
     answers: Receiver<Answer>,
-    /// When the question was asked that has no answer yet.
+    /// Time of the open question.
     asked_ns: Option<u64>,
     is_late: bool,
     has_answered: bool,
-    /// As of the last answer.
+    /// Signals that failed in the last answer.
     failing: BTreeSet<GatheredSignal>,
 }
 
-/// The other end.
 #[derive(Debug)]
 struct AccountReader {
     files: Procfs,
@@ -76,7 +75,7 @@ struct AccountReader {
 }
 
 impl Accounts {
-    /// Starts the thread; it ends with what is returned here, or with the read that it is at then.
+    /// Starts the thread; it ends when the returned value is dropped, after its current read.
     ///
     /// # Errors
     /// When no thread can be had.
@@ -128,7 +127,7 @@ impl Accounts {
         self.has_answered
     }
 
-    /// What fails at the moment. Pods do while they are being read for too long.
+    /// Signals that fail now. Pods fail while their reading takes too long.
     pub(super) fn failing(&self) -> impl Iterator<Item = GatheredSignal> {
         let late = self.is_late.then_some(GatheredSignal::Pods);
         self.failing.iter().copied().chain(late)
@@ -141,7 +140,8 @@ impl Accounts {
         if is_late {
             warn!(
                 after = ?LATE,
-                "the kernel takes too long to add up pods' use; brakes go on, frames have no pods until it answers"
+                "the kernel takes too long to sum up pods' use; brakes continue, and frames have no \
+                 pods until it answers"
             );
         } else {
             info!("pods' use is read again");
@@ -174,7 +174,7 @@ impl AccountReader {
         };
         let frame = self.pods.frame();
         let (pods, read) = self.pods.turn(soon, kubepods, *cgroup_changes);
-        // Until it could be looked again who is there, that it could not still stands.
+        // Until the next successful scan the last failure stays.
         if read.is_err() || self.pods.is_scanned() {
             self.read_errors.note(read, GatheredSignal::Pods);
         }

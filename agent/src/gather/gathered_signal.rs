@@ -1,5 +1,5 @@
-//! `GatheredSignal` names the readings that the sampling thread and the accounts thread take in turn. Each reading
-//! fails and recovers by itself.
+//! `GatheredSignal` names the readings of the sampling thread and of the accounts thread. Each reading fails and
+//! recovers separately.
 
 /// One thing that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

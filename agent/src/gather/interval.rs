@@ -1,11 +1,11 @@
-//! `Every` is an interval timer: the threads of `gather` ask it at every turn whether a reading is due.
+//! `Every` is an interval timer: the threads of `gather` query it at every sample for due readings.
 
 use std::time::Duration;
 
 use super::POLL;
 use crate::sample::clock::nanoseconds;
 
-/// When it is due again.
+/// Time of the next reading.
 #[derive(Debug)]
 pub(super) struct Every {
     interval_ns: u64,

@@ -1,4 +1,4 @@
-//! `MemoryReader` reads the counters that memory brakes are made of, for the sampling thread. Each file fails by itself.
+//! `MemoryReader` reads the counters for memory brakes, for the sampling thread. Each file fails separately.
 
 use super::{GatheredSignal, read_errors::ReadErrors};
 use crate::{
@@ -20,8 +20,8 @@ pub(super) struct MemoryReader {
 }
 
 impl MemoryReader {
-    /// The counters now. One that cannot be read stays at what it was, so that what happened meanwhile counts when it can
-    /// be read again; what is not there is `None`.
+    /// Current counters. An unreadable one keeps its value, so that events meanwhile count once it is readable again;
+    /// a missing one is `None`.
     pub(super) fn read(
         &mut self,
         at: Clocks,

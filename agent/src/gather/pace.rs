@@ -1,11 +1,11 @@
-//! `Pace` decides at which turns of the sampling thread CPU counters are read: at every turn while waits matter and after
-//! a reading that failed, and otherwise once a second.
+//! `Pace` decides at which samples CPU counters are read: at every sample while waits matter and after a failed
+//! reading, otherwise once a second.
 
 use std::time::Duration;
 
 use crate::sample::clock::{Clocks, nanoseconds};
 
-/// When CPU counters are due.
+/// Schedule of the readings of CPU counters.
 #[derive(Debug)]
 pub(super) struct Pace {
     second_ns: u64,
@@ -15,7 +15,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Due at once, and then as long as nothing matters at the first turn of each `second`: frames end with one.
+    /// Due at once, and then, while waits do not matter, at the first sample of each `second`: frames end with one.
     pub(super) fn new(second: Duration) -> Self {
         Self {
             second_ns: nanoseconds(second).max(1),
@@ -24,13 +24,12 @@ impl Pace {
         }
     }
 
-    /// Are they due at this turn?
+    /// True if they are due at this sample.
     pub(super) fn is_due(&self, at: Clocks) -> bool {
         self.is_close || self.second != Some(at.boottime_ns / self.second_ns)
     }
 
-    /// Records that they were due at this turn, whether all could be read, and whether waits matter: CPUs are nearly full, or
-    /// were.
+    /// Records a due reading: its success, and if waits matter because CPUs are or were nearly full.
     pub(super) const fn record(&mut self, at: Clocks, is_read: bool, do_waits_matter: bool) {
         self.second = Some(at.boottime_ns / self.second_ns);
         self.is_close = do_waits_matter || !is_read;
@@ -44,8 +43,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const QUARTER: Duration = Duration::from_millis(250);
 
-    /// The turns, of eleven in quarters of a second, at which counters are due; `outcome` says of each reading whether all could be
-    /// read, and whether waits matter.
+    /// Samples, of eleven in quarters of a second, at which counters are due; `outcome` returns for each reading its
+    /// success, and if waits matter.
     fn due(second: Duration, outcome: impl Fn(u64) -> (bool, bool)) -> Vec<u64> {
         let mut pace = Pace::new(second);
         let mut due = Vec::new();

@@ -14,12 +14,11 @@ use crate::sample::{
 /// One such pod at one poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedUse {
-    /// The pod's UID.
     pub uid: String,
-    /// The CPUs that each of its confined containers may run on.
+    /// Cpuset of each container with a restricted cpuset.
     pub cpus: Vec<CpuSet>,
-    /// What the pod used since the poll before of CPUs that count as capacity; `None` at the first, and where all of its
-    /// CPUs are isolated.
+    /// Use of the pod since the previous poll on CPUs that count as capacity; `None` at the first poll, and if all of
+    /// its CPUs are isolated.
     pub used: Option<Used>,
 }
 
@@ -32,22 +31,22 @@ pub struct Used {
     pub cpu_ns: u64,
 }
 
-/// Looks for such pods every now and then, and reads at every poll what they use: they are few, each has whole CPUs.
+/// Scans for such pods at an interval, and reads their use at every poll: they are few, since each has whole CPUs.
 #[derive(Debug)]
 pub(super) struct Watcher {
     every_ns: u64,
     due_ns: u64,
     isolated: CpuSet,
     cpusets: Cpusets,
-    /// Monotonic time and CPU time by UID, when it was last read.
+    /// Monotonic time of the last reading, and the CPU time read then, by pod UID.
     before: BTreeMap<String, (u64, u64)>,
 }
 
 impl Watcher {
-    /// Looks for pods this often.
+    /// Scans at this interval.
     pub(super) fn new(every: Duration) -> Self {
         Self {
-            // A turn may come a little early.
+            // A sample may be slightly early.
             every_ns: nanoseconds(every.saturating_sub(POLL / 2)),
             due_ns: 0,
             isolated: CpuSet::default(),
@@ -56,7 +55,7 @@ impl Watcher {
         }
     }
 
-    /// The pods as they are now. After an error, what was known before stays known.
+    /// Returns the current pods. An error keeps the pods of the last scan for the next call.
     pub(super) fn turn(
         &mut self,
         at: Clocks,

@@ -18,19 +18,18 @@ use crate::sample::{
     clock::{Clocks, nanoseconds},
 };
 
-/// The hierarchy is looked through for new pods no more often than this.
+/// Minimum interval between two scans of the hierarchy for new pods.
 const SCAN_EVERY: Duration = Duration::from_secs(5);
 
-/// What the pods used in one frame.
+/// Use of the pods in one frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodFrame {
     /// Use by pod UID, of the pods that were read at least twice and still run.
     pub used: BTreeMap<String, PodUse>,
     /// Pods that run and were read for the first time, or could not be read.
     pub unmeasured: BTreeSet<String>,
-    /// Pods beyond the limit.
     pub untracked: usize,
-    /// Cgroups that look like a pod's and have no UID we can read.
+    /// Cgroups in the form of a pod's whose UID is unreadable.
     pub unreadable: usize,
 }
 
@@ -43,11 +42,11 @@ pub(super) struct PodReader {
     waiting: Vec<Pod>,
     /// Pods of this frame, read or waiting.
     known: BTreeSet<String>,
-    /// When the hierarchy was last looked through, or was tried to be.
+    /// Time of the last scan of the hierarchy, or of the last attempt.
     scanned_ns: u64,
-    /// Was it looked through in this frame?
+    /// True if the hierarchy was scanned in this frame.
     is_scanned: bool,
-    /// Cgroups created or removed, of all kinds, when the hierarchy was last looked through.
+    /// Number of created and removed cgroups of all kinds at the last scan.
     changes: Option<u64>,
     /// Of the frame before. A pod that is not in it has no use yet: that takes two readings.
     before: BTreeMap<String, PodSample>,
@@ -84,18 +83,18 @@ impl PodReader {
         self.frame
     }
 
-    /// Could it be looked who is there, in the frame that is being read?
+    /// True if the scan of the current frame succeeded.
     pub(super) const fn is_scanned(&self) -> bool {
         self.is_scanned
     }
 
-    /// Reads the pods that are due. At the first turn after a frame: what they used in it; then looks who is there.
-    /// Looks again within the frame when `changes`, the number of cgroups created and removed so far, has grown; who
-    /// does not know it sees new pods at the next frame.
+    /// Reads the pods that are due. The first call after a frame returns the pods' use in it and scans for pods.
+    /// Within the frame it scans again when `changes`, the number of created and removed cgroups, has grown; if that
+    /// is unknown, new pods are found at the next frame.
     ///
-    /// What cannot be read takes nothing from the rest: the first failure comes beside the frame that has ended. A pod
-    /// that could not be read is still there, and where nobody could look who is there, it is tried again. A frame in
-    /// which that never succeeded is `None`: nothing is known of its pods.
+    /// An unreadable pod does not affect the others: the first failure is returned with the ended frame. An
+    /// unreadable pod still counts as present, and a failed scan is repeated. A frame without a successful scan is
+    /// `None`: its pods are unknown.
     pub(super) fn turn(
         &mut self,
         at: Clocks,
@@ -105,7 +104,7 @@ impl PodReader {
         let (mut ended, mut rest) = (None, Ok(()));
         let is_first = at.boottime_ns / self.frame_ns != self.frame;
         if is_first {
-            // Pods that the frame had no turn left for; a frame may end early when turns were missed.
+            // Pods that were not read within the frame; a frame may end early when samples were missed.
             rest = self.read(usize::MAX, at, kubepods);
             let result = std::mem::take(&mut self.result);
             ended = std::mem::take(&mut self.is_scanned).then_some(result);
@@ -128,7 +127,7 @@ impl PodReader {
         at.monotonic_ns.saturating_sub(self.scanned_ns) >= nanoseconds(SCAN_EVERY)
     }
 
-    /// Looks who is there; who was not known in this frame is to be read in it.
+    /// Lists the pods; a pod that is new in this frame must be read in it.
     fn scan(
         &mut self,
         at: Clocks,
@@ -147,14 +146,14 @@ impl PodReader {
         Ok(())
     }
 
-    /// So many that the rest is read by the last turn of the frame.
+    /// Number of pods to read now, so that the last turn of the frame reads the rest.
     fn due(&self, boottime_ns: u64) -> usize {
         let left = self.frame_ns - boottime_ns % self.frame_ns;
         let turns = usize::try_from(left.div_ceil(nanoseconds(POLL))).unwrap_or(usize::MAX);
         self.waiting.len().div_ceil(turns.max(1))
     }
 
-    /// Reads so many of the pods that wait. One that cannot be read has not left; the first failure is told.
+    /// Reads this number of waiting pods. An unreadable pod does not count as left; the first failure is returned.
     fn read(&mut self, count: usize, at: Clocks, kubepods: Option<&Kubepods>) -> Result<(), SampleError> {
         let Some(kubepods) = kubepods else {
             self.waiting.clear();
@@ -182,7 +181,7 @@ impl PodReader {
         };
         if let Some(before) = self.before.get(&pod.uid) {
             let used = now.since(before);
-            // A cgroup may outlive its processes; it counts as gone then. Asked only where nothing ran.
+            // A cgroup may outlive its processes; it counts as removed then. Checked only if the pod used no CPU.
             if used.low.cpu == 0 && !kubepods.is_populated(pod)? {
                 return Ok(());
             }
@@ -252,12 +251,12 @@ mod tests {
         PodReader::new(&Profile::Demo.timing())
     }
 
-    /// A turn in which everything can be read: the frame that it ends.
+    /// Runs a turn in which everything is readable; returns the frame that it ends.
     fn turn(reader: &mut PodReader, quarter: u64, kubepods: &Kubepods) -> Option<PodFrame> {
         turn_after(reader, quarter, kubepods, None)
     }
 
-    /// The same after so many cgroups came and went.
+    /// Runs a turn after this number of cgroup changes.
     fn turn_after(
         reader: &mut PodReader,
         quarter: u64,
@@ -376,7 +375,7 @@ mod tests {
         let (root, kubepods) = hierarchy();
         let mut reader = PodReader::new(&Profile::Production.timing());
         let minute = 4 * 60;
-        // Frames of five minutes: the first of these turns begins one.
+        // Frames of five minutes: the first of these calls begins one.
         turn_after(&mut reader, 5 * minute, &kubepods, Some(7));
         write_pod(root.path(), "a", 1000, 1000);
         turn_after(&mut reader, 6 * minute, &kubepods, Some(7));
@@ -400,7 +399,7 @@ mod tests {
     /// Quarters of a second in a frame of five minutes.
     const FRAME: u64 = 1200;
 
-    /// A reader, after the first turn of its first frame, of a hierarchy with pod `a`.
+    /// Reader after the first call of its first frame, with pod `a` in the hierarchy.
     fn begun() -> (tempfile::TempDir, Kubepods, PodReader) {
         let (root, kubepods) = hierarchy();
         write_pod(root.path(), "a", 1000, 1000);
@@ -446,7 +445,7 @@ mod tests {
             write_pod(root.path(), uid, 1000, 1000);
         }
         fs::write(root.path().join("kubepods/podb/cpu.stat"), "usage_usec ?\n").unwrap();
-        // All but one turn of the frame are missed: the rest is read at its end.
+        // All but one call of the frame are missed: the rest is read at its end.
         let _first = reader.turn(at(2 * FRAME), Some(&kubepods), None);
         let (ended, outcome) = reader.turn(at(3 * FRAME), Some(&kubepods), None);
         let ended = ended.unwrap();

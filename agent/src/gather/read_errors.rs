@@ -9,7 +9,7 @@ use tracing::warn;
 use super::GatheredSignal;
 use crate::{metrics::SAMPLE_ERRORS, sample::SampleError};
 
-/// What could not be read when it was last tried.
+/// Signals whose last reading failed.
 #[derive(Debug, Default)]
 pub(super) struct ReadErrors(BTreeSet<GatheredSignal>);
 
@@ -24,14 +24,14 @@ impl ReadErrors {
             Err(error) => {
                 SAMPLE_ERRORS.with([reading.name()]).increment(1);
                 if self.0.insert(reading) {
-                    warn!(signal = reading.name(), error = %chain(&error), "a signal cannot be read; sampling goes on");
+                    warn!(signal = reading.name(), error = %chain(&error), "could not read a signal; sampling continues");
                 }
                 None
             }
         }
     }
 
-    /// What fails at the moment.
+    /// Signals that fail now.
     pub(super) const fn failing(&self) -> &BTreeSet<GatheredSignal> {
         &self.0
     }

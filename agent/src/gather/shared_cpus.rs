@@ -12,7 +12,7 @@ use crate::sample::{
     procfs::Procfs,
 };
 
-/// What keeps CPUs from all pods, as it was last read.
+/// CPUs withheld from all pods, as of the last reading.
 #[derive(Debug)]
 pub(super) struct SharedCpus {
     due: Every,
@@ -21,7 +21,7 @@ pub(super) struct SharedCpus {
 }
 
 impl SharedCpus {
-    /// Reads it this often.
+    /// Reader with this interval.
     pub(super) fn new(every: Duration) -> Self {
         Self {
             due: Every::new(every),
@@ -29,7 +29,7 @@ impl SharedCpus {
         }
     }
 
-    /// Reads it, if it is due or not known; `None` if not. After an error, what was known before stays known.
+    /// Reads it, if it is due or unknown; `None` if not. After an error the earlier value stays.
     pub(super) fn turn(
         &mut self,
         at: Clocks,
@@ -47,7 +47,7 @@ impl SharedCpus {
         self.kept.is_some()
     }
 
-    /// What keeps CPUs from pods when these are held by one pod each; nothing else does while it is not known.
+    /// CPUs withheld from pods if each of these is held by one pod; only these while the rest is unknown.
     pub(super) fn kept(&self, exclusive: CpuSet) -> Kept {
         Kept {
             exclusive,

@@ -41,7 +41,7 @@ fn machine() -> TempDir {
     root
 }
 
-/// The first samples of the machine: so many at most, up to one that is the last.
+/// First samples of the machine: at most `most`, up to the one that is the last.
 fn samples(root: &Path, most: usize, is_last: impl Fn(&Sample) -> bool) -> Vec<Sample> {
     let files = Procfs::at(&root.join("proc"), &root.join("sys"));
     let now = Clocks::read();
@@ -73,7 +73,7 @@ fn samples(root: &Path, most: usize, is_last: impl Fn(&Sample) -> bool) -> Vec<S
 #[test]
 fn which_cpus_pods_share_is_known_though_the_reader_of_accounts_hangs_from_the_start() {
     let root = machine();
-    // Who opens a pipe to read waits for one who writes, as who reads a file of the kernel waits for it.
+    // A reader of a pipe blocks until there is a writer, as a reader of a slow kernel file does.
     let stuck = root.path().join("cgroup/kubepods/memory.stat");
     mkfifoat(rustix::fs::CWD, &stuck, Mode::from_raw_mode(0o600)).unwrap();
     let samples = samples(root.path(), 9, |_| false);

@@ -31,11 +31,11 @@ pub use self::error::CheckpointError;
 use self::schema::{OWN, PREDECESSOR, Read, Schema};
 use crate::metrics::CHECKPOINTS;
 
-/// What is being written.
+/// Name of a file while it is written.
 const UNFINISHED: &str = "estimator.checkpoint.unfinished";
-/// What a file that cannot be used is called then; the last one is kept.
+/// Name for a file that cannot be used; only the last one is kept.
 const ASIDE: &str = "unusable";
-/// For so long after a schema was first written in a folder, its predecessor's is written beside it.
+/// Time after the first write of a schema in a folder during which the previous schema is also written.
 const BOTH_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// All names that a checkpoint may have.
 const NAMES: [&str; 5] = [
@@ -46,52 +46,45 @@ const NAMES: [&str; 5] = [
     UNFINISHED,
 ];
 
-/// Whose state it is: a file of anybody else is of no use.
+/// Node and timing of a state: a file of another owner is not used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Name of the Node.
     pub node: String,
     /// Name of the timing profile.
     pub timing: String,
 }
 
-/// What a file holds.
+/// Content of a checkpoint file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointFile {
-    /// Whose state it is.
+    /// Owner of the state.
     pub owner: Owner,
-    /// The kernel's boot id.
     pub boot_id: String,
-    /// Wall time since 1970. It sizes the gap to another boot and says how old the history is, and decides nothing else.
+    /// Wall time since 1970. It is used for the gap to another boot and the age of the history only.
     pub wall: Duration,
-    /// When the history began; `None` from a version that did not say.
+    /// Start of the history; `None` from a version that did not record it.
     pub began: Option<HistoryOrigin>,
-    /// The state.
     pub snapshot: Snapshot,
 }
 
-/// When a history began, and why then.
+/// Start of a history, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryOrigin {
-    /// Wall time since 1970.
     pub wall: Duration,
-    /// Why.
     pub why: Beginning,
 }
 
-/// What became of the records in a folder.
+/// Result of loading the records of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loaded<T> {
-    /// One could be used.
     Resumed(T),
-    /// There was none.
     Nothing,
     /// None of those that were there could be used.
     Unusable,
 }
 
 impl<T> Loaded<T> {
-    /// What was made of the record that could be used.
+    /// Result for a usable record.
     pub fn resumed(self) -> Option<T> {
         match self {
             Self::Resumed(resumed) => Some(resumed),
@@ -101,7 +94,7 @@ impl<T> Loaded<T> {
 }
 
 impl CheckpointFile {
-    /// What lies between the record and a start on this boot at this wall time.
+    /// Time between the record and a start on this boot at this wall time.
     pub fn boot(&self, boot_id: &str, wall: Duration) -> Boot {
         if self.boot_id == boot_id {
             return Boot::Same;
@@ -132,16 +125,17 @@ struct Candidates {
 }
 
 impl Store {
-    /// The files in this folder, which is made for the agent alone if it is not there; `wall` is now. A folder of ours that
-    /// others may write to becomes ours alone, and what lies in it is set aside: anybody may have put it there.
+    /// Opens the files in this folder, which is created for the agent alone if it is missing; `wall` is now. A folder
+    /// of the agent's user that other users may write to is closed to them, and its content is set aside, since other
+    /// users may have written it.
     ///
     /// # Errors
-    /// The folder cannot be made, closed or cleared, is another user's, or everybody is meant to use it.
+    /// The folder cannot be made, closed or cleared, is another user's, or is shared by all users.
     pub fn open(folder: &Path, wall: Duration) -> Result<Self, CheckpointError> {
         Self::open_as(folder, wall, rustix::process::geteuid().as_raw())
     }
 
-    /// As [`Store::open`], for the user `own`.
+    /// Like [`Store::open`], for the user `own`.
     fn open_as(folder: &Path, wall: Duration, own: u32) -> Result<Self, CheckpointError> {
         let was_open = folder::claim(folder, own)?;
         let mut store = Self {
@@ -150,14 +144,14 @@ impl Store {
             own,
             was_exposed: false,
         };
-        // Not before it is closed: nobody can put more there.
+        // Only after the folder is closed, so that no user can add files.
         for name in NAMES.into_iter().filter(|_| was_open) {
             let path = folder.join(name);
             if fs::symlink_metadata(&path).is_err() {
                 continue;
             }
             store.was_exposed = true;
-            // Once the folder is closed nothing would tell that this file is of before.
+            // Once the folder is closed, this file could not be distinguished from later ones.
             if let Err(source) = store.set_aside(name, &CheckpointError::Exposed) {
                 return Err(CheckpointError::File { path, source });
             }
@@ -165,8 +159,8 @@ impl Store {
         Ok(store)
     }
 
-    /// What `resume` makes of the newest record of this owner that can be used, if there is any: of this schema, or of its
-    /// predecessor, if that was written later.
+    /// Result of `resume` for the newest usable record of this owner: of this schema, or of the previous one if that
+    /// was written later.
     pub fn load<T>(
         &mut self,
         owner: &Owner,
@@ -230,7 +224,7 @@ impl Store {
     /// # Errors
     /// The file system refuses; the records of before are as they were.
     pub fn save(&self, record: &CheckpointFile) -> Result<(), CheckpointError> {
-        // A clock that went back says nothing of how long it has been.
+        // A clock that was set back does not give the elapsed time.
         let is_young = record
             .wall
             .checked_sub(self.since)
@@ -251,7 +245,7 @@ impl Store {
         let names = [schema.newest, schema.before, UNFINISHED];
         let [newest, before, unfinished] = names.map(|name| self.folder.join(name));
         let write = || {
-            // A new file each time: what has that name may be a link to another.
+            // A new file each time: the existing name may be a link to another file.
             match fs::remove_file(&unfinished) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 Ok(()) | Err(_) => {}
@@ -295,10 +289,10 @@ impl Store {
         let renamed = fs::rename(&from, &to);
         match &renamed {
             Ok(()) => {
-                warn!(file = %from.display(), now = %to.display(), %reason, "a checkpoint is of no use and was set aside");
+                warn!(file = %from.display(), now = %to.display(), %reason, "a checkpoint is unusable and was set aside");
             }
             Err(error) => {
-                warn!(file = %from.display(), %reason, %error, "a checkpoint is of no use and cannot be set aside");
+                warn!(file = %from.display(), %reason, %error, "a checkpoint is unusable and could not be set aside");
             }
         }
         renamed
@@ -312,7 +306,7 @@ pub fn wall() -> Duration {
         .unwrap_or_default()
 }
 
-/// Saves what is given to be saved, the newest first, until nobody gives any more.
+/// Saves each record, the newest first, until the sender is dropped.
 pub async fn keep(store: Store, mut records: watch::Receiver<Option<Arc<CheckpointFile>>>) {
     let mut is_failing = false;
     while records.changed().await.is_ok() {
@@ -320,7 +314,7 @@ pub async fn keep(store: Store, mut records: watch::Receiver<Option<Arc<Checkpoi
             continue;
         };
         let store = store.clone();
-        // A disk may take its time; nobody waits for it.
+        // The disk may be slow; no other task waits for it.
         let saved = task::spawn_blocking(move || store.save(&record)).await;
         let problem = match saved {
             Ok(Ok(())) => None,
@@ -331,7 +325,7 @@ pub async fn keep(store: Store, mut records: watch::Receiver<Option<Arc<Checkpoi
         CHECKPOINTS.with([result]).increment(1);
         match (&problem, is_failing) {
             (Some(reason), false) => {
-                warn!(%reason, "cannot save a checkpoint; a restart goes on from the last saved one");
+                warn!(%reason, "could not save a checkpoint; a restart continues from the last saved one");
             }
             (None, true) => info!("checkpoints are saved again"),
             (Some(_), true) | (None, false) => {}

@@ -34,17 +34,15 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Pause after a connection could not be accepted, as when there are no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// A question about the pods: where the answer is to go. Who decides knows them, and nobody keeps a copy.
+/// Request for the pods, with the channel for the answer. The deciding task has them, and no copy is kept.
 pub type PodsAsked = oneshot::Sender<Vec<PodStatus>>;
 
-/// The service.
 #[derive(Clone, Debug)]
 pub struct Debug {
-    /// Where the status is.
+    /// Source of the status.
     pub requests: StatusRequests,
-    /// Where questions about pods go.
+    /// Channel for requests for pods.
     pub pods: mpsc::Sender<PodsAsked>,
-    /// Ends watches.
     pub stopping: CancellationToken,
 }
 
@@ -89,7 +87,7 @@ impl AgentDebug for Debug {
         &self,
         _asked: Request<ListPodsRequest>,
     ) -> Result<Response<ListPodsResponse>, Refusal> {
-        let ending = || Refusal::unavailable("the agent is ending");
+        let ending = || Refusal::unavailable("the agent is shutting down");
         let (answer_tx, answer) = oneshot::channel();
         self.pods.send(answer_tx).await.map_err(|_ended| ending())?;
         let pods = answer.await.map_err(|_ended| ending())?;
@@ -123,14 +121,14 @@ fn statuses(requests: StatusRequests) -> impl Stream<Item = AgentStatus> + Send 
     })
 }
 
-/// Connections, for as long as somebody takes them.
+/// Connections, until the listener is dropped.
 fn accepted(listener: UnixListener) -> impl Stream<Item = io::Result<UnixStream>> + Send {
     stream::unfold(listener, |listener| async move {
         loop {
             match listener.accept().await {
                 Ok((connection, _nameless)) => return Some((Ok(connection), listener)),
                 Err(error) => {
-                    warn!(%error, "cannot accept a connection to the debug socket; trying again");
+                    warn!(%error, "could not accept a connection to the debug socket; retrying");
                     sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Sets the gauges to what `/status` says; for when metrics are asked for.
+/// Sets the gauges to the values in `/status`, when metrics are scraped.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; 53 bits are more than is measured"

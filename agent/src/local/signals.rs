@@ -35,7 +35,7 @@ pub struct Signal {
     pub unit: Unit,
     /// Hooks of the kernel programs behind it; all are needed unless there are files to fall back to.
     pub hooks: &'static [Hook],
-    /// Files behind it; empty if it comes from hooks alone.
+    /// Files behind it; empty for a signal of hooks only.
     pub files: &'static str,
     /// Its reading, if it is one number that is shown as it is.
     pub plain: Option<&'static PlainSignal>,
@@ -96,7 +96,7 @@ pub enum Need {
     LimitEvents,
 }
 
-/// The last measurements, and what became of the attempts at them.
+/// Last measurements, and the results of the attempts at them.
 #[derive(Debug)]
 pub struct Readings<'a> {
     /// Values for `/status`.
@@ -265,7 +265,7 @@ fn without_hooks(cpu_source: &CpuSource, hooks: &[Hook]) -> Option<(Health, Opti
             Some((verdict.health, verdict.reason.clone()))
         }
         Origin::Procfs => {
-            // Without a verdict procfs is what was asked for.
+            // Without a verdict procfs was configured.
             let verdict = cpu_source.verdicts.iter().rfind(refused);
             let health = verdict.map_or(Health::Unsupported, |verdict| verdict.health);
             Some((health, cpu_source.obstacle.clone()))

@@ -15,32 +15,30 @@ use crate::kernel::probe::{Flavour, HookVerdict};
 /// Path of the document on the admin port.
 pub const PATH: &str = "/status";
 
-/// Where the agent's status is asked for. It is made when somebody asks.
+/// Handle for status requests. The status is computed on request.
 #[derive(Clone)]
 pub struct StatusRequests {
-    /// Everything but the streams.
     status: Arc<dyn Fn() -> Status + Send + Sync>,
-    /// Told each time that there may be something else to say.
+    /// Notified of each possible change.
     changes: watch::Receiver<()>,
     streams: watch::Receiver<Vec<StreamStatus>>,
 }
 
-/// One pod with a cgroup on this node, or told of by a hint server: more than `/status` says, for who asks.
+/// Pod with a cgroup on this node, or in a directive: more detail than in `/status`, for the debug socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodStatus {
-    /// Its UID.
     pub uid: String,
-    /// What it used in the last frame; absent before its second reading.
+    /// Use in the last frame; absent before its second reading.
     pub used: Option<PodUse>,
-    /// What it requests; absent while no hint server tells of it.
+    /// Request; absent while no hint server reports it.
     pub request: Option<PodRequest>,
-    /// How far its request is trusted to be mostly unused, of the resource in which it is trusted less.
+    /// Trusted unused share of its request, in ppm, for the resource with the lower trust.
     pub trust_ppm: u32,
     /// CPUs that it holds for itself alone, in milli-cores.
     pub exclusive_milli: u64,
 }
 
-/// What became of a hook, without its runs.
+/// Status of a hook, without its run statistics.
 pub fn program(verdict: &HookVerdict) -> ProgramStatus {
     let HookVerdict {
         hook,
@@ -71,7 +69,7 @@ impl fmt::Debug for StatusRequests {
 }
 
 impl StatusRequests {
-    /// What `status` makes, with the streams; it changes with these.
+    /// Combines `status` with the streams; it changes with them.
     pub fn new(
         status: impl Fn() -> Status + Send + Sync + 'static,
         changes: watch::Receiver<()>,
@@ -85,7 +83,6 @@ impl StatusRequests {
         }
     }
 
-    /// The agent now.
     pub fn now(&mut self) -> Status {
         self.changes.mark_unchanged();
         Status {
@@ -94,7 +91,7 @@ impl StatusRequests {
         }
     }
 
-    /// Waits until [`StatusRequests::now`] would say something else; false when nobody writes any more.
+    /// Waits until [`StatusRequests::now`] would differ; false once the senders are dropped.
     pub async fn changed(&mut self) -> bool {
         tokio::select! {
             changed = self.changes.changed() => changed.is_ok(),

@@ -12,9 +12,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// The first limit.
     pub(super) const FIRST: Duration = Duration::from_millis(100);
-    /// The last limit.
     pub(super) const LAST: Duration = Duration::from_secs(30);
 
     /// The wait before the next attempt.
@@ -24,7 +22,7 @@ impl Backoff {
         random.random_range(Duration::ZERO..=limit)
     }
 
-    /// Begins anew, after an attempt that went well.
+    /// Resets the delay after a successful attempt.
     pub(super) const fn reset(&mut self) {
         self.limit = Self::FIRST;
     }

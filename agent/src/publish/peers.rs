@@ -6,8 +6,8 @@ use std::{
     net::SocketAddr,
 };
 
-/// The hint servers of one node: the highest scores of all addresses, by rendezvous hashing, so that a server that
-/// comes or goes moves only its own share of the nodes.
+/// Hint servers of one node: the highest scores of all addresses, by rendezvous hashing, so that an added or removed
+/// server moves only its own share of the nodes.
 #[derive(Debug)]
 pub(super) struct Peers {
     node: String,
@@ -16,7 +16,7 @@ pub(super) struct Peers {
     chosen: BTreeMap<SocketAddr, bool>,
 }
 
-/// What a new set of addresses means for the streams.
+/// Effect of a new set of addresses on the streams.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     /// Servers to open a stream to.
@@ -35,12 +35,11 @@ impl Peers {
         }
     }
 
-    /// At most so many are chosen from now on.
+    /// Sets the maximum number of chosen servers.
     pub(super) const fn limit(&mut self, fanout: usize) {
         self.fanout = fanout;
     }
 
-    /// Chooses among these addresses.
     pub(super) fn choose(&mut self, addresses: &BTreeSet<SocketAddr>) -> Change {
         let mut ranked: Vec<_> = addresses.iter().copied().collect();
         ranked.sort_by_key(|peer| std::cmp::Reverse(self.score(*peer)));

@@ -1,5 +1,5 @@
-//! Looks up the addresses of the hint servers every ten seconds, and at once when other servers are configured: replicas
-//! come and go behind one DNS name.
+//! Resolves the addresses of the hint servers every ten seconds, and immediately when other servers are configured:
+//! replicas change behind one DNS name.
 
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
@@ -15,10 +15,9 @@ use tracing::{debug, warn};
 
 use crate::args::ServerAddress;
 
-/// Time between two look-ups.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// One name and what it last resolved to.
+/// A name and its last addresses.
 #[derive(Debug)]
 struct ResolvedName {
     server: ServerAddress,
@@ -26,8 +25,9 @@ struct ResolvedName {
     is_failing: bool,
 }
 
-/// Looks all names up every ten seconds, and at once when others are configured, until `stop`; sends the addresses when they
-/// change. A name that does not resolve keeps the addresses it had: a DNS server in trouble must not end streams.
+/// Resolves all names every ten seconds, and immediately after a change of the configuration, until `stop`; sends the
+/// addresses when they change. A name that does not resolve keeps its addresses: a failing DNS server must not end
+/// streams.
 pub async fn resolve(
     mut servers: watch::Receiver<Vec<ServerAddress>>,
     found: watch::Sender<BTreeSet<SocketAddr>>,
@@ -99,9 +99,9 @@ impl ResolvedName {
             is_failing,
         } = self;
         if *is_failing {
-            debug!(%server, error = problem, kept = last.len(), "still cannot resolve");
+            debug!(%server, error = problem, kept = last.len(), "still could not resolve");
         } else {
-            warn!(%server, error = problem, kept = last.len(), "cannot resolve; keeping the addresses it had");
+            warn!(%server, error = problem, kept = last.len(), "could not resolve; keeping the earlier addresses");
         }
         *is_failing = true;
     }

@@ -82,7 +82,7 @@ fn directives_are_checked_before_they_are_passed_on() {
 
 #[test]
 fn nonsense_about_pods_is_refused_by_its_field() {
-    // As a negative number looks to who takes it for an unsigned one.
+    // A negative number, read as an unsigned one.
     const NEGATIVE: u64 = u64::MAX - 1;
     type Spoil = fn(&mut wire::Pods);
     const fn amounts(cpu_milli: u64, memory_bytes: u64) -> wire::Amounts {
@@ -198,7 +198,7 @@ fn a_lost_stream_keeps_its_reason_until_the_next_one_opens() {
     );
 }
 
-/// An address at which nobody listens any more.
+/// Address without a listener.
 async fn deserted() -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()

@@ -6,7 +6,7 @@
 //! driver systemd:  kubepods.slice/{,kubepods-burstable.slice/}kubepods-burstable-pod<uid, with _ for ->.slice
 //! ```
 //!
-//! A pod may end between any two system calls here. A cgroup that is gone is `None`, not an error.
+//! A pod may end between any two system calls here. A removed cgroup is `None`, not an error.
 
 mod cpuset;
 mod layout;
@@ -36,11 +36,10 @@ pub const MAX_PODS: usize = 512;
 pub enum Version {
     /// A hierarchy of its own.
     V1,
-    /// The unified hierarchy.
     V2,
 }
 
-/// Where kubepods is.
+/// Location of kubepods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubepods {
     cpu: Tree,
@@ -57,7 +56,6 @@ struct Tree {
     path: PathBuf,
 }
 
-/// One pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pod {
     /// The pod's UID as the API server spells it; for a static pod, the hash the kubelet took for it.
@@ -66,28 +64,26 @@ pub struct Pod {
     path: PathBuf,
 }
 
-/// What one look at the hierarchy found.
+/// Result of one scan of the hierarchy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// The pods, oldest first, at most [`MAX_PODS`].
     pub pods: Vec<Pod>,
-    /// Pods beyond that limit.
     pub untracked: usize,
-    /// Cgroups that look like a pod's and have no UID we can read.
+    /// Cgroups in the form of a pod's whose UID is unreadable.
     pub unreadable: usize,
 }
 
-/// Memory of one pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PodMemory {
-    /// What goes away with the pod, in bytes: anonymous memory.
+    /// Memory that is freed with the pod, in bytes: anonymous memory.
     pub low: u64,
-    /// What it needs to go on, in bytes: all it is charged with but inactive file pages and half of the active ones.
+    /// Memory that the pod may need, in bytes: its charge without inactive file pages and half of the active ones.
     pub high: u64,
 }
 
 impl Kubepods {
-    /// Looks for kubepods below `mount` (`/sys/fs/cgroup`); `None` if there is none, or not yet.
+    /// Searches kubepods below `mount` (`/sys/fs/cgroup`); `None` if it does not exist, or not yet.
     ///
     /// Where both versions are mounted, the one that has kubepods counts, version 1 first.
     pub fn find(mount: &Path) -> Option<Self> {
@@ -139,7 +135,7 @@ impl Kubepods {
         Ok(scan)
     }
 
-    /// CPU time of all that ever ran in the pod, in nanoseconds; `None` if the pod is gone.
+    /// CPU time of all processes of the pod so far, in nanoseconds; `None` if the pod no longer exists.
     ///
     /// # Errors
     /// When the file is there but cannot be read or parsed.
@@ -147,7 +143,7 @@ impl Kubepods {
         self.cpu.cpu_ns(&pod.path)
     }
 
-    /// CPU time of all pods together, in nanoseconds; `None` if kubepods is gone.
+    /// CPU time of all pods together, in nanoseconds; `None` if kubepods no longer exists.
     ///
     /// # Errors
     /// When the file is there but cannot be read or parsed.
@@ -155,8 +151,8 @@ impl Kubepods {
         self.cpu.cpu_ns(Path::new(""))
     }
 
-    /// Memory of a pod; `None` if the pod is gone. Can take milliseconds on a host with many dying cgroups: once a
-    /// frame, and not all pods at once.
+    /// Memory of a pod; `None` if the pod no longer exists. Can take milliseconds on a host with many dying cgroups:
+    /// once a frame, and not all pods at once.
     ///
     /// # Errors
     /// When a file is there but cannot be read or parsed.
@@ -167,7 +163,8 @@ impl Kubepods {
         }))
     }
 
-    /// Wk: the working set of all pods, with half of the active file pages, and swap; `None` if kubepods is gone.
+    /// Wk: the working set of all pods, with half of the active file pages, and swap; `None` if kubepods no longer
+    /// exists.
     ///
     /// # Errors
     /// When a file is there but cannot be read or parsed.
@@ -178,7 +175,7 @@ impl Kubepods {
             .map(|usage| usage.needed().saturating_add(usage.swapped)))
     }
 
-    /// How often kubepods met its own memory limit; `None` if kubepods is gone.
+    /// Number of times kubepods met its own memory limit; `None` if kubepods no longer exists.
     ///
     /// # Errors
     /// When a file is there but cannot be read or parsed.
@@ -197,7 +194,7 @@ impl Kubepods {
         }
     }
 
-    /// Does any process still run in the pod? False when the pod is gone.
+    /// True if a process runs in the pod. False if the pod no longer exists.
     ///
     /// # Errors
     /// When a file is there but cannot be read or parsed.
@@ -300,7 +297,7 @@ struct Entry {
     inode: u64,
 }
 
-/// The sub-directories of a directory; none if it is gone.
+/// Sub-directories of a directory; none if it no longer exists.
 fn entries(folder: &Path) -> Result<Vec<Entry>, SampleError> {
     let failed = |source| SampleError::Read {
         path: folder.to_owned(),
@@ -328,7 +325,7 @@ fn entries(folder: &Path) -> Result<Vec<Entry>, SampleError> {
     Ok(entries)
 }
 
-/// Version 1 says of a cgroup only which processes are in it, not in those below.
+/// Version 1 lists only the processes of a cgroup itself, not of those below.
 fn has_processes(folder: &Path) -> Result<bool, SampleError> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

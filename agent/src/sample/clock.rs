@@ -9,12 +9,11 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 pub struct Clocks {
     /// CLOCK_MONOTONIC in nanoseconds: the clock of windows; stands still while the machine is suspended.
     pub monotonic_ns: u64,
-    /// CLOCK_BOOTTIME in nanoseconds: the clock of frames; goes on while the machine is suspended.
+    /// CLOCK_BOOTTIME in nanoseconds: the clock of frames; continues while the machine is suspended.
     pub boottime_ns: u64,
 }
 
 impl Clocks {
-    /// Reads both clocks.
     pub fn read() -> Self {
         Self {
             monotonic_ns: monotonic_ns(),
@@ -22,7 +21,7 @@ impl Clocks {
         }
     }
 
-    /// How long the machine has been suspended since boot, in nanoseconds: a jump of it tells of a suspend.
+    /// Time for which the machine has been suspended since boot, in nanoseconds: a jump shows a suspend.
     pub const fn suspended_ns(&self) -> u64 {
         self.boottime_ns.saturating_sub(self.monotonic_ns)
     }
@@ -33,7 +32,6 @@ pub fn monotonic_ns() -> u64 {
     since_start(clock_gettime(ClockId::Monotonic))
 }
 
-/// A reading in nanoseconds.
 fn since_start(time: Timespec) -> u64 {
     let (seconds, nanos) = (
         u64::try_from(time.tv_sec).unwrap_or(0),

@@ -9,12 +9,12 @@ use crate::sample::field::{FieldError, number};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet(Vec<u32>);
 
-/// What keeps CPUs from pods, or from most of them.
+/// CPUs withheld from pods, or from most of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// CPUs that the scheduler gives to nobody who does not ask for them by number.
+    /// Isolated CPUs: the scheduler uses them only for tasks that name them.
     pub isolated: CpuSet,
-    /// CPUs that pods may run on; `None` where no cpuset says.
+    /// CPUs that pods may run on; `None` if there is no cpuset.
     pub kubepods: Option<CpuSet>,
     /// CPUs that one pod each has for itself alone.
     pub exclusive: CpuSet,
@@ -23,10 +23,10 @@ pub struct Kept {
 /// The CPUs that a poll counts over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    /// Those that are online: what the Node object is compared with.
+    /// Online CPUs, which are compared with the Node object.
     pub online: CpuSet,
-    /// Of those, the ones that are not isolated: capacity, use and demand are theirs. CPUs that a pod has for itself are
-    /// among them, as what such pods ask for is added to demand.
+    /// CPUs of this set that are not isolated: capacity, use and demand refer to these. Exclusive CPUs of pods are
+    /// included, since the requests of such pods are added to demand.
     pub counted: CpuSet,
     /// Of those, the ones that pods share: brakes are for them.
     pub shared: CpuSet,
@@ -54,7 +54,7 @@ impl fmt::Display for CpuSet {
 }
 
 impl Kept {
-    /// What is left of the CPUs that are online. A set that would leave none is not believed.
+    /// Remaining online CPUs. A set that would leave none is ignored.
     pub fn within(&self, online: CpuSet) -> Cpus {
         let some_of = |left: CpuSet, all: &CpuSet| if left.is_empty() { all.clone() } else { left };
         let counted = some_of(online.without(&self.isolated), &online);
@@ -96,7 +96,6 @@ impl CpuSet {
         Ok(Self(cpus))
     }
 
-    /// The CPUs, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
@@ -106,12 +105,11 @@ impl CpuSet {
         self.0.binary_search(&cpu).is_ok()
     }
 
-    /// How many there are.
+    /// Number of CPUs.
     pub fn count(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

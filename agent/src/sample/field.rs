@@ -5,7 +5,7 @@
 pub struct FieldError {
     /// The field, or the line it should be on.
     pub field: String,
-    /// What was found there; empty if nothing.
+    /// Text found there; empty if there is none.
     pub found: String,
 }
 

@@ -19,9 +19,8 @@ pub(crate) fn page_bytes() -> u64 {
 /// The fields of `/proc/meminfo` that are used, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meminfo {
-    /// All memory.
     pub total: u64,
-    /// What could be had without swapping; caches and slab that can go are counted as available.
+    /// Memory available without swapping; reclaimable caches and slab count as available.
     pub available: u64,
     /// File pages used more than once of late.
     pub active_file: u64,
@@ -29,8 +28,8 @@ pub struct Meminfo {
     pub hugetlb: u64,
     /// Swapped out, and not also in memory.
     pub swapped: u64,
-    /// What the kubelet takes for used: anonymous pages and page cache, without its inactive part; `None` where the
-    /// kernel does not tell all of that.
+    /// Use as the kubelet computes it: anonymous pages and page cache, without its inactive part; `None` if the
+    /// kernel does not report all parts.
     pub kubelet_used: Option<u64>,
 }
 
@@ -40,18 +39,17 @@ pub struct Vmstat {
     /// Pages scanned for the whole machine, by kswapd and by tasks that needed memory at once. Reclaim at a cgroup's
     /// limit is not in it.
     pub scanned: u64,
-    /// Times a task had to reclaim pages of the whole machine itself before it got some. No OOM kill for want of memory of
-    /// the machine comes without one; reclaim at a cgroup's limit is not in it, and neither is kswapd's.
+    /// Times a task had to reclaim pages of the whole machine itself before an allocation. Every OOM kill for lack of
+    /// machine memory follows one; reclaim at a cgroup's limit is not included, and neither is kswapd's.
     pub stalls: u64,
     /// Pages that were read again soon after they had been reclaimed.
     pub refaulted: u64,
-    /// Pages swapped out.
     pub swapped_out: u64,
-    /// Processes the OOM killer ended, for whatever limit.
+    /// Processes that the OOM killer killed, at any limit.
     pub oom_kills: u64,
 }
 
-/// All counters that memory brakes are made of, at one moment.
+/// All counters for memory brakes, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounters {
     /// Counters of the machine; `None` before they could be read.
@@ -60,11 +58,11 @@ pub struct MemoryCounters {
     pub node: Option<Psi>,
     /// Pressure of kubepods (cgroup v2 only).
     pub kubepods: Option<Psi>,
-    /// How often kubepods met its limit.
+    /// Number of times kubepods met its limit.
     pub limit: Option<LimitEvents>,
     /// Time of all tasks in direct reclaim of the whole machine, in nanoseconds; 0 without the kernel programs.
     pub direct_reclaim_ns: u64,
-    /// OOM kills that were not a pod's own, since the agent began to look.
+    /// OOM kills outside a pod's own limit, since the agent started.
     pub kills: Kills,
 }
 
@@ -90,7 +88,7 @@ impl Meminfo {
         let required = |name: &str| field(name)?.ok_or_else(|| FieldError::missing(name));
         let optional = |name: &str| Ok::<u64, FieldError>(field(name)?.unwrap_or(0));
 
-        // `Hugetlb` sums up the pools of all sizes; before Linux 4.19 only the default size is told.
+        // `Hugetlb` sums up the pools of all sizes; before Linux 4.19 only the default size is reported.
         let default_pool = optional("HugePages_Total")?.saturating_mul(optional("Hugepagesize")?);
         let swapped = optional("SwapTotal")?
             .saturating_sub(optional("SwapFree")?)
@@ -120,8 +118,8 @@ impl Meminfo {
         })
     }
 
-    /// What is available before the kernel is out of memory or the kubelet, which counts active page cache as used, evicts:
-    /// the lesser of the two.
+    /// Memory available until the kernel is out of memory or the kubelet, which counts active page cache as used,
+    /// evicts: the lesser of the two.
     pub fn available_to_pods(&self) -> u64 {
         let by_kubelet = self.kubelet_used.map(|used| self.total.saturating_sub(used));
         by_kubelet.map_or(self.available, |spare| spare.min(self.available))
@@ -141,8 +139,8 @@ impl Meminfo {
         taken.saturating_sub(self.hugetlb).saturating_add(self.swapped)
     }
 
-    /// U: use as far as it bears on what the scheduler may hand out, from kubepods' working set Wk (0 if there is
-    /// none) and raw allocatable A: `max(Wk, Nn - (C - A))`.
+    /// U: use that reduces the schedulable memory, from kubepods' working set Wk (0 if there is none) and raw
+    /// allocatable A: `max(Wk, Nn - (C - A))`.
     pub fn charged(&self, working_set: u64, raw_allocatable: u64) -> u64 {
         let reserved = self.capacity().saturating_sub(raw_allocatable);
         working_set.max(self.used().saturating_sub(reserved))
@@ -179,12 +177,12 @@ impl Vmstat {
 }
 
 impl MemoryCounters {
-    /// What happened since an earlier reading, `elapsed` ago.
+    /// Difference to an earlier reading, `elapsed` ago.
     ///
-    /// Pressure of kubepods counts while it meets its limit: otherwise it is the machine's, which has it too, or that of
-    /// pods at limits of their own. So is reclaim: kswapd's is a shortage only if what it took is wanted again, and that of
-    /// tasks only if it took them a hundredth of the time, where the programs measure that: the least pressure that brakes
-    /// is as much, and what is not spent in such reclaim is pods' own waiting.
+    /// Pressure of kubepods counts while it meets its limit: otherwise it is the machine's, which is counted too, or
+    /// that of pods at their own limits. The same holds for reclaim: kswapd's is a shortage only if the reclaimed
+    /// pages are read again, and that of tasks only if it took a hundredth of their time, if the programs measure
+    /// that: this equals the lowest pressure that brakes, and the rest is pods' own waiting.
     pub fn since(&self, earlier: &Self, elapsed: Duration) -> MemoryPressure {
         let Self {
             vm,

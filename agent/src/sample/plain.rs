@@ -14,14 +14,12 @@ use super::{
     read_if_present,
 };
 
-/// One such signal.
 #[derive(Debug)]
 pub struct PlainSignal {
-    /// As the table of signals calls it.
+    /// Name in the table of signals.
     pub name: &'static str,
-    /// Its file, below /proc.
     pub file: &'static str,
-    /// What the number is.
+    /// Meaning of the number.
     pub kind: PlainKind,
     /// The number in the text of the file.
     ///
@@ -32,19 +30,17 @@ pub struct PlainSignal {
     pub lacks: &'static str,
 }
 
-/// What the number in a file is.
+/// Meaning of the number in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainKind {
-    /// The value itself.
     Level,
     /// A total since boot; the value is its growth in a second.
     PerSecond,
 }
 
-/// What became of reading a signal.
+/// Result of reading a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainReading {
-    /// Its value.
     Value(u64),
     /// The first of the two readings that a growth takes.
     First,
@@ -72,13 +68,12 @@ pub static PSI_IO: PlainSignal = PlainSignal {
     file: "pressure/io",
     kind: PlainKind::PerSecond,
     parse: |text| Psi::parse(text).map(|psi| psi.some_us),
-    lacks: "this kernel keeps no I/O pressure",
+    lacks: "this kernel has no I/O pressure",
 };
 
 /// Every signal of this kind.
 static PLAIN_SIGNALS: &[&PlainSignal] = &[&TASKS_BLOCKED, &PSI_IO];
 
-/// Reads all of them.
 #[derive(Debug)]
 pub struct PlainReader {
     files: Procfs,
@@ -87,7 +82,6 @@ pub struct PlainReader {
 }
 
 impl PlainReader {
-    /// Has read nothing yet.
     pub const fn new(files: Procfs) -> Self {
         Self {
             files,
@@ -95,7 +89,7 @@ impl PlainReader {
         }
     }
 
-    /// Reads each signal; and what went wrong first, if anything did.
+    /// Reads each signal; returns the first error as well.
     pub fn read(&mut self, at: Clocks) -> (PlainReadings, Result<(), SampleError>) {
         let (mut readings, mut first) = (PlainReadings::new(), Ok(()));
         for signal in PLAIN_SIGNALS {

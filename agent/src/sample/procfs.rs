@@ -22,9 +22,9 @@ pub struct Procfs {
 /// CPU time since boot, in nanoseconds with the kernel's tick as resolution (10 ms as a rule).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// User, nice, system, irq, softirq and steal: what is not there for others.
+    /// User, nice, system, irq, softirq and steal: time unavailable to other tasks.
     pub busy_ns: u64,
-    /// Of that, time the hypervisor gave to somebody else.
+    /// Part of it that the hypervisor gave to other guests.
     pub steal_ns: u64,
     /// Of that, interrupts, hard and soft.
     pub irq_ns: u64,
@@ -72,8 +72,8 @@ impl Procfs {
         CpuSet::parse(&text).map_err(|fault| SampleError::field(&self.online, fault))
     }
 
-    /// Reads the set of CPUs that the scheduler leaves to those who ask for them by number (`isolcpus=`); none on a kernel
-    /// that does not tell.
+    /// Reads the set of isolated CPUs (`isolcpus=`), which only tasks that name them use; empty on a kernel that does
+    /// not report it.
     ///
     /// # Errors
     /// When the file is there but cannot be read or parsed.
@@ -87,7 +87,7 @@ impl Procfs {
         CpuSet::parse(&text).map_err(|fault| SampleError::field(&self.isolated, fault))
     }
 
-    /// Where [`Self::isolated`] reads.
+    /// File that [`Self::isolated`] reads.
     pub(crate) fn isolated_path(&self) -> &Path {
         &self.isolated
     }
@@ -179,8 +179,8 @@ impl Stat {
         self.0.get(index).map(|(_, time)| *time)
     }
 
-    /// What passed since an earlier reading, of each CPU in both. Counters that ran backwards count as no change:
-    /// idle time does so on some kernels, and all do when a CPU comes back.
+    /// Difference to an earlier reading, for each CPU in both. Counters that decreased count as unchanged: idle time
+    /// does so on some kernels, and all do when a CPU comes online again.
     pub fn since(&self, earlier: &Self) -> Self {
         let passed = |(cpu, now): &(u32, CpuTime)| {
             let then = earlier.cpu(*cpu)?;
@@ -195,7 +195,6 @@ impl Stat {
         Self(self.0.iter().filter_map(passed).collect())
     }
 
-    /// Sum over these CPUs.
     pub fn total(&self, cpus: &CpuSet) -> CpuTime {
         cpus.iter()
             .filter_map(|cpu| self.cpu(cpu))

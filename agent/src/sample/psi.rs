@@ -11,7 +11,7 @@ use crate::sample::field::{FieldError, number};
 pub struct Psi {
     /// Time in which some task waited.
     pub some_us: u64,
-    /// Time in which all tasks waited; 0 where the kernel does not tell (CPU, before Linux 5.13).
+    /// Time in which all tasks waited; 0 if the kernel does not report it (CPU, before Linux 5.13).
     pub full_us: u64,
 }
 
@@ -20,7 +20,6 @@ pub struct Psi {
 pub enum Subject {
     /// `/proc/pressure/cpu`. Throttled cgroups count as waiting: never to be used alone.
     Cpu,
-    /// `/proc/pressure/memory`.
     Memory,
 }
 

@@ -1,13 +1,14 @@
 //! `RingSource` reads CPU counters from the rings of the kernel programs. It finds the busy windows, including windows
 //! in which nothing happened.
 //!
-//! A slot exists only for windows with a transition or a sampled wait. Every slot records the state of its CPU (busy or
-//! idle) before and after, so the walk goes backwards from the present state. A window without a slot has the CPU's
-//! state before the next slot, or the present state. This holds for a task that runs on during the read, for a CPU that
-//! has been busy since before the programs were attached, and for a CPU that has slept for minutes.
+//! A slot exists only for windows with a transition or a sampled wait. Every slot records the state of its CPU (busy
+//! or idle) before and after, so the walk goes backwards from the present state. A window without a slot has the
+//! CPU's state before the next slot, or the present state. This holds for a task that runs on during the read, for a
+//! CPU that has been busy since before the programs were attached, and for a CPU that has slept for minutes.
 //!
-//! A CPU that is not online counts as not busy, whatever its ring holds. Its last task is the idle task; but where the
-//! kernel did not report that switch, as on a few virtual machines, the ring would show busy until the CPU comes back.
+//! An offline CPU counts as not busy, whatever its ring contains. Its last task is the idle task; but where the
+//! kernel did not report that switch, as on a few virtual machines, the ring would show busy until the CPU is online
+//! again.
 
 mod copies;
 mod sampling;
@@ -42,14 +43,13 @@ pub trait Rings: Send {
     /// When the map cannot be read.
     fn waits(&mut self, generation: u32) -> Result<Vec<Counters>, SampleError>;
 
-    /// Tells the programs what to sample.
+    /// Sets the sampling configuration of the programs.
     ///
     /// # Errors
     /// When the map cannot be written.
     fn configure(&mut self, config: Config) -> Result<(), SampleError>;
 }
 
-/// Reads the kernel's rings.
 #[derive(Debug)]
 pub struct RingSource<R> {
     rings: R,
@@ -67,7 +67,6 @@ pub struct RingSource<R> {
 #[derive(Clone, Debug)]
 struct Histogram {
     sums: Counters,
-    /// Those CPUs.
     cpus: CpuSet,
 }
 
@@ -87,7 +86,7 @@ struct Past {
     windows: Vec<(u32, u32)>,
     /// Busy time up to the end of the newest of them; `None` while the CPU's state is not known, or the CPU is offline.
     busy_ns: Option<u64>,
-    /// What the CPU did before the oldest.
+    /// State of the CPU before the oldest entry.
     was_busy: bool,
 }
 
@@ -102,7 +101,7 @@ struct Stretch {
 }
 
 impl<R: Rings> RingSource<R> {
-    /// Starts reading what the programs count, sampling one task in 2^`sampling_shift` (at most 2^16). They were
+    /// Starts reading the programs' counters, sampling one task in 2^`sampling_shift` (at most 2^16). They were
     /// attached at `attached_ns` (CLOCK_MONOTONIC).
     ///
     /// # Errors
@@ -125,14 +124,14 @@ impl<R: Rings> RingSource<R> {
         })
     }
 
-    /// How many tasks each sampled one stands for.
+    /// Number of tasks that each sampled one represents.
     pub const fn sampling_factor(&self) -> u64 {
         self.sampling.factor()
     }
 
-    /// Has the programs fill the other histogram, and returns what the one they leave has gained on the CPUs that pods
-    /// share. Where these are others than before, what was counted on those that came is not told from what came now, and
-    /// nothing is said.
+    /// Switches the programs to the other histogram, and returns the increase of the previous one on the CPUs that
+    /// pods share. If these CPUs have changed, earlier counts of the added ones cannot be separated, and nothing is
+    /// returned.
     fn turn_over(&mut self, tick: &Tick<'_>) -> Result<Waits, SampleError> {
         let left = self.sampling.config().hist_idx;
         let config = self.sampling.turn_over(tick.now_ns);
@@ -167,8 +166,8 @@ impl<R: Rings> RingSource<R> {
         Ok(Waits::new(gained))
     }
 
-    /// Adds up all CPUs and remembers their counters. Each sampled task stood for `factor` of them. Of a CPU that went
-    /// offline since the last poll, what it did up to its last transition counts.
+    /// Sums up all CPUs and stores their counters. Each sampled task represents `factor` tasks. A CPU that went
+    /// offline since the last poll counts up to its last transition.
     fn sum_up(&mut self, rings: &[CpuRing], stretch: Stretch, factor: u64, tick: &Tick<'_>) -> Counts {
         // `first` is never below `next`: see where the stretch is made.
         let lost = stretch.first - self.next;
@@ -248,7 +247,7 @@ impl<R: Rings> CounterSource for RingSource<R> {
         let Some(rings) = copies::whole(&mut self.rings, copies::KEEPS_ORDER)? else {
             return Ok(nothing_yet);
         };
-        // What is read now was sampled under the settings up to now.
+        // The current readings were sampled under the settings up to now.
         let factor = self.sampling_factor();
         let waits = self.turn_over(tick)?;
         let newest = rings
@@ -278,8 +277,8 @@ impl<R: Rings> CounterSource for RingSource<R> {
 }
 
 impl Past {
-    /// Walks back from the present state. `assumed` is what the CPU does if the ring does not know; `None` if it is
-    /// offline.
+    /// Walks back from the present state. `assumed` is the state of the CPU if the ring does not contain it; `None`
+    /// if it is offline.
     fn read(ring: &CpuRing, stretch: Stretch, assumed: Option<bool>) -> Self {
         let Stretch { first, end, newest } = stretch;
         let last = ring.last >> W_SHIFT;
@@ -343,8 +342,8 @@ fn newest_slot(ring: &CpuRing, end: u64) -> Option<u64> {
         .map(|ahead| end + ahead)
 }
 
-/// What `/proc/stat` says of a CPU that has not switched since attach: it has done one thing only, so the larger half
-/// is all of it.
+/// State of a CPU that has not switched since attach, from `/proc/stat`: it has had one state only, so the larger
+/// half is all of it.
 fn seems_busy(tick: &Tick<'_>, cpu: u32) -> bool {
     tick.stat
         .and_then(|stat| stat.cpu(cpu))

@@ -5,7 +5,8 @@ use headroom_agent_ebpf::{
     stamp::TICK_SHIFT,
 };
 
-/// Sampled waits, or what they stand for, counted in the kernel's logarithmic buckets (each at most a quarter of its start wide).
+/// Sampled waits, or the waits they represent, counted in the kernel's logarithmic buckets (each at most a quarter of
+/// its start wide).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
     counts: [u64; BUCKETS],
@@ -18,12 +19,10 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Waits from bucket counts.
     pub const fn new(counts: [u64; BUCKETS]) -> Self {
         Self { counts }
     }
 
-    /// Number of waits.
     pub fn count(&self) -> u64 {
         self.counts
             .iter()
@@ -32,8 +31,8 @@ impl Waits {
 
     /// Adds the waits of another histogram, of which each stands for `factor`.
     ///
-    /// Samples that were taken at different rates are comparable only so: unweighted, the seconds in which one task in
-    /// 512 was sampled would be lost beside those in which one in 8 was.
+    /// Samples at different rates are comparable only this way: unweighted, the seconds in which one task in 512 was
+    /// sampled would vanish next to those with one in 8.
     pub fn add(&mut self, other: &Self, factor: u64) {
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
             *sum = sum.saturating_add(count.saturating_mul(factor));
@@ -43,7 +42,7 @@ impl Waits {
     /// The wait below which `ppm` millionths of all *waiting time* was spent, in microseconds, as the middle of its
     /// bucket; 0 without waits.
     ///
-    /// Weighted by time because what hurts is time spent waiting: a thousand waits of a microsecond beside one of a
+    /// Weighted by time because time spent waiting is the harm: a thousand waits of a microsecond next to one of a
     /// second leave the plain 99th percentile at a microsecond.
     pub fn percentile_us(&self, ppm: u32) -> u64 {
         let weights = self

@@ -1,4 +1,4 @@
-//! Tests of the accounts thread, and of the sampling thread's reaction when the accounts thread hangs or is gone.
+//! Tests of the accounts thread, and of the sampling thread's reaction when the accounts thread hangs or has ended.
 
 use std::{
     fs::{self, OpenOptions},
@@ -41,7 +41,7 @@ fn hierarchy(root: &Path) -> Question {
     }
 }
 
-/// The time so many milliseconds after the machine was started.
+/// Time this many milliseconds after the machine's start.
 fn at(milliseconds: u64) -> Clocks {
     Clocks {
         monotonic_ns: milliseconds * 1_000_000,
@@ -49,7 +49,6 @@ fn at(milliseconds: u64) -> Clocks {
     }
 }
 
-/// The next answer.
 fn answered(accounts: &mut Accounts, question: &Question) -> Answer {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -90,7 +89,7 @@ fn a_read_that_does_not_end_holds_up_nobody_and_is_told_of() {
     assert_eq!(memory.working_set, Some(5000));
     assert_eq!(accounts.failing().count(), 0);
 
-    // Who opens a pipe to read waits for one who writes, as who reads a file of the kernel waits for it.
+    // A reader of a pipe blocks until there is a writer, as a reader of a slow kernel file does.
     let stuck = root.path().join("kubepods/poda/cpu.stat");
     fs::remove_file(&stuck).unwrap();
     mkfifoat(rustix::fs::CWD, &stuck, Mode::from_raw_mode(0o600)).unwrap();
@@ -115,7 +114,7 @@ fn a_read_that_does_not_end_holds_up_nobody_and_is_told_of() {
         assert_eq!(accounts.failing().collect::<Vec<_>>(), [GatheredSignal::Pods]);
     }
 
-    // It ends at last: with nothing, which is told as well.
+    // The reading ends at last: without values, which is reported as well.
     drop(OpenOptions::new().write(true).open(&stuck).unwrap());
     let answer = answered(&mut accounts, &question);
     assert!(answer.memory.is_some());

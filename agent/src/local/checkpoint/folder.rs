@@ -1,5 +1,5 @@
-//! Checks that the folder of the checkpoints and the files in it are the agent's alone: who could put a file there could
-//! have any ratio published. Root counts as the agent, as it may do all that an agent may.
+//! Checks that only the agent's user can write to the folder of the checkpoints and its files: a user who could place
+//! a file there could publish any ratio. Root counts as the agent's user, since it has all rights.
 
 use std::{
     fs::{self, File, Permissions},
@@ -10,19 +10,19 @@ use std::{
 
 use super::CheckpointError;
 
-/// No file is larger: three times what 512 pods take.
+/// Size limit of a file, in bytes: three times the size for 512 pods.
 const LARGEST: u64 = 4 << 20;
-/// What a mode allows others: to write to a file; to make, rename and remove files in a folder.
+/// Mode bits that let other users write to a file, or create, rename and remove files in a folder.
 const OTHERS_WRITE: u32 = 0o022;
-/// A folder that everybody may use, and that is nobody's to close.
+/// Mode bit of a folder that all users may use, which the agent cannot close.
 const STICKY: u32 = 0o1000;
 const ROOT: u32 = 0;
 
-/// Makes the folder if it is not there, and closes it to everybody but the user `own`. True if others may have put files
-/// there before.
+/// Creates the folder if it is missing, and closes it to all users except `own`. Returns true if other users may have
+/// written files there before.
 ///
 /// # Errors
-/// The folder cannot be made or closed, is another user's, or everybody is meant to use it.
+/// The folder cannot be made or closed, is another user's, or is shared by all users.
 pub(super) fn claim(folder: &Path, own: u32) -> Result<bool, CheckpointError> {
     let failed = |source| CheckpointError::File {
         path: folder.to_owned(),
@@ -46,8 +46,8 @@ pub(super) fn claim(folder: &Path, own: u32) -> Result<bool, CheckpointError> {
     Ok(was_open)
 }
 
-/// The content of a file in a folder that was claimed by `own`; `None` if it is not there. Of a file that is too long, so
-/// much that it can be told.
+/// Content of a file in a folder that `own` has claimed; `None` if the file is missing. A file that is too long is
+/// read only far enough to detect that.
 ///
 /// # Errors
 /// It is no regular file, another user's, or others may write to it; or the file system refuses.
@@ -56,8 +56,8 @@ pub(super) fn read(path: &Path, own: u32) -> Result<Option<Vec<u8>>, CheckpointE
         path: path.to_owned(),
         source,
     };
-    // Of the name itself: a link leads to where others may write. Nobody else can put another file behind the name before it
-    // is opened.
+    // Checks the name itself: a link may lead to a folder of other users. No other user can replace the file before
+    // it is opened.
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found.map_err(failed)?,

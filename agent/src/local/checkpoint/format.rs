@@ -1,20 +1,20 @@
-//! The byte format of a checkpoint file: a mark, the schema's version, length and checksum, and the content.
+//! Byte format of a checkpoint file: magic bytes, schema version, length, CRC-32 and payload.
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::CheckpointError;
 
-/// What every checkpoint begins with.
+/// Magic bytes at the start of every checkpoint.
 const MARK: [u8; 8] = *b"HEADROOM";
 const VERSION_AT: usize = MARK.len();
 const LENGTH_AT: usize = VERSION_AT + 4;
 const CHECKSUM_AT: usize = LENGTH_AT + 4;
 const RECORD_AT: usize = CHECKSUM_AT + 4;
 
-/// The bytes of a content of this version.
+/// Encodes a record with this schema version.
 ///
 /// # Errors
-/// The content cannot be written down.
+/// The record cannot be serialized.
 pub(super) fn encode(version: u32, content: &impl Serialize) -> Result<Vec<u8>, CheckpointError> {
     let record = postcard::to_stdvec(content)?;
     let length = u32::try_from(record.len()).unwrap_or(u32::MAX);
@@ -27,10 +27,10 @@ pub(super) fn encode(version: u32, content: &impl Serialize) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// The content of the bytes, and those behind it, which only a later agent of this version knows.
+/// Decodes a record. Also returns trailing bytes, which a later agent with the same schema version may have added.
 ///
 /// # Errors
-/// They are not what [`encode`] makes of a content of this version.
+/// Magic bytes, version, length or checksum do not match, or the record cannot be deserialized.
 pub(super) fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<(T, &[u8]), CheckpointError> {
     if bytes.get(..VERSION_AT) != Some(&MARK) {
         return Err(CheckpointError::Foreign);

@@ -5,8 +5,8 @@
 //! A change to the parts of a [`CheckpointFile`], or of the snapshot in it, raises [`OWN`]. The former types stay here
 //! as those of the predecessor, with conversions in both directions, and the version before is dropped.
 //!
-//! What can be missing needs no new version: it stands behind the record, where agents that do not know it read no
-//! further. That is so of the bounds of frames that do not count.
+//! Optional parts need no new version: they follow the record, where agents without them stop reading. The bounds of
+//! frames that do not count are such a part.
 
 use std::time::Duration;
 
@@ -18,26 +18,24 @@ use super::{CheckpointError, CheckpointFile, Owner, format};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schema {
     pub(super) version: u32,
-    /// The newest state.
     pub(super) newest: &'static str,
-    /// The state before it.
     pub(super) before: &'static str,
 }
 
-/// What this agent goes on from.
+/// Schema from which this agent continues.
 pub(super) const OWN: Schema = Schema {
     version: 2,
     newest: "estimator.v2.checkpoint",
     before: "estimator.v2.checkpoint.before",
 };
-/// What the version before goes on from.
+/// Schema from which the previous version continues.
 pub(super) const PREDECESSOR: Schema = Schema {
     version: 1,
     newest: "estimator.checkpoint",
     before: "estimator.checkpoint.before",
 };
 
-/// As [`Snapshot::bounds`].
+/// Type of [`Snapshot::bounds`].
 type Bounds = PerResource<Vec<(u64, u64)>>;
 
 /// A record as it was read.

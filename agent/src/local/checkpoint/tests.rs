@@ -76,7 +76,7 @@ const LATER: u64 = 1_000_000;
 const NEWEST: &str = OWN.newest;
 const BEFORE: &str = OWN.before;
 
-/// Record as [`record`] makes it, but so much later that the previous schema is no longer written.
+/// Record as [`record`] makes it, but late enough that the previous schema is no longer written.
 fn later(pods: u64, frames: u64) -> CheckpointFile {
     let record = record(pods, frames);
     CheckpointFile {

@@ -38,14 +38,10 @@ pub struct SocketFile {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     #[error("another process answers at {}: is a second agent running on this node?", path.display())]
-    Taken {
-        path: PathBuf,
-    },
+    Taken { path: PathBuf },
     /// Something is there that is no socket.
     #[error("{} exists and is not a socket", path.display())]
-    Foreign {
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     #[error("cannot listen at {}", path.display())]
     System {
         path: PathBuf,
@@ -59,7 +55,8 @@ impl Socket {
     /// depend on queries.
     pub fn open(path: &Path) -> Option<Self> {
         let bound = (!path.as_os_str().is_empty()).then(|| Self::bind(path))?;
-        let tell = |error| warn!(error = %chain(&error), "--debug-socket: no socket until the agent is restarted");
+        let tell =
+            |error| warn!(error = %chain(&error), "--debug-socket: no socket until the agent is restarted");
         bound.map_err(tell).ok()
     }
 

@@ -7,7 +7,6 @@ use headroom_proto::v1alpha1 as wire;
 
 use crate::local::status::PodStatus;
 
-/// One pod.
 pub(super) fn pod(pod: PodStatus) -> wire::AgentPod {
     let PodStatus {
         uid,

@@ -34,14 +34,14 @@ const KERNEL_PROGRAMS: &str = "5.8";
 const ANY: &str = "any";
 const PSI: &str = "4.20";
 
-/// The pressure of all pods, beside that of the machine.
+/// Pressure of all pods, in addition to the machine's.
 const KUBEPODS_PRESSURE: Option<Part> = Some(Part {
     need: Need::KubepodsPressure,
     rest: "/proc/pressure/memory",
     missing: "it covers the whole machine only: waits at the limit of all pods show only in limit-hits",
 });
 
-/// A signal that comes from files alone and that every machine has.
+/// Signal from files only that every machine has.
 const FILE: Signal = Signal {
     name: "",
     about: "",
@@ -69,7 +69,7 @@ const fn plain(signal: &'static PlainSignal) -> Signal {
     }
 }
 
-/// A signal that comes from the kernel programs alone.
+/// Signal from the kernel programs only.
 const KERNEL: Signal = Signal {
     hooks: SWITCH,
     reading: GatheredSignal::Cpu,
@@ -392,7 +392,7 @@ pub static SIGNALS: &[Signal] = &[
     },
 ];
 
-/// A part of what the last second showed.
+/// Part of the last second's measurements.
 fn highest(readings: &Readings<'_>, part: impl Fn(&Measured) -> u64) -> Option<u64> {
     readings.measured.as_ref().map(part)
 }

@@ -9,24 +9,22 @@ use crate::sample::{SampleError, cpus::CpuSet, field::FieldError};
 /// A pod with containers that may not run everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedPod {
-    /// The pod.
     pub pod: Pod,
-    /// The CPUs that each of those containers may run on, without order. Containers that share what the manager has
-    /// not given away are among them: theirs are many.
+    /// CPUs that each of those containers may run on, unordered. Containers that share the CPUs that the manager has
+    /// not assigned are included: they have many.
     pub cpus: Vec<CpuSet>,
 }
 
-/// The CPUs of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpusets {
-    /// Those that pods may run on; `None` where no cpuset says.
+    /// CPUs that pods may run on; `None` if there is no cpuset.
     pub all: Option<CpuSet>,
     /// The pods with containers that may run on fewer.
     pub confined: Vec<PinnedPod>,
 }
 
 impl Kubepods {
-    /// The CPUs that pods may run on; `None` where no cpuset says.
+    /// CPUs that pods may run on; `None` if there is no cpuset.
     ///
     /// # Errors
     /// When the file is there but cannot be read or parsed.
@@ -75,12 +73,12 @@ impl Kubepods {
 }
 
 impl Tree {
-    /// The CPUs that a cgroup may use; `None` if it is gone or has no set of its own.
+    /// CPUs that a cgroup may use; `None` if it no longer exists or has no set of its own.
     fn cpus(&self, folder: &Path) -> Result<Option<CpuSet>, SampleError> {
         let set = parsed(&folder.join(self.cpus_file()), |text| {
             match (self.version, text.trim().is_empty()) {
                 (_, false) => CpuSet::parse(text).map(Some),
-                // A cgroup of version 1 has none before somebody gives it some.
+                // A new cgroup of version 1 has none until they are assigned.
                 (Version::V1, true) => Ok(None),
                 (Version::V2, true) => Err(FieldError::missing("cpu list")),
             }

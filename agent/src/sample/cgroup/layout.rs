@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where kubepods may be below the root of a hierarchy: the kubelet's default, and below a `kubelet` cgroup of its
-/// own, as set-ups inside containers have it.
+/// Possible places of kubepods below the root of a hierarchy: the kubelet's default, and below a `kubelet` cgroup, as
+/// in kubelets that run in containers.
 const PLACES: [(&str, Driver); 4] = [
     ("kubepods", Driver::Cgroupfs),
     ("kubepods.slice", Driver::Systemd),
@@ -11,28 +11,25 @@ const PLACES: [(&str, Driver); 4] = [
     ("kubelet.slice/kubelet-kubepods.slice", Driver::Systemd),
 ];
 
-/// The longest UID taken for one: 36 characters are usual, an API server allows no more than 63 in a name.
+/// Maximum length of a UID: 36 characters are usual, and an API server allows at most 63 in a name.
 const MAX_UID: usize = 63;
 
-/// Who creates cgroups for the kubelet.
+/// Creator of the kubelet's cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Driver {
-    /// The kubelet itself.
     Cgroupfs,
     /// systemd, whose slices carry the names of all slices above.
     Systemd,
 }
 
-/// What a cgroup below kubepods is.
+/// Kind of a cgroup below kubepods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CgroupKind {
-    /// A pod.
     Pod(String),
     /// The parent of the pods of one QoS class.
     Class,
     /// Named like a pod, but without a readable UID.
     Unreadable,
-    /// Anything else.
     Other,
 }
 

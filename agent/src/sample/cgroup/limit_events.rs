@@ -6,7 +6,7 @@ use crate::sample::{
     field::{number, required},
 };
 
-/// How often kubepods met its own limit, since it was created.
+/// Number of times kubepods met its own limit, since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitEvents {
     /// Times the limit was met.
@@ -19,14 +19,13 @@ pub struct LimitEvents {
 /// Times nothing more could be reclaimed at a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ooms {
-    /// At kubepods' own limit.
     pub own: u64,
     /// At that and at all limits of pods and containers below.
     pub with_below: u64,
 }
 
 impl LimitEvents {
-    /// What was added since an earlier reading.
+    /// Increase since an earlier reading.
     pub(in crate::sample) fn since(&self, earlier: &Self) -> Self {
         let Self { hits, ooms } = self;
         Self {

@@ -15,7 +15,7 @@ use crate::sample::{
 /// Counts of one cgroup since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OomCounts {
-    /// Processes in it that the OOM killer ended, for whatever limit.
+    /// Processes in it that the OOM killer killed, at any limit.
     pub kills: u64,
     /// Version 2: times that nothing more could be reclaimed at its own limit, or at one below. Version 1: times that its
     /// own limit was met, which page cache does as well.
@@ -61,7 +61,7 @@ impl Tree {
         Ok(counts)
     }
 
-    /// The counts of one cgroup; `None` if it is gone.
+    /// Counts of one cgroup; `None` if it no longer exists.
     fn ooms(&self, cgroup: &Path) -> Result<Option<OomCounts>, SampleError> {
         let file = |name: &str| self.path.join(cgroup).join(name);
         match self.version {

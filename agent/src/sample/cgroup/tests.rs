@@ -56,7 +56,7 @@ fn underscored(uid: &str) -> String {
     uid.replace('-', "_")
 }
 
-/// How hierarchies are mounted: their names below the mount, and the version.
+/// Mounts of the hierarchies: their names below the mount, and the version.
 const MOUNTS: [(&[&str], Version); 4] = [
     (&["cpuacct", "memory"], Version::V1),
     (&["cpu,cpuacct", "memory"], Version::V1),
@@ -64,8 +64,8 @@ const MOUNTS: [(&[&str], Version); 4] = [
     (&["."], Version::V2),
 ];
 
-/// Where a Guaranteed, a Burstable and a BestEffort pod are with either driver, below the root and below a kubelet's own
-/// cgroup.
+/// Places of a Guaranteed, a Burstable and a BestEffort pod with either driver, below the root and below a kubelet's
+/// own cgroup.
 fn placed() -> [[String; 3]; 4] {
     let [guaranteed, burstable, besteffort] = [UID, STATIC, OTHER].map(underscored);
     let cgroupfs = |kubepods: &str| {
@@ -128,7 +128,7 @@ fn containers_of_every_runtime_belong_to_their_pod_and_are_none() {
         format!("crio-conmon-{id}.scope"),
         format!("crio-{id}.scope/container"),
         format!("docker-{id}.scope"),
-        // A runtime that takes what systemd is told for a path.
+        // A runtime that uses the name for systemd as a path.
         format!(
             "kubepods-burstable-pod{}.slice:cri-containerd:{id}",
             underscored(OTHER)

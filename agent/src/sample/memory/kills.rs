@@ -7,11 +7,11 @@
 //! the victim's pod met its own limit         -> the pod's: brakes nothing
 //! kubepods met its limit                     -> kubepods': a brake
 //! a task reclaimed for the whole machine     -> the machine's: a brake
-//! none of these                              -> somebody else's limit: brakes nothing
+//! none of these                              -> another cgroup's limit: brakes nothing
 //! ```
 //!
 //! The influence of a tenant: a pod that meets its limit all the time hides kills of its own processes,
-//! and of nobody else's, from the brake for kills. Reclaim, pressure and the memory left above the eviction threshold
+//! and of no other cgroup's, from the brake for kills. Reclaim, pressure and the memory left above the eviction threshold
 //! still brake.
 
 use std::{collections::BTreeMap, mem, path::PathBuf, time::Duration};
@@ -24,7 +24,7 @@ use crate::sample::{
 
 /// A limit that was met calls for a kill at once; it is counted this much later at most.
 const AT_LIMIT_FOR: Duration = Duration::from_secs(1);
-/// A task that reclaims for the machine in vain is killed, or another one for it, within so long.
+/// Time within which a task that reclaims for the machine in vain is killed, or another task for it.
 const STALLED_FOR: Duration = Duration::from_secs(5);
 /// Version 1 counts each time that a limit was met, killed or not. While tasks reclaim for the whole machine, so that a kill
 /// could be the machine's, it is read this often how far the counts are.
@@ -35,21 +35,19 @@ const READ_EVERY: Duration = Duration::from_secs(1);
 pub struct Kills {
     /// For want of memory of the machine.
     pub node: u64,
-    /// At kubepods' own limit.
     pub limit: u64,
 }
 
-/// What one poll counted.
+/// Counters of one poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KillCounts {
-    /// When, in CLOCK_MONOTONIC nanoseconds.
+    /// Time of the poll, in CLOCK_MONOTONIC nanoseconds.
     pub at_ns: u64,
-    /// Counters of the machine.
     pub vm: Vmstat,
     /// Tasks the OOM killer chose, as the kernel programs saw it; 0 without them. Read before `vm`: a task that is chosen
     /// between the two readings shows as a kill first, and never as chosen and not killed.
     pub victims: u64,
-    /// How often kubepods met its limit; `None` without kubepods.
+    /// Number of times kubepods met its limit; `None` without kubepods.
     pub limit: Option<LimitEvents>,
 }
 
@@ -57,32 +55,32 @@ pub struct KillCounts {
 #[derive(Debug, Default)]
 pub struct KillJudge {
     before: Option<KillCounts>,
-    /// How far the victims were ahead of the kills at most. A task that was ending anyway is chosen and not counted as
-    /// killed.
+    /// Maximum lead of the victims over the kills. A task that is ending already is chosen and not counted as killed.
     ahead: i128,
-    /// When a task was last seen to reclaim for the whole machine, kubepods at its limit, and a kill at any other limit.
+    /// Time at which a task was last observed to reclaim for the whole machine, kubepods at its limit, and a kill at
+    /// any other limit.
     stalled_ns: Option<u64>,
     limit_ns: Option<u64>,
     below_ns: Option<u64>,
     pods: BTreeMap<String, PodSeen>,
-    /// When the pods were last read.
+    /// Time of the last reading of the pods.
     read_ns: Option<u64>,
     /// Kills of pods at their limit that the machine's counter, which is read before, does not have yet.
     early: u64,
     kills: Kills,
 }
 
-/// What is known of one pod.
+/// State of one pod.
 #[derive(Debug, Default)]
 struct PodSeen {
     cgroups: BTreeMap<PathBuf, OomCounts>,
-    /// When it was last seen to have met its limit.
+    /// Time of the last reading in which it had met its limit.
     at_limit_ns: Option<u64>,
 }
 
 impl KillJudge {
-    /// Records the counts of a poll, and returns the kills so far. `pods` reads those of pods, and is asked when a
-    /// kill could be theirs. Where it fails, a kill counts as none of theirs, and the failure comes with the judgement.
+    /// Records the counts of a poll, and returns the kills so far. `pods` reads the kills of pods, and is called when
+    /// a kill could be theirs. If it fails, no kill counts as theirs, and the failure is returned as well.
     pub fn attribute(
         &mut self,
         counted: KillCounts,
@@ -138,7 +136,8 @@ impl KillJudge {
         (self.kills, read)
     }
 
-    /// What kubepods met of its limit since the poll before, with its kills at that limit and at those below it; notes when.
+    /// Increase of kubepods' limit counters since the previous poll, with its kills at that limit and at those below
+    /// it; records the time.
     fn at_limits(&mut self, counted: &KillCounts, before: &KillCounts) -> (LimitEvents, u64, u64) {
         let limit = match (&counted.limit, &before.limit) {
             (Some(now), Some(then)) => now.since(then),
@@ -156,8 +155,8 @@ impl KillJudge {
         (limit, own, below)
     }
 
-    /// How many processes of pods were killed, since the pods were read before, that had met their own limit; none where
-    /// they are read for the first time.
+    /// Number of killed processes of pods that had met their own limit, since the previous reading of pods; 0 at the
+    /// first reading.
     fn pods_killed(&mut self, now: u64, pods: PodOoms) -> u64 {
         let is_first = self.read_ns.replace(now).is_none();
         let mut before = mem::take(&mut self.pods);
@@ -187,12 +186,12 @@ impl KillJudge {
     }
 }
 
-/// Was it then, in nanoseconds, so long before now at most?
+/// True if `then` is at most `length` before `now`, in nanoseconds.
 fn is_within(then: Option<u64>, now: u64, length: Duration) -> bool {
     then.is_some_and(|then| u128::from(now.saturating_sub(then)) <= length.as_nanos())
 }
 
-/// How far the victims are ahead of the kills, from wherever both began.
+/// Lead of the victims over the kills, from the start of both counters.
 fn ahead(counted: &KillCounts) -> i128 {
     i128::from(counted.victims) - i128::from(counted.vm.oom_kills)
 }

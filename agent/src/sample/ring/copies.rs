@@ -7,13 +7,13 @@ use headroom_agent_ebpf::{CpuRing, ring::guard};
 use super::Rings;
 use crate::sample::SampleError;
 
-/// Attempts at copies without a half-done update. A copy of one ring is short beside the time between two updates, so
-/// one retry is rare; more mean that a virtual CPU was stopped in the middle of an update. Where the order is not kept, no update may
-/// begin while the rings of all CPUs are copied twice, and more attempts are needed the more CPUs there are.
+/// Attempts at copies without a half-done update. Copying one ring is short compared with the time between two
+/// updates, so one retry is rare; more mean that a virtual CPU was stopped in the middle of an update. Without
+/// ordered memory, no update may begin while the rings of all CPUs are copied twice, so more CPUs need more attempts.
 pub(super) const ATTEMPTS: usize = if KEEPS_ORDER { 8 } else { 32 };
 
-/// Does this machine keep the order of loads and of stores? The kernel copies a ring word by word from start to end, so there
-/// one copy holds both words of the guard in the order that they need.
+/// True if this machine keeps the order of loads and of stores. The kernel copies a ring word by word from start to
+/// end, so one copy then contains both words of the guard in the required order.
 pub(super) const KEEPS_ORDER: bool = cfg!(target_arch = "x86_64");
 
 /// A ring, and whether it holds no half-done update.
@@ -51,7 +51,7 @@ pub(super) fn whole(rings: &mut impl Rings, keeps_order: bool) -> Result<Option<
     Ok(are_whole.then(|| kept.into_iter().map(|kept| kept.ring).collect()))
 }
 
-/// One copy of each ring, which tells by itself whether it is whole.
+/// One copy of each ring, which shows by itself if it is whole.
 fn in_order(rings: &mut impl Rings) -> Result<Vec<Copied>, SampleError> {
     let copied = |ring: CpuRing| Copied {
         ring,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::sample::ring::{Config, Counters};
 
-    /// One CPU whose ring is copied in these states, in turn; the last one stays.
+    /// CPU whose ring is copied in these states, one after the other; the last one repeats.
     struct RecordedCopies {
         states: Vec<CpuRing>,
         copies: usize,
@@ -94,15 +94,15 @@ mod tests {
         }
 
         fn waits(&mut self, _generation: u32) -> Result<Vec<Counters>, SampleError> {
-            unreachable!("nobody asks for waits")
+            unreachable!("waits are not read")
         }
 
         fn configure(&mut self, _config: Config) -> Result<(), SampleError> {
-            unreachable!("nobody configures")
+            unreachable!("no configuration is written")
         }
     }
 
-    /// A ring after so many updates, of which so many were completed; its count of switches tells which copy it is.
+    /// Ring after this number of started and completed updates; its count of switches identifies the copy.
     fn ring(opened: u32, closed: u32, nsw: u64) -> CpuRing {
         CpuRing {
             opened,
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// The count of switches of what was taken, and how many copies that took.
+    /// Count of switches in the accepted copy, and the number of copies made.
     fn taken(states: &[CpuRing], keeps_order: bool) -> (Option<u64>, usize) {
         let mut recorded = RecordedCopies {
             states: states.to_vec(),

@@ -9,10 +9,10 @@ use headroom_agent_ebpf::{
 
 use crate::sample::{Counts, FULL_WINDOW_PERCENT};
 
-/// Stamps of the same tasks are believed for at least so long under saturation, so that waits of ten seconds are measured,
-/// whenever they begin.
+/// Minimum time for which stamps of the same tasks are used under saturation, so that waits of ten seconds are
+/// measured from any start.
 const HELD_NS: u64 = 20_000_000_000;
-/// The same tasks stay sampled for so long after CPUs were last saturated: a brake period.
+/// Time for which the same tasks stay sampled after the last saturation: a brake period.
 const LINGERS_NS: u64 = 10_000_000_000;
 /// No CPU switches more often in a second where all tasks are sampled: at 130 ns a switch that is 0.26 % of its time.
 const FEW_SWITCHES: u64 = 20_000;
@@ -20,21 +20,19 @@ const FEW_SWITCHES: u64 = 20_000;
 /// Chooses the tasks that are sampled.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    /// What is in force.
     config: Config,
     /// The mask that fits how often CPUs switch, while nothing is saturated.
     mask: u32,
     /// Polls so far, from which salts are made.
     polls: u32,
-    /// When the present salt came into use, in ticks.
+    /// Start of the current salt, in ticks.
     salt_since: u64,
     held: Option<SampledTasks>,
 }
 
-/// The same tasks stay sampled.
+/// State in which the set of sampled tasks stays fixed.
 #[derive(Clone, Copy, Debug)]
 struct SampledTasks {
-    /// Under this mask.
     mask: u32,
     /// Until then, in CLOCK_MONOTONIC nanoseconds, unless CPUs are saturated again.
     until_ns: u64,
@@ -62,27 +60,26 @@ impl Sampling {
         }
     }
 
-    /// What is in force.
     pub(super) const fn config(&self) -> Config {
         self.config
     }
 
-    /// How many tasks each sampled one stands for.
+    /// Number of tasks that each sampled one represents.
     pub(super) const fn factor(&self) -> u64 {
         self.config.mask as u64 + 1
     }
 
-    /// One task in 2^`shift` from the next poll on; under saturation no more than that where CPUs switch often.
+    /// Samples one task in 2^`shift` from the next poll on; fewer under saturation if CPUs switch often.
     pub(super) const fn sample_one_in(&mut self, shift: u32) {
         self.mask = mask(shift);
     }
 
-    /// Whether the kernel's books of run time are believed, from the next poll on.
+    /// Sets if the kernel's accounting of run time is trusted, from the next poll on.
     pub(super) fn trust_books(&mut self, are_kept: bool) {
         self.config.trusts_books = are_kept.into();
     }
 
-    /// What is to be in force from `now_ns` on: the other histogram, and other tasks unless the same are to stay.
+    /// Configuration from `now_ns` on: the other histogram, and other tasks unless the same must stay.
     pub(super) fn turn_over(&mut self, now_ns: u64) -> Config {
         self.polls = self.polls.wrapping_add(1);
         self.held = self.held.filter(|held| now_ns < held.until_ns);
@@ -94,7 +91,8 @@ impl Sampling {
             return self.config;
         }
         self.config = Config {
-            // Upper bits of multiples of a large odd number: every residue comes up, in no order a load could follow.
+            // Upper bits of multiples of a large odd number: every residue occurs, in an order that load cannot
+            // follow.
             salt: self.polls.wrapping_mul(0x9e37_79b1) >> 16 & mask,
             mask,
             hist_idx,
@@ -127,7 +125,8 @@ impl Sampling {
             self.mask
         };
         self.held = Some(SampledTasks {
-            // Whatever switches often for a moment may do so again: finer than it was it does not get.
+            // A load that switches often for a moment may do so again: the sampling does not become finer than
+            // before.
             mask: self.held.map_or(mask, |held| held.mask.max(mask)),
             until_ns: now_ns.saturating_add(LINGERS_NS),
         });
@@ -167,7 +166,7 @@ mod tests {
         }
     }
 
-    /// When the settings of that quarter of a second came into force.
+    /// Start of the settings of that quarter of a second.
     fn at(quarter: usize) -> u64 {
         ticks(START_NS + (u64::try_from(quarter).unwrap() + 1) * QUARTER_NS)
     }
@@ -271,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_stamp_that_was_left_lying_is_not_believed_when_sampling_changes() {
-        // Its task was sampled once and then not any more, and nobody cleared what it left.
+        // Its task was sampled once and then no longer, so its stamp was not cleared.
         let mut sampling = Sampling::new(3, START_NS);
         let mut now_ns = START_NS;
         let mut next = |sampling: &mut Sampling, is_full: bool| {

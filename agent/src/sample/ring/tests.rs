@@ -13,16 +13,16 @@ use crate::sample::{
 
 const MS: u64 = 1_000_000;
 const START: u64 = 1_000 * WINDOW_NS;
-/// How many copies an attempt takes.
+/// Number of copies of an attempt.
 const COPIES: usize = if copies::KEEPS_ORDER { 1 } else { 3 };
 
-/// What a simulated kernel does, shared between the test and the source that reads it.
+/// Simulated kernel, shared between the test and the source that reads it.
 #[derive(Default)]
 struct SimulatedKernel {
     rings: Vec<CpuRing>,
     histograms: Vec<Counters>,
     config: Config,
-    /// Rings handed out as half-done updates before whole ones.
+    /// Number of half-done updates that rings return before whole ones.
     torn: usize,
 }
 
@@ -39,7 +39,7 @@ impl Fake {
         fake
     }
 
-    /// As `sched_switch` does it: `was` and `is` tell busy before and after.
+    /// Switch as in `sched_switch`: `was` and `is` are the busy states before and after.
     fn switch(&self, cpu: usize, now: u64, was: bool, is: bool) {
         let ring = &mut self.0.lock().unwrap().rings[cpu];
         ring.nsw += 1;
@@ -88,12 +88,12 @@ impl Rings for Fake {
     }
 }
 
-/// Polls at `now_ns` with CPUs 0 and 1 online and no word from `/proc/stat`.
+/// Polls at `now_ns` with CPUs 0 and 1 online and without `/proc/stat`.
 fn poll(source: &mut RingSource<Fake>, now_ns: u64) -> Counts {
     poll_with(source, now_ns, "0-1")
 }
 
-/// The same with these CPUs online.
+/// Poll with these CPUs online.
 fn poll_with(source: &mut RingSource<Fake>, now_ns: u64, online: &str) -> Counts {
     let cpus = all(online);
     source
@@ -105,7 +105,7 @@ fn poll_with(source: &mut RingSource<Fake>, now_ns: u64, online: &str) -> Counts
         .unwrap()
 }
 
-/// These CPUs are online, and nobody keeps any of them.
+/// All of these CPUs online, and none of them withheld.
 fn all(online: &str) -> Cpus {
     Kept::default().within(CpuSet::parse(online).unwrap())
 }
@@ -274,7 +274,7 @@ fn waits_say_how_many_each_stands_for() {
         let counts = poll(&mut source, now);
         factors.push((counts.wait_factor, counts.waits.count()));
     }
-    // What the second poll reads was sampled before it told the programs to sample less.
+    // The second poll reads samples from before it configured the programs to sample less.
     assert_eq!(factors, [(8, 1), (8, 1), (64, 1), (64, 1)]);
 }
 
@@ -304,7 +304,7 @@ fn switch_that_was_missed_is_counted_and_made_good() {
     fake.switch(0, START, false, false);
     let before = poll(&mut source, START + 100 * MS);
     assert_eq!((before.busy_ns, before.missed_switches), (0, 0));
-    // Nobody saw the task arrive that leaves after 150 ms; 50 ms of that were taken for idle.
+    // The arrival of the task that leaves after 150 ms was not observed; 50 ms of that counted as idle.
     let leaves = before.until_ns + 100 * MS;
     fake.0.lock().unwrap().rings[0].correct(leaves, true, 150 * MS);
     fake.switch(0, leaves, true, false);
@@ -321,14 +321,14 @@ fn cpu_that_went_offline_while_its_ring_said_busy_is_not_busy_for_ever() {
     let before = poll(&mut source, START + 250 * MS);
     assert_eq!(before.busy_ns, before.until_ns - before.from_ns);
 
-    // Nobody told of its last switch.
+    // Its last switch was not reported.
     for number in 2..=9 {
         let counts = poll_with(&mut source, START + number * 250 * MS, "0");
         assert_eq!((counts.busy_ns, counts.lost_windows), (0, 0), "poll {number}");
         assert!(busy(&counts).iter().all(|busy| *busy == 0), "poll {number}");
     }
 
-    // Back online the idle task leaves first: that tells what was missed, and nothing of the time away counts.
+    // Online again, the idle task leaves first: that shows the missed switch, and none of the offline time counts.
     let back = START + 9 * 250 * MS + 10 * MS;
     fake.0.lock().unwrap().rings[1].correct(back, false, 0);
     fake.switch(1, back, false, true);
@@ -406,8 +406,8 @@ impl Life {
 }
 
 proptest! {
-    /// Whatever CPUs do and however late copies are made: every window read is exact, and so is the sum, also over
-    /// windows that were lost; only a first poll that comes too late can but estimate what it lost.
+    /// For any behaviour of CPUs and any delay of copies: every window is exact, and so is the sum, also over lost
+    /// windows; only a first poll that is too late must estimate its loss.
     #[test]
     fn windows_and_sums_are_exact(
         lives in prop::collection::vec(Life::strategy(), 1..4),
