@@ -21,15 +21,15 @@ pub struct NodeView {
     pub policy: Option<InForce>,
     /// Reason why the newest version of the ConfigMap is not in force.
     pub policy_refused: Option<String>,
-    /// Problem of the floor in the API server.
+    /// Fault of the floor, the MutatingAdmissionPolicy that keeps amplified values while no webhook answers.
     pub floor_trouble: Option<String>,
     pub hint: Option<Hint>,
-    /// A: the kubelet's own allocatable.
+    /// Allocatable as the kubelet reports it, without amplification.
     pub raw: Option<PerResource<u64>>,
     pub allocatable: Option<PerResource<u64>>,
     /// Allocatable that mode `auto` would reach. Only for nodes in `off` and `static` whose agent's report counts.
     pub projected: Option<PerResource<u64>>,
-    /// R: requests bound to the node.
+    /// Sum of the requests of the pods that are bound to the node.
     pub bound: Option<PerResource<u64>>,
     /// Number of pods behind `bound`.
     pub pods: u32,
@@ -66,7 +66,7 @@ impl NodeView {
         cents(*self.allocatable?.get(resource), *self.raw?.get(resource))
     }
 
-    /// Ratio that mode `auto` would give, to the nearest cent; `None` in mode `auto`, or if unknown.
+    /// Ratio that mode `auto` would give, to the nearest cent; `None` in modes `guard` and `auto`, or if unknown.
     pub fn projected_ratio(&self, resource: Resource) -> Option<Cents> {
         cents(*self.projected?.get(resource), *self.raw?.get(resource))
     }

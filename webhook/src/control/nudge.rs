@@ -1,7 +1,7 @@
-//! Nudges a Node when a hint, a pod or a policy demands another allocatable and no status write has applied it.
+//! Nudges a Node when a hint, a pod or a policy requires another allocatable and no status write has applied it.
 //!
-//! A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the admission endpoint then decides
-//! allocatable anew. [`Nudger::follow`] runs for each node whose agent has its primary stream at this replica.
+//! A nudge is a PATCH of `nodes/status` that contains only the hint annotation; the admission endpoint then decides
+//! allocatable. [`Nudger::follow`] runs for each node whose agent has its primary stream at this replica.
 
 mod due;
 mod queue;
@@ -90,7 +90,7 @@ enum NudgeLine {
 
 /// Next action for a node.
 enum Next {
-    /// Wait in that line to write.
+    /// Wait in this queue to write.
     Queue(NudgeLine),
     /// Wait for a change, at most for this time.
     Wait(Option<Duration>),

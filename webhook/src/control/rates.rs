@@ -1,4 +1,4 @@
-//! Rate limits of nudges and sweeps, for all nodes together.
+//! Cluster-wide rate limits of the writes that make admission decide nodes again: nudges and sweeps.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// Rate limits of writes that make admission decide nodes again, for all nodes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates {
-    /// Nudges that lower or record a brake, a second.
+    /// Maximum nudges per second that lower allocatable or record a brake.
     pub lower: u32,
-    /// Nodes that may rise, in percent of all a second; at least one.
+    /// Percentage of all nodes whose allocatable may be raised per second; at least one node.
     pub rise_percent: u32,
-    /// Nodes that the sweep may lower or repair, a second.
+    /// Maximum nodes per second that the sweep may lower or repair.
     pub sweep: u32,
 }
 
@@ -23,7 +23,7 @@ impl Rates {
         sweep: 50,
     };
 
-    /// The time between two nudges that lower.
+    /// Minimum interval between two nudges that lower allocatable.
     pub(super) fn lower_every(&self) -> Duration {
         SECOND / self.lower.max(1)
     }

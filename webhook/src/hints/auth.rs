@@ -195,7 +195,7 @@ impl Authenticator {
     /// the operator of the webhook could act as the user.
     ///
     /// # Errors
-    /// No token, a bad one, one of somebody who may not look, or it cannot be checked.
+    /// The token is missing, invalid, of a user without the right, or cannot be checked.
     pub async fn may_debug(&self, caller: &Caller) -> Result<(), StreamError> {
         let Credential::Token(token) = &caller.credential else {
             return Err(StreamError::NoCredential);

@@ -1,4 +1,4 @@
-//! [`ByName`]: a store of objects without a namespace that keeps a part of each, by name.
+//! [`ByName`]: a store of cluster-scoped objects by name, which keeps a part of each object.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ pub struct ByName<K: Keep> {
 }
 
 impl<K: Keep> ByName<K> {
-    /// Empty store; new objects are announced to `arrivals`.
+    /// Empty store. Each list, addition and update notifies `arrivals`.
     pub fn new(arrivals: Arrivals) -> Self {
         Self {
             arrivals,
@@ -56,7 +56,7 @@ impl<K: Keep> ByName<K> {
         self.change(Listing::clear);
     }
 
-    /// Readers keep their snapshot; the next change copies the map then.
+    /// Changes the map; copies it first if a reader still holds a snapshot.
     fn change(&self, change: impl FnOnce(&mut Listing<K::Kept>)) {
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut all));
@@ -89,7 +89,7 @@ impl<K: Keep> Store for ByName<K> {
         });
     }
 
-    /// The content stays: its source records whether it counts.
+    /// Does nothing: the informer's known state decides if readers use the content, so the content is kept.
     fn set_known(&self, _is_known: bool) {}
 }
 

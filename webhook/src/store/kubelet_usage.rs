@@ -1,8 +1,8 @@
-//! Polls kubelets' figures of their nodes' use from `metrics.k8s.io`, where it is served: agents must not report far less.
+//! Polls node usage from `metrics.k8s.io`, if it is served, to detect agents that report far less.
 //!
-//! One list a minute while any agent reports to this replica; every ten minutes where the API is not served, or not
-//! allowed to the webhook: one log line records that, and nothing is compared. Every replica polls for itself, because
-//! each decides for itself which agents it believes.
+//! A replica lists node metrics once a minute while any agent reports to it. If the API is not served, or RBAC forbids it,
+//! the replica logs that once, compares nothing, and retries every ten minutes. Every replica polls, because each decides
+//! separately which agents it trusts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -99,7 +99,7 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -
             if last != Some(PollResult::Absent) {
                 info!(
                     code = status.code,
-                    "metrics.k8s.io is not served; reported use is not compared"
+                    "metrics.k8s.io is not served or not allowed; reported use is not compared"
                 );
             }
             PollResult::Absent

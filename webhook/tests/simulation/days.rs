@@ -2,7 +2,7 @@
 //! The estimator, the server half and a scheduler that fills all free room run together under random faults.
 //!
 //! A run is a row of random steps over days of 24 frames each: pods come, are deleted, end by themselves, ask for more
-//! or less, and use any amount; brakes fire; streams break, replicas die, start anew or receive no events, the agent
+//! or less, and use any amount; brakes fire; streams break, replicas die, restart or receive no events, the agent
 //! starts again with and without its checkpoint. The estimator, the conversions of the wire, the stores, the hint table
 //! and the rules of capacity are the real ones; kernel, API server, kubelet and scheduler are modelled. The checks do
 //! not share code with the decisions: see [`check`].

@@ -2,8 +2,8 @@
 //! rules.
 //!
 //! A run is a row of random steps: a kubelet that compares with an old copy of its Node, others that write the status
-//! or forge the raw value, the marker or the hint, pods that anybody binds and the kubelet admits, ratios, modes and
-//! policies that change, hints that come, age, lie and go, nudges that are late, replicas that die, start anew or are
+//! or forge the raw value, the marker or the hint, pods that any user binds and the kubelet admits, ratios, modes and
+//! policies that change, hints that arrive, age, lie and expire, nudges that are late, replicas that die, restart or are
 //! behind, the floor policy, Nodes that are made again. Every write of the status goes through the real router and
 //! steps, each replica has its own real stores, and the real rules ask for the nudges and sweeps; the API server, the
 //! kubelet and the floor policy are modelled. After each write the stored Node is compared with the values that

@@ -47,7 +47,7 @@ impl AsyncRead for Forwarded {
         if buffer.filled().len() > before {
             return Poll::Ready(Ok(()));
         }
-        // No bytes arrived: either the other end has closed, or the kubelet has an error message.
+        // No bytes yet: the stream is pending, closed, or about to fail with the kubelet's error.
         let Some(awaited) = kubelet_error else {
             return if is_pending {
                 Poll::Pending

@@ -41,8 +41,8 @@ impl CargoTool {
         self.name.strip_prefix("cargo-").unwrap_or(self.name)
     }
 
-    /// Version of the installed tool, if it runs and has the required minor version. Asked through cargo, because not every
-    /// tool prints a version when started directly.
+    /// Version of the installed tool, if it runs and has the required minor version. The version is requested through
+    /// cargo, because not every tool prints one when started directly.
     pub fn find(self) -> Option<String> {
         let mut cargo = workspace::cargo();
         let output = cargo.args([self.subcommand(), "--version"]).output().ok()?;
@@ -50,7 +50,7 @@ impl CargoTool {
             .map(str::to_owned)
     }
 
-    /// Builds it unless it is installed. The build is not optimised, which saves minutes; the tool runs for seconds.
+    /// Builds it unless it is installed. The build is not optimised, which saves minutes.
     ///
     /// # Errors
     /// If the build fails, or cargo does not find the built tool.

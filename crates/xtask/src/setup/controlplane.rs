@@ -28,12 +28,13 @@ pub enum Component {
     Scheduler,
     ControllerManager,
     Kubectl,
-    /// Runs a node with real kubelet code and a fake container runtime. One of the workspace's own programs, which are always
-    /// built.
+    /// Runs a node with real kubelet code and a fake container runtime. Built from this workspace's Go sources in
+    /// any case.
     Hollow,
-    /// Estimates the cost of CEL expressions in policies with the API server's code. Own program.
+    /// Estimates the cost of CEL expressions in policies with the API server's code. Built from this workspace's Go sources.
     CelCost,
-    /// Applies strategic merge patches to Pods with Kubernetes' code. Own program.
+    /// Applies strategic merge patches to Pods with Kubernetes' code. Built from this workspace's Go
+    /// sources.
     PodMerge,
 }
 

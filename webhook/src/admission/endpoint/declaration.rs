@@ -188,11 +188,11 @@ pub struct RequestLimits {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Nothing: it is on while its endpoint is.
+    /// The step is on while its endpoint is.
     Always,
-    /// On while the gate is.
+    /// The step is on while the gate is.
     On(&'static Gate),
-    /// On while the gate is off.
+    /// The step is on while the gate is off.
     Off(&'static Gate),
 }
 
@@ -261,7 +261,7 @@ impl ConfigurationObject {
         }
     }
 
-    /// The family whose endpoints it has.
+    /// Family of the endpoints in this object.
     pub const fn family(self) -> Family {
         match self {
             Self::Nodes => Family::Nodes,

@@ -2,7 +2,7 @@
 //!
 //! A fixture is `tests/fixtures/reviews/ENDPOINT/STEP/CASE.json`, an AdmissionReview. `CASE.out.json` is the endpoint's
 //! answer. `CASE.world.json` describes the known state of the node, where the defaults do not suffice.
-//! `HEADROOM_BLESS=1` writes the outputs anew.
+//! `HEADROOM_BLESS=1` rewrites the outputs.
 
 mod audit_log;
 mod cases;

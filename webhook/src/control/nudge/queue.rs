@@ -79,7 +79,7 @@ mod tests {
                 }
                 served_tx
                     .send((number, began.elapsed()))
-                    .expect("somebody listens");
+                    .expect("a receiver exists");
             });
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Debug queries for Koordinator's ConfigMap: the stored version, the check of new versions, and the labels by which
+//! Debug queries for Koordinator's ConfigMap: the stored version, the settings of its check, and the labels by which
 //! its entries select nodes.
 
 use headroom_proto::v1alpha1::{GetSloConfigResponse, ListNodeLabelsResponse, NodeLabels, StoredSloConfig};
@@ -36,7 +36,7 @@ pub(super) fn config(shared: &StreamContext) -> GetSloConfigResponse {
     }
 }
 
-/// The labels of one node, or of as many as go into a page, by name, after that one.
+/// Labels of `node`; if it is empty, a page of all nodes by name, starting after `after`.
 pub(super) async fn labels(shared: &StreamContext, node: &str, after: &str) -> ListNodeLabelsResponse {
     let nodes = &shared.cluster.nodes;
     let mut page = ListNodeLabelsResponse {

@@ -14,7 +14,7 @@ use super::{
 /// The model was wrong: what the agent had reported before was expected of a replica that has just started.
 ///
 /// The replica that decides does not receive that pods end, so their amounts stay published, more than the agent
-/// reports. Started anew, it knows the pods and has no report yet: it holds what is stored until the agent speaks.
+/// reports. After the restart it knows the pods and has no report yet: it keeps the stored value until the agent reports.
 #[test]
 fn a_replica_that_starts_anew_holds_what_is_stored_until_the_agent_reports() {
     let cpu = Bounds {

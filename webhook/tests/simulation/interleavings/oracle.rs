@@ -7,18 +7,18 @@
 //! when a user puts an amplified value back, both stay possible. At every revision allocatable is a truth, or a truth
 //! times a ratio that was asked for at some time for this Node, cut off once. A hint may be followed in steps, so all
 //! whole cents on the way to it count. Ratios of annotations are prime numbers of cents and no two machines are alike,
-//! so a value that was amplified twice, or from the wrong raw value, is none of these, but for a CPU value in a hundred
-//! that comes out the same by chance; memory is counted in bytes and comes out the same never.
+//! so a value that was amplified twice, or from the wrong raw value, differs from all of these, except for one CPU value
+//! in a hundred that is equal by chance; memory is counted in bytes and is never equal.
 //!
-//! A replica that has not heard of policies, of pods or of an agent keeps what is stored. On another machine that is worth the
+//! A replica that has observed no policies, no pods or no agent keeps the stored value. On another machine that is worth the
 //! same share, within what was ever asked for.
 //!
-//! What pods hold beside that is in `held`.
+//! `held` contains the amounts that pods hold in addition.
 //!
 //! Where the marker was forged, its raw value counts, or the stored value if that is not the one that the marker
-//! records as written, because nothing else records the kubelet's last value. Neither is ever more than the node has,
-//! and the kubelet's next write ends it. No other forgery counts at all. For the rest of such a life what is no more than
-//! before, or raw, is not looked at.
+//! records as written, because nothing else records the kubelet's last value. Neither exceeds the node's capacity,
+//! and the kubelet's next write ends it. No other forgery counts. For the rest of such a life a value of at most the
+//! earlier one, or raw, is not checked.
 
 mod held;
 

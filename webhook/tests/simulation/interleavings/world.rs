@@ -244,9 +244,9 @@ impl ModelWorld {
     /// True if the kubelet's value cannot be distinguished from ours once a user sets `edit`. The node stays lower
     /// than it could, or its raw value stays unchanged for one sync:
     ///
-    /// - The kubelet finds what we wrote. Capacity tells that, but not where somebody changes allocatable before it speaks.
+    /// - The kubelet's value equals our written one. Capacity shows that, unless a user changes allocatable before the kubelet's write.
     /// - A ratio makes of `edit` the very value that the kubelet finds.
-    /// - Nobody heard the kubelet, and `edit` is what we wrote before.
+    /// - No replica observed the kubelet, and `edit` is our earlier value.
     fn is_mistakable(&self, edit: u64) -> bool {
         let (raw, stored) = (self.raw.cpu, allocatable(self.stored(), Resource::Cpu));
         let written = written_by_marker(self.stored(), Resource::Cpu);

@@ -244,8 +244,7 @@ impl Scanner<'_> {
     }
 
     fn error(&self, reason: String) -> SyntaxError {
-        // The text before is whole characters: only strings contain non-ASCII characters, and they end at an ASCII
-        // quote.
+        // `at` is on a character boundary: only strings contain non-ASCII characters, and they end at an ASCII quote.
         let before = self.text.get(..self.at).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
         SyntaxError {

@@ -15,7 +15,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "enable",
         go: "Enable",
         since: Some("0.1"),
-        about: "Enables co-location of batch workloads. An entry can enable it only if it is enabled for all nodes.",
+        about: "Enables co-location of batch workloads. An entry of nodeConfigs can enable it only if the cluster-wide setting is true.",
         ..SWITCH
     },
     MemberRow {
@@ -136,7 +136,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MidReclaimMode",
         words: &["static"],
         since: Some("1.8"),
-        about: "Calculation of mid-tier resources.",
+        about: "Method of calculating mid-tier resources: `static` uses the percentages below.",
         ..WORD
     },
     MemberRow {

@@ -46,7 +46,7 @@ impl Kernel {
             return Ok(kernel);
         }
         print(format!(
-            "missing  Linux {series}: the kernel tests also run on it"
+            "missing  Linux {series}, which the kernel tests also run on: downloading it"
         ));
         let lists = lists(series, &folder)?;
         let package = in_debian(series, &lists)?;

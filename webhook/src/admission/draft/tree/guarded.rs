@@ -1,6 +1,6 @@
-//! [`GuardedMembers`]: the part that is opened of an object with too many members to open them all.
+//! [`GuardedMembers`]: the members of an oversized JSON object whose names are guarded annotations; only these are parsed.
 //!
-//! Whoever may label a Node can give it more annotations than are opened, and must not end its amplification by that.
+//! A user who may annotate a Node can exceed the parsing limit. That must not end the Node's amplification.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use super::{Member, Members, Tree};
 /// Members whose names are those of guarded annotations: [`names::is_guarded`].
 pub(in crate::admission::draft) struct GuardedMembers<'a> {
     members: Members<'a>,
-    /// True once a reader asked for another member and saw none.
+    /// True once a reader asked for a member whose name is not guarded.
     is_missed: Cell<bool>,
 }
 
@@ -24,7 +24,7 @@ impl<'a> GuardedMembers<'a> {
         }
     }
 
-    /// The member of that name; one that has another name than those here is missed.
+    /// Returns the member of that name. A name that is not guarded is recorded as missed.
     pub(super) fn get(&self, name: &str) -> Option<&Tree<'a>> {
         if !names::is_guarded(name) {
             self.miss();
@@ -38,12 +38,12 @@ impl<'a> GuardedMembers<'a> {
         self.members.list()
     }
 
-    /// Records that a reader asked for a member that is not here.
+    /// Records that a reader asked for an unparsed member.
     pub(super) fn miss(&self) {
         self.is_missed.set(true);
     }
 
-    /// True if a reader asked for a member that is not here: its result must not count.
+    /// True if a reader asked for an unparsed member: the reader's result must be discarded.
     pub(super) fn is_missed(&self) -> bool {
         self.is_missed.get()
     }

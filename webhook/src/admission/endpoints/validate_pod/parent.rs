@@ -1,4 +1,5 @@
-//! Step `parent`: refuses Pods of a quota that has quotas below it, and changes of how preemptible a Pod is.
+//! Step `parent`: refuses Pods of a quota that has quotas below it, and changes of the label that makes a Pod
+//! preemptible.
 
 use headroom_kit::gate::{Gate, GateSet};
 use headroom_rules::pod_quota::{ParentPods, check};
@@ -29,7 +30,7 @@ pub(super) static STEP: PodStep = PodStep {
     when: When::Always,
     about: "Refuses pods in a quota with child quotas, and changes of the label that makes a pod preemptible.",
     reads: &[&sources::QUOTAS],
-    // A stored pod can always be changed: its quota is checked as far as quotas are known.
+    // Unknown quotas do not block updates of a stored pod, which are checked against the known quotas only.
     unknown: UnknownSource::FailsCreation,
     run: refuse_parents,
 };

@@ -4,7 +4,7 @@
 //! The policy is for `nodes` alone, never for `nodes/status`: validation there sees the webhook's own write under the
 //! kubelet's name, and a refusal would be a refused heartbeat. As in the webhook, a value that is stored already is not
 //! checked again. CEL reads no JSON, so the policy accepts slightly fewer ratio annotations than the webhook: no
-//! escapes in names, no more than nine digits before the point, no negative zero. The highest ratio is the default one,
+//! escapes in names, at most nine digits before the point, no negative zero. The highest ratio is the default one,
 //! and the current hint is not considered.
 
 use headroom_domain::{

@@ -112,7 +112,7 @@ impl Oracle {
         raw.map(|truth| (value, truth)).collect()
     }
 
-    /// Pods hold that value under a forged marker: on another machine it may be the same share, as far as they have it.
+    /// Records that pods hold this value under a forged marker; on another machine they may hold the same share.
     pub(in crate::interleavings) fn left_to_pods(
         &mut self,
         resource: Resource,
