@@ -175,11 +175,14 @@ fn strings(tokens: TokenStream, faults: &mut Vec<Fault>) {
 }
 
 fn is_for_tests(item: &Item) -> bool {
-    let attributes: &[Attribute] = match item {
-        Item::Mod(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        _ => return false,
+    let attributes: &[Attribute] = if let Item::Mod(item) = item {
+        &item.attrs
+    } else if let Item::Fn(item) = item {
+        &item.attrs
+    } else if let Item::Impl(item) = item {
+        &item.attrs
+    } else {
+        return false;
     };
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")

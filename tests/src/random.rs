@@ -24,7 +24,7 @@ pub trait Draw: Rng {
     }
 
     fn word(&mut self) -> &'static str {
-        *self.pick(&WORDS)
+        self.pick::<&'static str>(&WORDS)
     }
 
     /// Zero to four words without repetition, in random order.

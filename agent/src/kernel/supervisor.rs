@@ -204,7 +204,7 @@ impl ProbeSupervisor {
         match self.update_wake_ups() {
             // The verdicts contain it, too, and the CPU brake then ignores waits.
             Err(refused) => {
-                warn!(error = %refused, "CPUs are nearly full, but the wake-up hooks cannot be attached")
+                warn!(error = %refused, "CPUs are nearly full, but the wake-up hooks cannot be attached");
             }
             Ok(()) if are_needed => info!("CPUs are nearly full: the wake-up hooks are attached"),
             Ok(()) => info!(

@@ -53,7 +53,11 @@ impl StyledText {
             for line in text.split_inclusive('\n') {
                 let words = line.strip_suffix('\n').unwrap_or(line);
                 if !words.is_empty() {
-                    painted += &format!("{style}{words}{style:#}");
+                    painted.extend([
+                        style.render().to_string().as_str(),
+                        words,
+                        style.render_reset().to_string().as_str(),
+                    ]);
                 }
                 if words.len() < line.len() {
                     painted.push('\n');

@@ -86,11 +86,7 @@ async fn shed_capacity_returns_when_the_node_calms_down() {
     assert_eq!((settings.one_in(), wake_ups(pid)), (8, 2));
 
     let load = Load::start();
-    let expected = [
-        "one task in 64",
-        "one task in 512",
-        "waits that begin with a wake-up",
-    ];
+    let expected = ["one task in 64", "one task in 512", "waits after wake-ups"];
     for words in expected {
         let is_told = |status: &Status| status.mode_sentence.contains(words);
         confined.agent.status_until(words, is_told).await;

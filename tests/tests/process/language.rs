@@ -1,5 +1,6 @@
 //! Tests of names and wording in the sources: names by the role, comments with a subject, and plain phrases in every
 //! text that users read.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, path::Path};
 

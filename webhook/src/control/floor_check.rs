@@ -54,7 +54,7 @@ pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) 
         match looked {
             Ok(Ok(found)) => floor.record(found),
             Ok(Err(error)) => {
-                warn!(error = %chain(&error), "could not read the floor's policies from the API server; retrying")
+                warn!(error = %chain(&error), "could not read the floor's policies from the API server; retrying");
             }
             Err(_elapsed) => {
                 warn!(limit = ?INSTALL_CHECK_LIMIT, "the API server did not return the floor's policies in time; retrying");

@@ -183,7 +183,7 @@ impl Contender {
                 debug!(lease = self.name, "changed meanwhile");
             }
             Ok(Err(error)) => {
-                warn!(lease = self.name, error = %chain(&error), "could not read or renew the lease; retrying")
+                warn!(lease = self.name, error = %chain(&error), "could not read or renew the lease; retrying");
             }
             Err(_elapsed) => {
                 warn!(lease = self.name, limit = ?REQUEST_LIMIT, "the API server did not answer in time");
@@ -242,7 +242,7 @@ impl Contender {
         match timeout(REQUEST_LIMIT, outcome).await {
             Ok(Ok(())) => info!(lease = self.name, "given back"),
             Ok(Err(error)) => {
-                warn!(lease = self.name, error = %chain(&error), "could not release the lease; it will expire")
+                warn!(lease = self.name, error = %chain(&error), "could not release the lease; it will expire");
             }
             Err(_elapsed) => warn!(
                 lease = self.name,

@@ -187,7 +187,7 @@ impl<'p> ProfileRules<'p> {
                 ProfileResult::LeftOut => {
                     review
                         .translation
-                        .count(false, known.skip.as_deref(), self.switches)
+                        .count(false, known.skip.as_deref(), self.switches);
                 }
                 ProfileResult::Failed(reason) => {
                     if known.compiled.is_ok() && !self.switches.is_on(&FAILURES_SKIP) {
