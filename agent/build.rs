@@ -1,9 +1,9 @@
 //! Builds the kernel programs and embeds them in the agent. Without their toolchain it builds a procfs-only agent.
 //!
-//! `HEADROOM_BPF`: `auto` (default) builds them when it can and warns when it cannot, `off` does not try, `require`
-//! fails without them. The first usable toolchain on the list of `cargo xtask setup` compiles them;
-//! `HEADROOM_BPF_TOOLCHAIN` names another. Unstable features are unlocked for any but `nightly`. `HEADROOM_BPF_ARCH` builds
-//! the programs as for another architecture, such as `aarch64`, for tests of them on this one.
+//! `HEADROOM_BPF` is `auto` (default: build them if possible, else warn), `off` (do not build them) or `require` (fail without
+//! them). The first usable toolchain on the list of `cargo xtask setup` compiles them; `HEADROOM_BPF_TOOLCHAIN` names
+//! another. Unstable features are unlocked for all toolchains but `nightly`. `HEADROOM_BPF_ARCH` builds the programs for
+//! another architecture, such as `aarch64`, for tests.
 
 #[path = "../crates/xtask/src/setup/toolchain/choice.rs"]
 mod choice;
@@ -19,17 +19,17 @@ use aya_build::{Package, Toolchain};
 
 use self::choice::ToolchainVerdict;
 
-const WISH: &str = "HEADROOM_BPF";
+const MODE: &str = "HEADROOM_BPF";
 const ARCHITECTURE: &str = "HEADROOM_BPF_ARCH";
-/// Names the toolchain to the child that compiles: cargo inside must be quiet, or each of its lines becomes a warning
-/// of ours.
+/// Names the toolchain to the child that compiles. The child's cargo runs quietly: each of its lines would become a warning of
+/// this build.
 const STAGE: &str = "HEADROOM_BPF_STAGE";
 const PACKAGE: &str = "headroom-agent-ebpf";
 const LINKER: &str = "bpf-linker";
-const HOW: &str = "`cargo xtask setup` installs what is missing";
+const REMEDY: &str = "`cargo xtask setup` installs what is missing";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum BpfMode {
     Auto,
     Off,
     Require,
@@ -41,24 +41,24 @@ fn main() -> Result<()> {
     }
     println!("cargo::rustc-check-cfg=cfg(headroom_bpf)");
     println!("cargo::rerun-if-changed=build.rs");
-    // aya-build names the folder by its whole path, which is another workspace's where `target/` was copied from there.
+    // aya-build prints the absolute path of the folder, which is wrong if `target/` was copied from another workspace.
     println!("cargo::rerun-if-changed=../agent-ebpf");
-    for name in [WISH, ARCHITECTURE, choice::VARIABLE, "CARGO_HOME", "RUSTUP_HOME"] {
+    for name in [MODE, ARCHITECTURE, choice::VARIABLE, "CARGO_HOME", "RUSTUP_HOME"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
 
-    let wish = wish()?;
-    let obstacle = if wish == Wish::Off {
-        Some(format!("{WISH}=off"))
+    let mode = bpf_mode()?;
+    let obstacle = if mode == BpfMode::Off {
+        Some(format!("{MODE}=off"))
     } else {
         match tools() {
             Ok(toolchain) => compile_in_child(&toolchain)?,
-            Err(missing) => Some(format!("{missing}; {HOW}")),
+            Err(missing) => Some(format!("{missing}; {REMEDY}")),
         }
     };
     match obstacle {
         None => println!("cargo::rustc-cfg=headroom_bpf"),
-        Some(why) if wish == Wish::Require => bail!("no kernel programs: {why}"),
+        Some(why) if mode == BpfMode::Require => bail!("no kernel programs: {why}"),
         Some(why) => {
             println!("cargo::warning=the agent is built without its kernel programs (procfs only): {why}");
         }
@@ -66,23 +66,23 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn wish() -> Result<Wish> {
-    match env::var(WISH).as_deref() {
-        Err(env::VarError::NotPresent) | Ok("auto" | "") => Ok(Wish::Auto),
-        Ok("off") => Ok(Wish::Off),
-        Ok("require") => Ok(Wish::Require),
-        other => bail!("{WISH} is {other:?}; it may be auto, off or require"),
+fn bpf_mode() -> Result<BpfMode> {
+    match env::var(MODE).as_deref() {
+        Err(env::VarError::NotPresent) | Ok("auto" | "") => Ok(BpfMode::Auto),
+        Ok("off") => Ok(BpfMode::Off),
+        Ok("require") => Ok(BpfMode::Require),
+        other => bail!("{MODE} is {other:?}; it may be auto, off or require"),
     }
 }
 
-/// The toolchain to build the kernel programs with, or what they cannot be built without and is not there; also tells
-/// cargo where it would appear.
+/// The toolchain for the kernel programs, or the missing tool. Also makes cargo watch the folders in which a missing tool would
+/// appear.
 fn tools() -> Result<String, String> {
     let linker = env::split_paths(&env::var_os("PATH").unwrap_or_default())
         .map(|folder| folder.join(LINKER))
         .find(|path| path.is_file());
-    // A path that does not exist would count as changed at every build, so its folder is watched instead: rustup
-    // keeps one small file per toolchain and a list of components in each, cargo installs into one folder.
+    // A path that does not exist counts as changed at every build, so its folder is watched instead: rustup keeps one
+    // small file per toolchain and a list of components in each, and cargo installs into one folder.
     if let Some(rustup) = home("RUSTUP_HOME", ".rustup") {
         watch(&rustup.join("update-hashes"));
         for toolchain in fs::read_dir(rustup.join("toolchains"))
@@ -107,11 +107,11 @@ fn tools() -> Result<String, String> {
     Ok(toolchain)
 }
 
-/// The first usable toolchain, or what the preferred one lacks.
+/// The first usable toolchain, or the reason why the preferred one is not usable.
 fn toolchain() -> Result<String, String> {
-    let mut complaints = Vec::new();
+    let mut reasons = Vec::new();
     for name in choice::candidates() {
-        complaints.push(match choice::inspect(&name) {
+        reasons.push(match choice::inspect(&name) {
             ToolchainVerdict::Usable(_) => return Ok(name),
             ToolchainVerdict::Absent => format!("there is no `{name}` toolchain"),
             ToolchainVerdict::Lacks(component) => format!("`{name}` lacks the component {component}"),
@@ -123,7 +123,7 @@ fn toolchain() -> Result<String, String> {
             }
         });
     }
-    Err(complaints.swap_remove(0))
+    Err(reasons.swap_remove(0))
 }
 
 fn home(variable: &str, folder: &str) -> Option<PathBuf> {
@@ -138,8 +138,8 @@ fn watch(path: &Path) {
     }
 }
 
-/// Compiles in a child, because the environment of the cargo inside can only be set for a process of its own.
-/// Returns why it did not work, if it did not; the compiler's own words have been passed on by then.
+/// Compiles in a child process, which has the environment that the inner cargo needs. Returns the reason of a failure; the
+/// compiler's output has been printed by then.
 fn compile_in_child(toolchain: &str) -> Result<Option<String>> {
     let this = env::current_exe().context("find this build script")?;
     let mut child = Command::new(this);
