@@ -156,7 +156,7 @@ pub trait CounterSource: Send {
     /// Counts the events since the previous call.
     ///
     /// # Errors
-    /// When counters cannot be read. The next call covers the time of this one.
+    /// If counters cannot be read. The next call covers the time of this one.
     fn poll(&mut self, tick: &Tick<'_>) -> Result<Counts, SampleError>;
 
     /// Samples one task in 2^`shift` from the next poll on, where tasks are sampled.
@@ -240,7 +240,7 @@ impl Sampler {
     /// one with hundreds of CPUs.
     ///
     /// # Errors
-    /// When `/proc/stat` cannot be read.
+    /// If `/proc/stat` cannot be read.
     pub fn new(
         source: Box<dyn CounterSource>,
         files: Procfs,
@@ -296,7 +296,7 @@ impl Sampler {
     /// error.
     ///
     /// # Errors
-    /// When counters cannot be read. The next poll covers the time of this one.
+    /// If counters cannot be read. The next poll covers the time of this one.
     pub fn poll(&mut self, now: Clocks) -> Result<Poll, SampleError> {
         let cpus = self.kept.within(self.files.online()?);
         let is_due = now.monotonic_ns.saturating_sub(self.stat_at_ns) >= self.stat_every_ns;

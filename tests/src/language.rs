@@ -85,21 +85,15 @@ pub fn headless_comments(source: &str) -> Vec<Fault> {
         let comment = doc_comment(line);
         let marker = comment.map(|(marker, _)| marker);
         if let Some((_, text)) = comment.filter(|_| marker != previous) {
-            let words: Vec<&str> = text.split_whitespace().take(2).map(trimmed).collect();
-            if let Some(opening) = HEADLESS.iter().find(|opening| words.starts_with(opening)) {
-                faults.push(Fault {
-                    line: index + 1,
-                    words: opening.join(" "),
-                    text: excerpt(text),
-                });
-            }
+            faults.extend(headless(index + 1, text));
         }
         previous = marker;
     }
     faults
 }
 
-/// Phrases in the string literals of a Rust source, test modules excepted.
+/// Phrases in the string literals of a Rust source, and literals of three words or more that open without a subject; test
+/// modules are excepted.
 ///
 /// # Errors
 /// If the source is not Rust.
@@ -115,9 +109,8 @@ pub fn phrases_in_strings(source: &str) -> syn::Result<Vec<Fault>> {
 /// Phrases in the comments of a Rust source.
 pub fn phrases_in_comments(source: &str) -> Vec<Fault> {
     let comments = source.lines().map(|line| {
-        let start = line
-            .find("//")
-            .filter(|start| !line[..*start].ends_with([':', '"']));
+        let mut starts = line.match_indices("//").map(|(start, _)| start);
+        let start = starts.find(|start| !line[..*start].ends_with([':', '"']));
         start.map_or("", |start| &line[start..])
     });
     phrases(comments)
@@ -165,8 +158,12 @@ fn strings(tokens: TokenStream, faults: &mut Vec<Fault>) {
             TokenTree::Literal(literal) => {
                 let line = literal.span().start().line;
                 if let Ok(text) = syn::parse2::<syn::LitStr>(TokenTree::from(literal).into()) {
-                    let found = phrases([text.value().as_str()].into_iter()).into_iter();
+                    let text = text.value();
+                    let found = phrases([text.as_str()].into_iter()).into_iter();
                     faults.extend(found.map(|fault| Fault { line, ..fault }));
+                    // A line of a doc comment begins with a space, and may continue a sentence.
+                    let is_sentence = !text.starts_with(' ') && text.split_whitespace().nth(2).is_some();
+                    faults.extend(headless(line, &text).filter(|_| is_sentence));
                 }
             }
             TokenTree::Ident(_) | TokenTree::Punct(_) => {}
@@ -189,6 +186,17 @@ fn is_for_tests(item: &Item) -> bool {
             && attribute
                 .parse_args::<syn::Ident>()
                 .is_ok_and(|condition| condition == "test")
+    })
+}
+
+/// The fault of a text that opens without a subject.
+fn headless(line: usize, text: &str) -> Option<Fault> {
+    let words: Vec<&str> = text.split_whitespace().take(2).map(trimmed).collect();
+    let opening = HEADLESS.iter().find(|opening| words.starts_with(opening))?;
+    Some(Fault {
+        line,
+        words: opening.join(" "),
+        text: excerpt(text),
     })
 }
 
@@ -224,13 +232,14 @@ mod tests {
     #[test]
     fn phrases_are_found_in_strings_and_not_in_tests_of_the_file() {
         let source = "fn f() {\n    info!(a = 1, \"No more than 5\", b = (\"nobody,\"));\n}\n/// Nobody.\n\
-                      #[cfg(test)]\nmod tests {\n    const A: &str = \"dear\";\n}\n";
+                      const B: [&str; 2] = [\"Whether it is on.\", \"Who\"];\n#[cfg(test)]\nmod tests {\n    const A: &str = \"dear\";\n}\n";
         let faults = phrases_in_strings(source).unwrap();
         let found: Vec<_> = faults
             .iter()
             .map(|fault| (fault.line, fault.words.as_str()))
             .collect();
-        assert_eq!(found, [(2, "no more than"), (2, "nobody"), (4, "nobody")]);
+        let expected = [(2, "no more than"), (2, "nobody"), (4, "nobody"), (5, "Whether")];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod admission;
 mod caches;
 mod client;
+mod error;
 pub mod flags;
 mod followers;
 pub mod rights;
@@ -14,7 +15,6 @@ pub mod threads;
 pub mod wanted;
 
 use std::{
-    io,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -23,25 +23,21 @@ use arc_swap::ArcSwap;
 use headroom_domain::{estimate::Profile, names};
 use headroom_kit::{
     admin::{Admin, PartReadiness, Readiness},
-    config::ConfigError,
     files,
-    gate::{GateError, GateSet},
-    log::LogError,
+    gate::GateSet,
     metric::{Catalogue, Exporter, MetricError},
-    serve::{Listener, ServeError},
-    supervise::{Grace, SuperviseError, Supervisor},
-    tls::{self, CertStore, ClientAuth, TlsError},
+    serve::Listener,
+    supervise::{Grace, Supervisor},
+    tls::{self, CertStore, ClientAuth},
 };
-use headroom_rules::switch::SwitchError;
 use kube::Client;
 use tokio::sync::watch;
 use tracing::info;
 
 use self::caches::{CacheOptions, Caches};
+pub use self::error::StartError;
 use crate::{
-    admission::{
-        endpoint::Stores, endpoints, features::Features, metrics as admission_metrics, shadow::ShadowError,
-    },
+    admission::{endpoint::Stores, endpoints, features::Features, metrics as admission_metrics},
     args::Args,
     control::{
         entry_conflicts,
@@ -79,56 +75,6 @@ const STOP_LIMIT: Duration = Duration::from_secs(25);
 const CERTIFICATE_POLL: Duration = Duration::from_secs(30);
 /// Divisor of the open-files limit: connections of the hint port may use this share.
 const FILES_OF_HINTS: u64 = 2;
-
-/// Why the webhook cannot start, or ends other than by a signal.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Log(#[from] LogError),
-    #[error(transparent)]
-    Metric(#[from] MetricError),
-    /// Certificates or keys cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// A port cannot be served.
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-    /// No usable configuration of the API server. The library's error texts contain their causes.
-    #[error("no usable configuration of the API server: {0}")]
-    Kube(Box<dyn std::error::Error + Send + Sync>),
-    /// There are no threads for admission.
-    #[error("could not start the threads of admission")]
-    Threads(#[source] io::Error),
-    /// A feature gate that does not exist.
-    #[error(transparent)]
-    Gate(#[from] GateError),
-    /// A switch that does not exist.
-    #[error(transparent)]
-    Switch(#[from] SwitchError),
-    /// A step that does not exist.
-    #[error(transparent)]
-    Shadow(#[from] ShadowError),
-    /// A task ended the process.
-    #[error(transparent)]
-    Supervise(#[from] SuperviseError),
-}
-
-impl StartError {
-    /// Exit code: 2 for faults that the user must fix, 1 for all others.
-    pub const fn exit_code(&self) -> u8 {
-        match self {
-            Self::Config(_)
-            | Self::Gate(_)
-            | Self::Switch(_)
-            | Self::Shadow(_)
-            | Self::Tls(_)
-            | Self::Kube(_) => 2,
-            Self::Log(_) | Self::Metric(_) | Self::Serve(_) | Self::Threads(_) | Self::Supervise(_) => 1,
-        }
-    }
-}
 
 /// Runs the webhook until a signal ends it in order.
 ///

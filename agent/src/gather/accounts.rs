@@ -78,7 +78,7 @@ impl Accounts {
     /// Starts the thread; it ends when the returned value is dropped, after its current read.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// If no thread can be had.
     pub(super) fn start(files: Procfs, timing: &Timing) -> io::Result<Self> {
         // One question at a time: neither end ever waits for room.
         let (questions_tx, questions) = sync_channel(1);

@@ -106,7 +106,7 @@ impl Kubepods {
     /// Lists the pods. Never to be called more often than every 5 s in production: it walks directories.
     ///
     /// # Errors
-    /// When a directory is there but cannot be read.
+    /// If a directory is there but cannot be read.
     pub fn scan(&self) -> Result<Scan, SampleError> {
         let mut scan = Scan::default();
         let mut found = Vec::new();
@@ -138,7 +138,7 @@ impl Kubepods {
     /// CPU time of all processes of the pod so far, in nanoseconds; `None` if the pod no longer exists.
     ///
     /// # Errors
-    /// When the file is there but cannot be read or parsed.
+    /// If the file is there but cannot be read or parsed.
     pub fn cpu_ns(&self, pod: &Pod) -> Result<Option<u64>, SampleError> {
         self.cpu.cpu_ns(&pod.path)
     }
@@ -146,7 +146,7 @@ impl Kubepods {
     /// CPU time of all pods together, in nanoseconds; `None` if kubepods no longer exists.
     ///
     /// # Errors
-    /// When the file is there but cannot be read or parsed.
+    /// If the file is there but cannot be read or parsed.
     pub fn total_cpu_ns(&self) -> Result<Option<u64>, SampleError> {
         self.cpu.cpu_ns(Path::new(""))
     }
@@ -155,7 +155,7 @@ impl Kubepods {
     /// once a frame, and not all pods at once.
     ///
     /// # Errors
-    /// When a file is there but cannot be read or parsed.
+    /// If a file is there but cannot be read or parsed.
     pub fn memory(&self, pod: &Pod) -> Result<Option<PodMemory>, SampleError> {
         Ok(self.memory.usage(&pod.path)?.map(|usage| PodMemory {
             low: usage.anonymous,
@@ -167,7 +167,7 @@ impl Kubepods {
     /// exists.
     ///
     /// # Errors
-    /// When a file is there but cannot be read or parsed.
+    /// If a file is there but cannot be read or parsed.
     pub fn working_set(&self) -> Result<Option<u64>, SampleError> {
         Ok(self
             .memory
@@ -178,7 +178,7 @@ impl Kubepods {
     /// Number of times kubepods met its own memory limit; `None` if kubepods no longer exists.
     ///
     /// # Errors
-    /// When a file is there but cannot be read or parsed.
+    /// If a file is there but cannot be read or parsed.
     pub fn limit_events(&self) -> Result<Option<LimitEvents>, SampleError> {
         self.memory.limit_events()
     }
@@ -186,7 +186,7 @@ impl Kubepods {
     /// Memory pressure of all pods; `None` with version 1 or where the kernel keeps none.
     ///
     /// # Errors
-    /// When the file is there but cannot be read or parsed.
+    /// If the file is there but cannot be read or parsed.
     pub fn pressure(&self) -> Result<Option<Psi>, SampleError> {
         match self.memory.version {
             Version::V1 => Ok(None),
@@ -197,7 +197,7 @@ impl Kubepods {
     /// True if a process runs in the pod. False if the pod no longer exists.
     ///
     /// # Errors
-    /// When a file is there but cannot be read or parsed.
+    /// If a file is there but cannot be read or parsed.
     pub fn is_populated(&self, pod: &Pod) -> Result<bool, SampleError> {
         let folder = self.cpu.path.join(&pod.path);
         match self.cpu.version {

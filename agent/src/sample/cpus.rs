@@ -73,7 +73,7 @@ impl CpuSet {
     /// Parses the kernel's list format, such as `0-3,8`.
     ///
     /// # Errors
-    /// When an entry is no number or range, or the list is empty.
+    /// If an entry is no number or range, or the list is empty.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
         let mut cpus = Vec::new();
         for entry in text.trim().split(',') {

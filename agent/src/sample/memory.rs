@@ -70,7 +70,7 @@ impl Meminfo {
     /// Parses `/proc/meminfo`.
     ///
     /// # Errors
-    /// When a field is missing that every kernel since 3.14 has, or a field is malformed.
+    /// If a field is missing that every kernel since 3.14 has, or a field is malformed.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
         let field = |name: &str| {
             let Some(value) = text
@@ -151,7 +151,7 @@ impl Vmstat {
     /// Parses `/proc/vmstat`.
     ///
     /// # Errors
-    /// When a field is malformed, or there is none at all.
+    /// If a field is malformed, or there is none at all.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
         if text.trim().is_empty() {
             return Err(FieldError::missing("oom_kill"));
@@ -234,7 +234,7 @@ impl Procfs {
     /// Reads `/proc/meminfo`.
     ///
     /// # Errors
-    /// When the file cannot be read or parsed.
+    /// If the file cannot be read or parsed.
     pub fn meminfo(&self) -> Result<Meminfo, SampleError> {
         self.parsed("meminfo", Meminfo::parse)
     }
@@ -242,7 +242,7 @@ impl Procfs {
     /// Reads `/proc/vmstat`.
     ///
     /// # Errors
-    /// When the file cannot be read or parsed.
+    /// If the file cannot be read or parsed.
     pub fn vmstat(&self) -> Result<Vmstat, SampleError> {
         self.parsed("vmstat", Vmstat::parse)
     }

@@ -58,7 +58,7 @@ impl Procfs {
     /// Reads `/proc/stat`.
     ///
     /// # Errors
-    /// When the file cannot be read or parsed.
+    /// If the file cannot be read or parsed.
     pub fn stat(&self) -> Result<Stat, SampleError> {
         self.parsed("stat", |text| Stat::parse(text, self.tick_ns))
     }
@@ -66,7 +66,7 @@ impl Procfs {
     /// Reads the set of CPUs that are online.
     ///
     /// # Errors
-    /// When the file cannot be read or parsed.
+    /// If the file cannot be read or parsed.
     pub fn online(&self) -> Result<CpuSet, SampleError> {
         let text = read_text(&self.online)?;
         CpuSet::parse(&text).map_err(|fault| SampleError::field(&self.online, fault))
@@ -76,7 +76,7 @@ impl Procfs {
     /// not report it.
     ///
     /// # Errors
-    /// When the file is there but cannot be read or parsed.
+    /// If the file is there but cannot be read or parsed.
     pub fn isolated(&self) -> Result<CpuSet, SampleError> {
         let Some(text) = read_if_present(&self.isolated)? else {
             return Ok(CpuSet::default());
@@ -96,7 +96,7 @@ impl Procfs {
     /// long a task has run since it was picked.
     ///
     /// # Errors
-    /// When the file is there but cannot be read.
+    /// If the file is there but cannot be read.
     pub fn has_sched_ext(&self) -> Result<bool, SampleError> {
         let state = read_if_present(&self.sched_ext)?;
         Ok(state.is_some_and(|state| state.trim() != "disabled"))
@@ -105,7 +105,7 @@ impl Procfs {
     /// Reads the random id this boot was given.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn boot_id(&self) -> Result<String, SampleError> {
         Ok(read_text(&self.proc.join("sys/kernel/random/boot_id"))?
             .trim()
@@ -131,7 +131,7 @@ impl Stat {
     /// Parses `/proc/stat`, with `tick_ns` nanoseconds to a tick.
     ///
     /// # Errors
-    /// When a CPU's line is malformed or there is none at all.
+    /// If a CPU's line is malformed or there is none at all.
     pub fn parse(text: &str, tick_ns: u64) -> Result<Self, FieldError> {
         let mut cpus = Vec::new();
         for line in text.lines() {

@@ -27,7 +27,7 @@ impl Psi {
     /// Parses a pressure file.
     ///
     /// # Errors
-    /// When the line `some` or a total is missing or malformed.
+    /// If the line `some` or a total is missing or malformed.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
         let total = |kind: &str| {
             let Some(line) = text
@@ -62,7 +62,7 @@ impl Psi {
     /// Reads a pressure file; `None` where the kernel keeps none (`CONFIG_PSI` or `psi=1` is missing).
     ///
     /// # Errors
-    /// When the file is there but cannot be read or parsed.
+    /// If the file is there but cannot be read or parsed.
     pub fn read(path: &Path) -> Result<Option<Self>, SampleError> {
         let Some(text) = read_if_present(path)? else {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Procfs {
     /// Reads the node's pressure; `None` where the kernel keeps none.
     ///
     /// # Errors
-    /// When the file is there but cannot be read or parsed.
+    /// If the file is there but cannot be read or parsed.
     pub fn psi(&self, subject: Subject) -> Result<Option<Psi>, SampleError> {
         Psi::read(&self.path(match subject {
             Subject::Cpu => "pressure/cpu",

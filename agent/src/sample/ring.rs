@@ -34,19 +34,19 @@ pub trait Rings: Send {
     /// A copy of each possible CPU's ring, by CPU number.
     ///
     /// # Errors
-    /// When the map cannot be read.
+    /// If the map cannot be read.
     fn rings(&mut self) -> Result<Vec<CpuRing>, SampleError>;
 
     /// A copy of each possible CPU's histogram of this generation.
     ///
     /// # Errors
-    /// When the map cannot be read.
+    /// If the map cannot be read.
     fn waits(&mut self, generation: u32) -> Result<Vec<Counters>, SampleError>;
 
     /// Sets the sampling configuration of the programs.
     ///
     /// # Errors
-    /// When the map cannot be written.
+    /// If the map cannot be written.
     fn configure(&mut self, config: Config) -> Result<(), SampleError>;
 }
 
@@ -105,7 +105,7 @@ impl<R: Rings> RingSource<R> {
     /// attached at `attached_ns` (CLOCK_MONOTONIC).
     ///
     /// # Errors
-    /// When the programs cannot be told what to sample.
+    /// If the programs cannot be told what to sample.
     pub fn new(mut rings: R, sampling_shift: u32, attached_ns: u64) -> Result<Self, SampleError> {
         let sampling = Sampling::new(sampling_shift, attached_ns);
         rings.configure(sampling.config())?;

@@ -27,7 +27,7 @@ impl Kubepods {
     /// CPUs that pods may run on; `None` if there is no cpuset.
     ///
     /// # Errors
-    /// When the file is there but cannot be read or parsed.
+    /// If the file is there but cannot be read or parsed.
     pub fn cpus(&self) -> Result<Option<CpuSet>, SampleError> {
         self.cpuset
             .as_ref()
@@ -38,7 +38,7 @@ impl Kubepods {
     /// ever given CPUs, and they lie outside the two other classes.
     ///
     /// # Errors
-    /// When a file or directory is there but cannot be read or parsed.
+    /// If a file or directory is there but cannot be read or parsed.
     pub fn cpusets(&self) -> Result<Cpusets, SampleError> {
         let (Some(tree), Some(all)) = (&self.cpuset, self.cpus()?) else {
             return Ok(Cpusets::default());

@@ -30,7 +30,7 @@ impl Kubepods {
     /// not for every poll.
     ///
     /// # Errors
-    /// When a file or directory is there but cannot be read or parsed.
+    /// If a file or directory is there but cannot be read or parsed.
     pub fn pod_ooms(&self) -> Result<PodOoms, SampleError> {
         let mut ooms = PodOoms::new();
         for pod in self.scan()?.pods {

@@ -27,7 +27,7 @@ struct Copied {
 /// keep the order of loads, the words of the guard are read before and after the rest, by copies of their own.
 ///
 /// # Errors
-/// When the map cannot be read.
+/// If the map cannot be read.
 pub(super) fn whole(rings: &mut impl Rings, keeps_order: bool) -> Result<Option<Vec<CpuRing>>, SampleError> {
     let mut copy = || {
         if keeps_order {

@@ -6,7 +6,7 @@ use headroom_proto::v1alpha1::GetInstallationResponse;
 use super::kubernetes_version::KubernetesVersion;
 
 /// An answer, or the reason why there is none.
-pub type Answer<T> = Result<T, String>;
+pub type CheckAnswer<T> = Result<T, String>;
 
 /// Known state of an installation, or of a cluster before the installation.
 #[derive(Debug, Clone)]
@@ -14,21 +14,21 @@ pub struct Evidence {
     pub installation: Installation,
     pub client_version: String,
     /// Answers of the replicas that are reachable and not too old.
-    pub replicas: Answer<Vec<GetInstallationResponse>>,
+    pub replicas: CheckAnswer<Vec<GetInstallationResponse>>,
     /// Replicas that answer other requests but are older than this one.
     pub older_replicas: Vec<String>,
     /// Error messages of unreachable replicas.
     pub unreached: Vec<String>,
     /// True if the MutatingWebhookConfiguration for nodes exists.
-    pub is_configured: Answer<bool>,
-    pub kubernetes: Answer<KubernetesVersion>,
+    pub is_configured: CheckAnswer<bool>,
+    pub kubernetes: CheckAnswer<KubernetesVersion>,
     /// True if the API server serves MutatingAdmissionPolicy v1.
-    pub has_policies: Answer<bool>,
+    pub has_policies: CheckAnswer<bool>,
     /// Resources of the manifests that the user may not create.
-    pub missing_rights: Answer<Vec<String>>,
-    pub machines: Answer<Vec<Machine>>,
+    pub missing_rights: CheckAnswer<Vec<String>>,
+    pub machines: CheckAnswer<Vec<Machine>>,
     /// True if Koordinator's MutatingWebhookConfiguration exists.
-    pub has_koordinator: Answer<bool>,
+    pub has_koordinator: CheckAnswer<bool>,
 }
 
 /// Machine of a Node, from `status.nodeInfo`.
@@ -61,7 +61,7 @@ impl Default for Evidence {
     }
 }
 
-fn not_asked<T>() -> Answer<T> {
+fn not_asked<T>() -> CheckAnswer<T> {
     Err("not requested".to_owned())
 }
 
@@ -82,7 +82,7 @@ impl Evidence {
     }
 
     /// Answers of the replicas; an error if there is none.
-    pub(super) fn answers(&self) -> Answer<&[GetInstallationResponse]> {
+    pub(super) fn answers(&self) -> CheckAnswer<&[GetInstallationResponse]> {
         let answers = self.replicas.as_ref().map_err(Clone::clone)?;
         if answers.is_empty() {
             return Err(match self.older_replicas.first() {

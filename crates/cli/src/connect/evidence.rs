@@ -19,7 +19,7 @@ use crate::{
     args::ConnectArgs,
     check::{
         CheckReport, Finding, INSTALLED,
-        evidence::{Answer, Evidence, Machine},
+        evidence::{CheckAnswer, Evidence, Machine},
         kubernetes_version::KubernetesVersion,
     },
     error::Error,
@@ -114,7 +114,7 @@ pub async fn evidence(args: &ConnectArgs) -> Result<Evidence, Error> {
     Ok(evidence)
 }
 
-async fn is_configured(api: Client, installation: &Installation) -> Answer<bool> {
+async fn is_configured(api: Client, installation: &Installation) -> CheckAnswer<bool> {
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(api);
     let name = installation.named(names::WEBHOOK_CONFIGURATION);
     let found = configurations.get_opt(&name).await;

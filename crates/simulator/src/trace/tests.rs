@@ -71,12 +71,12 @@ fn a_pod_follows_its_workload_and_then_another_one() {
 }
 
 #[rstest]
-#[case::few_values("w,1,2,3\n", "line 1: 3 values, must be 288")]
+#[case::few_values("w,1,2,3\n", "line 1: 3 values, expected 288")]
 #[case::no_number(&flat("w", 1).replacen('1', "1.5", 1), "line 1: value 1 is \"1.5\"")]
 #[case::negative(&(flat("v", 1) + &flat("w", 1).replacen('1', "-1", 1)), "line 2: value 1 is \"-1\"")]
 #[case::nameless(&flat("", 1), "line 1: the identifier is empty")]
 #[case::twice(&(flat("w", 1) + &flat("w", 2)), "workload w has two lines")]
-#[case::empty("", "no line")]
+#[case::empty("", "the file is empty")]
 fn invalid_trace_lines_are_named_with_file_and_line(#[case] text: &str, #[case] expected: &str) {
     let folder = folder(&[("s-cpu-1.csv.gz", text)]);
     let error = format!("{:#}", sets(folder.path()).unwrap_err());
@@ -96,7 +96,7 @@ fn a_folder_without_traces_is_named() {
     assert!(error.contains("missing"), "{error}");
     let named = folder(&[("s-disk-1.csv.gz", "")]);
     let error = format!("{:#}", sets(named.path()).unwrap_err());
-    assert!(error.contains("s-disk-1.csv.gz: not of the form"), "{error}");
+    assert!(error.contains("s-disk-1.csv.gz: expected a name like"), "{error}");
     fs::write(empty.path().join("s-cpu-1.csv.gz"), "no gzip").unwrap();
     let error = format!("{:#}", sets(empty.path()).unwrap_err());
     assert!(error.contains("s-cpu-1.csv.gz, line 1: cannot read"), "{error}");

@@ -32,10 +32,10 @@ const CHECK: Duration = Duration::from_secs(1);
 /// Prints `export KUBECONFIG=...` on standard output, and everything else on standard error.
 #[derive(Debug, Parser)]
 #[command(name = "headroom-cluster")]
-struct Args {}
+struct ClusterArgs {}
 
 fn main() -> Result<()> {
-    let Args {} = Args::parse();
+    let ClusterArgs {} = ClusterArgs::parse();
     logs::to_standard_error();
     // Before the signal handlers are installed, so that Ctrl-C ends a build at once.
     controlplane::ensure(&Component::RUNNING)?;
