@@ -152,7 +152,7 @@ async fn write(kubelet: &Api<Node>, name: &str, second: u32) -> Node {
 /// Posts a dense body: it is answered, or late, and never adds much to the memory that the replica had.
 async fn post_dense(webhook: &Webhook, admission: &mut Admission, path: &str, shape: &BodyShape, idle: u64) {
     let (status, answer) = admission.post(path, &shape.body(DENSE)).await;
-    let is_late = answer.contains("no answer within") || answer.contains("did not come within");
+    let is_late = answer.contains("no answer within") || answer.contains("did not arrive within");
     let is_served = ![StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE].contains(&status);
     assert!(is_served || is_late, "{path} {}: {answer}", shape.name);
     let added = counted_kib(webhook.process.pid(), "VmHWM").saturating_sub(idle);

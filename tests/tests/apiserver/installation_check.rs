@@ -164,12 +164,12 @@ async fn a_cluster_is_checked_before_anything_is_installed() {
     let (code, text, _) = ended(&people, &people.kubeconfig("olga"), &["check", "--pre"]).await;
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("error rights-missing: the user may not create ") && !text.contains("not known"),
+        text.contains("error rights-missing: the user lacks permission to create ") && !text.contains("undecided"),
         "{text}"
     );
     let (_, text, _) = ended(&people, &people.kubeconfig("ann"), &["check", "--pre"]).await;
     assert!(
-        text.contains("not known kernel-too-old: cannot read the nodes: ")
+        text.contains("undecided kernel-too-old: cannot read the nodes: ")
             && text.contains("the missing rule is {apiGroups: [\"\"], resources: [nodes]"),
         "{text}"
     );

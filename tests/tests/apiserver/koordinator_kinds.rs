@@ -105,7 +105,7 @@ fn profile_rows(profile: &CustomResourceDefinition) -> Vec<SchemaRow<'_>> {
         (
             profile,
             json!({"selector": bad_selector}),
-            Some("Exists and DoesNotExist take none"),
+            Some("Exists and DoesNotExist must have none"),
         ),
         (profile, json!({"patch": [1]}), Some("spec.patch: Invalid value")),
     ]

@@ -201,7 +201,7 @@ async fn named_later(explained: &Explained) {
     let created = create(&explained.pods, &metadata).await.expect("a pod");
     let text = explained.explain(&created.metadata.name.expect("a name")).await;
     assert!(
-        text.contains("another whose name begins with \"named-\""),
+        text.contains("generateName \"named-\""),
         "{text}"
     );
     let reason = "spec.selector: label \"app\" is \"db\" and must be \"web\"";

@@ -107,6 +107,6 @@ async fn each_replica_is_queried_and_an_unreachable_one_is_named() {
     assert_eq!(
         people.fail(&kubeconfig, &["top", "--once"]).await,
         "error: no pod behind Service headroom-hints in namespace headroom-system is ready; see `kubectl -n headroom-system \
-         get pods`, or give --namespace\n"
+         get pods`, or pass --namespace\n"
     );
 }

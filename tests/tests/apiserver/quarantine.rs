@@ -141,7 +141,7 @@ async fn agent_that_reports_another_machine_raises_no_ratio_until_it_agrees() {
     site.report(8_000).await;
     let policy = site.agent.policy.clone().expect("a policy");
     assert!(
-        policy.quarantine.contains("another machine"),
+        policy.quarantine.contains("another capacity"),
         "{:?}",
         policy.quarantine
     );

@@ -105,7 +105,7 @@ async fn quota_output_equals_admission_results() {
         panic!("{commands:#?}")
     };
     let tree = shell.printed(tree).await;
-    assert!(tree.contains("└─ lab") && tree.contains("refused"), "{tree}");
+    assert!(tree.contains("└─ lab") && tree.contains("refuses"), "{tree}");
     let lab = shell.printed(lab).await;
     assert!(lab.contains("child of dept") && lab.contains("it fits"), "{lab}");
     let one = cli.ask_json(&["quota", "explain", "pod/team/one"]).await;

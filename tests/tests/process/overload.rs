@@ -81,7 +81,7 @@ async fn any_posted_body_adds_less_than_64_mib() {
         ] {
             for shape in shapes(sub_resource, user) {
                 let (status, answer) = admission.post(path, &shape.body(bytes)).await;
-                let is_late = answer.contains("no answer within") || answer.contains("did not come within");
+                let is_late = answer.contains("no answer within") || answer.contains("did not arrive within");
                 assert!(
                     status != StatusCode::SERVICE_UNAVAILABLE || is_late,
                     "{}: {answer}",
