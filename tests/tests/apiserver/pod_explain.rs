@@ -219,7 +219,7 @@ async fn refused(Explained { pods, cli, .. }: &Explained) {
     assert!(reasons.contains("koordinator.sh/qosClass"), "{reasons}");
     let (code, reason) = cli.fail(&["pod", "explain", "shop/absent"]).await;
     assert_eq!(code, Some(1));
-    let none = "error: no review of pod shop/absent is kept by the webhook: replica ";
+    let none = "error: the webhook keeps no review of pod shop/absent: replica ";
     assert!(reason.starts_with(none), "{reason}");
 }
 

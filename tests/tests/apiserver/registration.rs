@@ -68,7 +68,7 @@ async fn modified_registration_is_reported_by_field() {
         (
             "clientConfig/caBundle",
             foreign_authority(),
-            "clientConfig.caBundle is not that of our certificate",
+            "clientConfig.caBundle does not verify our certificate",
         ),
         ("timeoutSeconds", json!(30), "timeoutSeconds is 30, must be 1"),
         (
