@@ -87,6 +87,10 @@ async fn any_posted_body_adds_less_than_64_mib() {
                     "{}: {answer}",
                     shape.name
                 );
+                if status == StatusCode::REQUEST_TIMEOUT {
+                    // The webhook closes a connection with an unread body.
+                    admission = Admission::connect(&webhook).await;
+                }
                 let added = memory(&webhook, "VmHWM").saturating_sub(idle);
                 assert!(added < MOST_KIB, "{}: {added} KiB over {idle}", shape.name);
             }
