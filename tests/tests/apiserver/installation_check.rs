@@ -164,7 +164,8 @@ async fn a_cluster_is_checked_before_anything_is_installed() {
     let (code, text, _) = ended(&people, &people.kubeconfig("olga"), &["check", "--pre"]).await;
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("error rights-missing: the user lacks permission to create ") && !text.contains("undecided"),
+        text.contains("error rights-missing: the user lacks permission to create ")
+            && !text.contains("undecided"),
         "{text}"
     );
     let (_, text, _) = ended(&people, &people.kubeconfig("ann"), &["check", "--pre"]).await;

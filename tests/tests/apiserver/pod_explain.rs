@@ -200,10 +200,7 @@ async fn named_later(explained: &Explained) {
     let metadata = json!({"generateName": "named-", "labels": {"app": "db"}});
     let created = create(&explained.pods, &metadata).await.expect("a pod");
     let text = explained.explain(&created.metadata.name.expect("a name")).await;
-    assert!(
-        text.contains("generateName \"named-\""),
-        "{text}"
-    );
+    assert!(text.contains("generateName \"named-\""), "{text}");
     let reason = "spec.selector: label \"app\" is \"db\" and must be \"web\"";
     assert!(text.contains(reason), "{text}");
 }
