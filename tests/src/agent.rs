@@ -118,7 +118,7 @@ impl AgentNode {
     /// The answer of the CLI as JSON.
     ///
     /// # Errors
-    /// Those of [`Self::ask`].
+    /// Errors of [`Self::ask`].
     pub fn json(&self, question: &str) -> Result<Value, String> {
         let answer = self.ask(&[question, "-o", "json"])?;
         serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))

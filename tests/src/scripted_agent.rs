@@ -99,7 +99,7 @@ impl ScriptedAgent {
     /// Opens a stream like [`Self::open`] on an existing channel.
     ///
     /// # Errors
-    /// Those of [`Self::open`].
+    /// Errors of [`Self::open`].
     pub async fn over(channel: Channel, token: Option<&str>) -> Result<Self, Status> {
         let (reports_tx, reports_rx) = mpsc::channel(16);
         let mut request = Request::new(ReceiverStream::new(reports_rx));

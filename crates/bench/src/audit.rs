@@ -93,7 +93,7 @@ impl Audit {
     /// Number of lease renewals between two times that the API server accepted, by nodes other than `except`.
     ///
     /// # Errors
-    /// Those of [`Self::between`].
+    /// Errors of [`Self::between`].
     pub(super) fn renewals(&self, from: Timestamp, until: Timestamp, except: Option<&str>) -> Result<usize> {
         let entries = self.between(from, until)?;
         let is_renewal = |entry: &&Entry| {

@@ -53,7 +53,7 @@ impl BenchResult {
 /// Runs a bench that has flags, on a runtime of its own.
 ///
 /// # Errors
-/// Those of the bench.
+/// Errors of the bench.
 pub(crate) fn run_async<F: FromArgMatches, R: Report>(
     flags: &ArgMatches,
     run: impl AsyncFnOnce(F) -> Result<R>,

@@ -77,7 +77,7 @@ impl Agent {
     /// Starts the agent without waiting, through a command that drops privileges and then executes it.
     ///
     /// # Errors
-    /// As [`Agent::spawn`].
+    /// Errors of [`Agent::spawn`].
     pub fn spawn_under(confiner: &[&str], options: &AgentOptions) -> Result<Self> {
         let (program, arguments) = confiner.split_first().context("the confining command is empty")?;
         let mut command = Command::new(program);

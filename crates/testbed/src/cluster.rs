@@ -171,7 +171,7 @@ impl Cluster {
     /// Starts the API server again, at the same address and with the same objects.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// Errors of [`Self::start`].
     pub async fn start_apiserver(&mut self) -> Result<()> {
         self.stop_apiserver()?;
         let program = program(&self.programs, Component::ApiServer)?;
@@ -240,7 +240,7 @@ impl Cluster {
     /// compete for its lease.
     ///
     /// # Errors
-    /// As [`Self::stop_node`], or if the new backend cannot be started.
+    /// Errors of [`Self::stop_node`], and of the start of the new backend.
     pub fn restart_node(&mut self, name: &str) -> Result<()> {
         let node = self
             .nodes
@@ -311,7 +311,7 @@ impl Cluster {
     /// A client with the rights of a node's kubelet. The node need not exist.
     ///
     /// # Errors
-    /// As [`Self::client_for`].
+    /// Errors of [`Self::client_for`].
     pub async fn client_for_node(&self, name: &str) -> Result<Client> {
         self.client_for(&format!("system:node:{name}"), Some(NODES)).await
     }

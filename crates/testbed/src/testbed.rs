@@ -98,7 +98,7 @@ impl Testbed {
     /// Starts a replica, waits until it is ready, and registers it.
     ///
     /// # Errors
-    /// As [`Webhook::start`] and [`Self::register`].
+    /// Errors of [`Webhook::start`] and [`Self::register`].
     pub async fn start_webhook(&self, options: &webhook::WebhookOptions) -> Result<Webhook> {
         let webhook = Webhook::start(options).await?;
         self.register(&webhook).await?;

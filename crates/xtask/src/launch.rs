@@ -98,7 +98,7 @@ pub fn build(names: &[&str], is_release: bool) -> Result<()> {
 /// Builds programs by name unless [`BUILT`] is set.
 ///
 /// # Errors
-/// As [`build`].
+/// Errors of [`build`].
 pub fn ensure(names: &[&str], is_release: bool) -> Result<()> {
     if env::var_os(BUILT).is_some() {
         return Ok(());
@@ -117,7 +117,7 @@ pub fn become_program(name: &str, is_release: bool, arguments: &[OsString]) -> R
 /// Like [`become_program`], with [`BUILT`] set: the caller has built [`PROGRAMS`] as well.
 ///
 /// # Errors
-/// As [`become_program`].
+/// Errors of [`become_program`].
 pub fn become_with_programs(name: &str, arguments: &[OsString]) -> Result<()> {
     execute(
         Command::new(folder(false).join(name))

@@ -51,7 +51,7 @@ impl SetupResult {
     /// Checks that all items are present.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// Errors of [`Self::check`].
     pub fn check_all(&self) -> Result<()> {
         self.check_items(|_| true)
     }
@@ -79,7 +79,7 @@ pub fn run(items: &[Item]) -> Result<SetupResult> {
 /// are installed, in parallel with the other items.
 ///
 /// # Errors
-/// As [`run`], or if the build fails; the parallel installations are completed first.
+/// Errors of [`run`] and of the build; the parallel installations are completed first.
 pub fn run_with_build<T: Send>(
     items: &[Item],
     costs: Duration,

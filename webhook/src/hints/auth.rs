@@ -180,7 +180,7 @@ impl Authenticator {
     /// Like [`Self::agent`], without the cache.
     ///
     /// # Errors
-    /// Those of [`Self::agent`].
+    /// Errors of [`Self::agent`].
     pub async fn agent_anew(&self, caller: &Caller) -> Result<AgentIdentity, StreamError> {
         let token = match &caller.credential {
             Credential::Certificate(chain) => return certified(chain, SystemTime::now()),

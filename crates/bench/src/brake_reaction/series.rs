@@ -75,7 +75,7 @@ impl<R> SeriesPlan<R> {
     /// Calls `run` with a node name and a start time within a brake period; `None` marks a disturbed run.
     ///
     /// # Errors
-    /// Those of a run, or more than `runs + MOST_DISTURBED` disturbed runs.
+    /// Errors of a run, and more than `runs + MOST_DISTURBED` disturbed runs.
     pub(super) async fn measure(
         self,
         mut run: impl AsyncFnMut(&str, Duration) -> Result<Option<R>>,

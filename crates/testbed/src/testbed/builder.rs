@@ -49,7 +49,7 @@ impl Builder {
     /// Starts the control plane, creates accounts, roles and namespaces, and installs the floor if requested.
     ///
     /// # Errors
-    /// As [`Cluster::start`], or if the API server refuses an object.
+    /// Errors of [`Cluster::start`], and an object that the API server refuses.
     pub async fn start(self) -> Result<Testbed> {
         let cluster = Cluster::start(self.control_plane).await?;
         let client = cluster.client().await?;

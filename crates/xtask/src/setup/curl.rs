@@ -18,7 +18,7 @@ pub fn find() -> Option<String> {
 /// Installs curl.
 ///
 /// # Errors
-/// As [`debian::ensure`].
+/// Errors of [`debian::ensure`].
 pub fn ensure() -> Result<()> {
     debian::ensure(&[PACKAGE])
 }

@@ -28,7 +28,7 @@ pub fn find() -> Option<String> {
 /// Installs both packages.
 ///
 /// # Errors
-/// As [`debian::ensure`].
+/// Errors of [`debian::ensure`].
 pub fn ensure() -> Result<()> {
     debian::ensure(&PACKAGES)
 }
