@@ -5,7 +5,7 @@
 //! each step an oracle that shares no code with the decisions checks the stored objects: see [`oracle`].
 //!
 //! `HEADROOM_QUOTAS` sets the number of runs, `HEADROOM_SEED` the start of the series; a failure prints the seed and the
-//! shortest row of steps that still fails. CI runs 10,000, `cargo xtask test --long quotas` 100,000.
+//! shortest row of steps that still fails. CI runs 10,000, `cargo xtask test --long quotas` 1,000,000.
 //!
 //! The model is frozen: no new steps are added. A failure that is the model's own fault is fixed only if it hides a
 //! fault of the webhook.

@@ -114,9 +114,9 @@ pub(super) const PARTS: [Part; 20] = [
     }),
     Part::here(
         "quotas",
-        "100,000 random interleavings around a tree of quotas",
-        "3 minutes",
-        || model("quotas", ("HEADROOM_QUOTAS", "100000")),
+        "1,000,000 random interleavings around a tree of quotas",
+        "30 minutes",
+        || model("quotas", ("HEADROOM_QUOTAS", "1000000")),
     ),
     Part::here(
         "measurements",
