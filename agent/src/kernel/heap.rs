@@ -1,6 +1,12 @@
 //! Keeps the agent's heap small: `bound` limits the freed memory that the allocator keeps, and `trim` returns it to the
 //! system.
-#![expect(unsafe_code, reason = "the allocator has no safe interface for this")]
+//!
+//! Both call glibc. With musl, in images, there is nothing to set: it has one heap for all threads, maps each block of 128 KiB
+//! or more by itself and unmaps it when freed, and unmaps a group of smaller blocks when the last one is freed.
+#![cfg_attr(
+    target_env = "gnu",
+    expect(unsafe_code, reason = "the allocator has no safe interface for this")
+)]
 
 #[cfg(target_env = "gnu")]
 use libc::{M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int};
