@@ -9,6 +9,7 @@ use xtask::{
     demo::Demo,
     deny,
     fuzz::Fuzz,
+    images::Images,
     launch, mutants,
     setup::{self, Item, controlplane::Component},
     suite,
@@ -30,6 +31,8 @@ enum Command {
     Demo(Demo),
     /// Installs missing tools, builds, and runs every kind of test.
     Test(suite::Test),
+    /// Builds container images of Headroom's programs without a daemon, and exports them to target/images.
+    Images(Images),
     /// Searches for inputs that make a fuzz target panic, starting from tests/fuzz/corpus.
     Fuzz(Fuzz),
     /// Runs cargo-mutants with .cargo/mutants.toml: changes code in small ways and lists the changes that no test catches.
@@ -96,6 +99,7 @@ impl Command {
                 launch::become_with_programs("headroom-demo", &own)?;
             }
             Self::Test(test) => return test.run(),
+            Self::Images(images) => images.run()?,
             Self::Fuzz(fuzz) => fuzz.run()?,
             Self::Mutants(ProgramArgs { arguments }) => mutants::run(&arguments)?,
             Self::Deny => deny::check()?,

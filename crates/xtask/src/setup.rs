@@ -1,6 +1,7 @@
 //! Set-up: finds or installs the tools that tests and the demo need beyond Rust and git, and reports them.
 
 pub mod bpf_linker;
+pub mod buildah;
 pub mod cargo_tool;
 pub mod controlplane;
 pub mod curl;
@@ -9,6 +10,7 @@ pub mod emulator;
 pub mod golang;
 mod item;
 pub mod make;
+pub mod musl;
 pub mod prometheus;
 pub mod step;
 pub mod toolchain;

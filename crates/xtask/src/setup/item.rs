@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{
-    bpf_linker,
+    bpf_linker, buildah,
     cargo_tool::{DENY, FUZZ, MUTANTS},
     controlplane::{self, Component},
     curl,
     debian::{self, Package},
-    emulator, prometheus,
+    emulator, musl, prometheus,
     toolchain::Toolchain,
 };
 use crate::workspace;
@@ -28,6 +28,10 @@ pub enum Item {
     Emulator,
     Prometheus,
     Curl,
+    /// Builds container images: buildah, and busybox for images of test pods.
+    Images,
+    /// Builds static programs for images.
+    Musl,
     CargoDeny,
     CargoMutants,
     /// cargo-fuzz, and the C++ compiler for its library.
@@ -71,6 +75,8 @@ impl Item {
             Self::Kubelet,
             Self::Prometheus,
             Self::Curl,
+            Self::Images,
+            Self::Musl,
         ]
     }
 
@@ -83,6 +89,8 @@ impl Item {
             Self::Emulator => "emulated machine",
             Self::Prometheus => "Prometheus",
             Self::Curl => "curl",
+            Self::Images => "buildah",
+            Self::Musl => "musl",
             Self::CargoDeny => DENY.name,
             Self::CargoMutants => MUTANTS.name,
             Self::CargoFuzz => FUZZ.name,
@@ -98,6 +106,8 @@ impl Item {
             Self::Emulator => "runs the kernel tests on other kernels",
             Self::Prometheus => "tests of `kubectl headroom advise` query a real server",
             Self::Curl => curl::PACKAGE.why,
+            Self::Images => "builds container images",
+            Self::Musl => "builds static programs for images",
             Self::CargoDeny => "checks licences, bans and sources of dependencies",
             Self::CargoMutants => "changes code in small ways and checks that a test fails",
             Self::CargoFuzz => "searches for inputs that break a fuzz target",
@@ -118,6 +128,7 @@ impl Item {
             Self::Emulator => "no tests on other kernels",
             Self::Prometheus => "the test of `kubectl headroom advise` fails",
             Self::Curl => "one command that the demo prints does not work, and its test fails",
+            Self::Images | Self::Musl => "no images, and no tests of images",
             Self::CargoDeny => "dependencies are not checked",
             Self::CargoMutants => "no mutation testing",
             Self::CargoFuzz => "no fuzzing; `cargo test` still replays the corpora",
@@ -133,6 +144,8 @@ impl Item {
             | Self::Emulator
             | Self::Prometheus
             | Self::Curl
+            | Self::Images
+            | Self::Musl
             | Self::CargoDeny
             | Self::CargoMutants
             | Self::CargoFuzz => false,
@@ -150,7 +163,7 @@ impl Item {
             }
             Self::Kubelet => controlplane::costs_s(&[Component::Hollow]),
             Self::Emulator => 60,
-            Self::Prometheus => 10,
+            Self::Prometheus | Self::Images | Self::Musl => 10,
             Self::CargoDeny | Self::CargoMutants | Self::CargoFuzz => 200,
         })
     }
@@ -162,6 +175,8 @@ impl Item {
             Self::Emulator
             | Self::Prometheus
             | Self::Curl
+            | Self::Images
+            | Self::Musl
             | Self::CargoDeny
             | Self::CargoMutants
             | Self::CargoFuzz => Lane::Other,
@@ -178,6 +193,8 @@ impl Item {
             | Self::Emulator
             | Self::Prometheus
             | Self::Curl
+            | Self::Images
+            | Self::Musl
             | Self::CargoDeny
             | Self::CargoMutants
             | Self::CargoFuzz => Vec::new(),
@@ -193,6 +210,8 @@ impl Item {
             Self::Emulator => emulator::find(),
             Self::Prometheus => prometheus::find().map(|found| found.server.display().to_string()),
             Self::Curl => curl::find(),
+            Self::Images => buildah::find(),
+            Self::Musl => musl::find(),
             Self::CargoDeny => DENY.find(),
             Self::CargoMutants => MUTANTS.find(),
             Self::CargoFuzz => workspace::on_path("c++").and_then(|_| FUZZ.find()),
@@ -207,6 +226,8 @@ impl Item {
             Self::Emulator => emulator::ensure(),
             Self::Prometheus => prometheus::ensure(),
             Self::Curl => curl::ensure(),
+            Self::Images => buildah::ensure(),
+            Self::Musl => musl::ensure(),
             Self::CargoDeny => DENY.ensure(),
             Self::CargoMutants => MUTANTS.ensure(),
             Self::CargoFuzz => {

@@ -1,0 +1,195 @@
+//! `cargo xtask images`: builds static programs and container images of them, without a daemon.
+
+mod archive;
+mod buildah;
+mod context;
+mod image;
+mod programs;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{Args, ValueEnum as _};
+
+use self::buildah::Storage;
+pub use self::{
+    archive::Archive,
+    image::{Image, VERSION},
+};
+use crate::{
+    elf::Architecture,
+    setup::{self, Item, buildah::busybox},
+    terminal::print,
+    workspace,
+};
+
+// The arguments of `cargo xtask images`. A doc comment would be its help text.
+#[derive(Debug, Clone, Args)]
+pub struct Images {
+    /// Cargo profile of the programs.
+    #[arg(long, default_value = "dist")]
+    profile: String,
+    /// Takes ready static programs from this folder, and builds none.
+    #[arg(long, value_name = "DIR", conflicts_with = "profile")]
+    binaries: Option<PathBuf>,
+    /// Builds only this image; repeatable.
+    #[arg(long, value_enum)]
+    only: Vec<Image>,
+    /// Architecture of programs and images.
+    #[arg(long, value_enum, default_value_t = Architecture::OWN)]
+    arch: Architecture,
+    /// Only builds the programs, and copies them to this folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "binaries")]
+    programs: Option<PathBuf>,
+}
+
+/// Inputs and place of images.
+#[derive(Debug, Clone, Copy)]
+pub struct Sources<'s> {
+    /// Folder of ready static programs.
+    pub programs: &'s Path,
+    pub architecture: Architecture,
+    /// Git commit, for the label.
+    pub revision: &'s str,
+    /// Folder for archives; builds write nowhere else.
+    pub folder: &'s Path,
+}
+
+/// Builds the programs of these images with a cargo profile, then the images. An image whose inputs have not changed is
+/// reused. [`Item::Images`] and [`Item::Musl`] must be installed.
+///
+/// # Errors
+/// If a program or an image cannot be built.
+pub fn ensure(profile: &str, images: &[Image]) -> Result<BTreeMap<Image, Archive>> {
+    let programs = programs::build(images, profile, Architecture::OWN)?;
+    build(
+        Sources {
+            programs: &programs,
+            architecture: Architecture::OWN,
+            revision: &revision()?,
+            folder: &folder(),
+        },
+        images,
+    )
+}
+
+/// Builds the images of ready programs. An image whose inputs have not changed is reused.
+///
+/// # Errors
+/// If a program is missing or cannot run in an image, or buildah fails.
+pub fn build(sources: Sources<'_>, images: &[Image]) -> Result<BTreeMap<Image, Archive>> {
+    let mut read = Vec::new();
+    for &image in images {
+        let path = program(sources, image)?;
+        read.push((image, programs::read(image, &path, sources.architecture)?));
+    }
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "only root can build images: buildah needs chroot"
+    );
+    let folder = sources.folder;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("the folder of images, {}, cannot be written", folder.display()))?;
+    let lock = folder.join("lock");
+    let lock = File::create(&lock).with_context(|| format!("write {}", lock.display()))?;
+    lock.lock().context("wait for another build of images")?;
+    let mut archives = BTreeMap::new();
+    for (image, program) in read {
+        archives.insert(image, build_one(sources, image, &program)?);
+    }
+    Ok(archives)
+}
+
+fn build_one(sources: Sources<'_>, image: Image, program: &[u8]) -> Result<Archive> {
+    let Sources {
+        architecture,
+        revision,
+        folder,
+        ..
+    } = sources;
+    let path = Archive::path(image, architecture, folder);
+    let inputs = archive::inputs(image, architecture, revision, program)?;
+    if let Some(archive) = Archive::find(image, &path, &inputs) {
+        return Ok(archive);
+    }
+    Archive::forget(&path)?;
+    let storage = Storage::create(&folder.join("storage"), u64::try_from(program.len())?)?;
+    context::write(image, program, &storage.context())?;
+    let id = storage.build(image, architecture, revision, &path)?;
+    storage.finish()?;
+    let archive = Archive {
+        reference: image.reference(),
+        id,
+        path,
+    };
+    archive.record(&inputs)?;
+    Ok(archive)
+}
+
+/// Path of the program of an image.
+fn program(sources: Sources<'_>, image: Image) -> Result<PathBuf> {
+    if image.is_ours() {
+        return Ok(sources.programs.join(image.program()));
+    }
+    busybox().context("no static busybox is on PATH: install Debian's package busybox-static")
+}
+
+/// Folder of archives.
+pub fn folder() -> PathBuf {
+    workspace::target().join("images")
+}
+
+/// Commit of the sources, for the label.
+fn revision() -> Result<String> {
+    workspace::commit(&["."], "target").or_else(|_| Ok("unknown".to_owned()))
+}
+
+impl Images {
+    /// Builds programs and images, and prints each image with its ID and archive.
+    ///
+    /// # Errors
+    /// If a tool cannot be installed, or a program or an image cannot be built.
+    pub fn run(&self) -> Result<()> {
+        let images = if self.only.is_empty() {
+            Image::value_variants()
+        } else {
+            &self.only
+        };
+        setup::run(&self.items(images))?.check_all()?;
+        let programs = match &self.binaries {
+            Some(folder) => folder.clone(),
+            None => programs::build(images, &self.profile, self.arch)?,
+        };
+        if let Some(out) = &self.programs {
+            return programs::copy(images, &programs, self.arch, out);
+        }
+        let sources = Sources {
+            programs: &programs,
+            architecture: self.arch,
+            revision: &revision()?,
+            folder: &folder(),
+        };
+        for Archive { reference, id, path } in build(sources, images)?.values() {
+            print(format!("{reference}  {id}  {}", path.display()));
+        }
+        Ok(())
+    }
+
+    fn items(&self, images: &[Image]) -> Vec<Item> {
+        let mut items = Vec::new();
+        if self.binaries.is_none() && images.iter().any(|image| image.is_ours()) {
+            items.push(Item::Musl);
+            if images.contains(&Image::Agent) {
+                items.extend([Item::Nightly, Item::BpfLinker]);
+            }
+        }
+        if self.programs.is_none() {
+            items.push(Item::Images);
+        }
+        items
+    }
+}
