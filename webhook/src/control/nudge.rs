@@ -49,6 +49,7 @@ const ECHO_LIMIT: Duration = Duration::from_secs(2);
 pub enum Direction {
     /// Down for at least one resource.
     Lower,
+    /// Up, or only the recorded ratio rises, below the floor.
     Rise,
     /// No move: the nudge records a brake or renews the annotation.
     Note,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use headroom_domain::{
-    capacity::{Decision, amount},
+    capacity::{Decision, ResourceDecision, amount},
     hint::{Brake, EffectiveHint, Note},
     names,
-    ratio::Cents,
+    ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
 };
 
@@ -28,7 +28,10 @@ pub fn due(cluster: &Cluster, node: &Node) -> DueNudge {
 }
 
 /// The nudge that is due for a Node after this decision. A write is due if it would move allocatable, if a brake or a
-/// quarantine is not on record yet, or if the record grows old.
+/// quarantine is not on record yet, if the record grows old, or if the recorded ratio may rise.
+///
+/// The recorded ratio rises by one step per frame, and the next step counts from the record. So it must rise while the
+/// floor hides it: otherwise each step would wait for a write of the kubelet.
 pub(in crate::control) fn due_of(
     cluster: &Cluster,
     node: &Node,
@@ -73,8 +76,12 @@ pub(in crate::control) fn due_of(
     let is_news = found.is_record_due
         || is_braked_anew(&found.note, stored)
         || found.note.quarantine != stored.and_then(|stored| stored.quarantine.clone());
-    if direction.is_none() && recorded.is_some() && is_news {
-        direction = Some(Direction::Note);
+    if direction.is_none() && recorded.is_some() {
+        direction = if is_news {
+            Some(Direction::Note)
+        } else {
+            raises_record(decision, stored).then_some(Direction::Rise)
+        };
     }
     let nudge = direction.map(|direction| Nudge {
         direction,
@@ -96,6 +103,19 @@ pub(in crate::control) fn due_of(
 fn asks_hint(decision: &Decision) -> bool {
     let is_asked = |resource| decision.outcomes.get(resource).hinted.is_some();
     Resource::ALL.into_iter().any(is_asked)
+}
+
+/// True if a hint gives a ratio above the one in the Node's annotation.
+fn raises_record(decision: &Decision, stored: Option<&Note>) -> bool {
+    let stored = stored.map(Note::resources);
+    let is_raised = |resource| {
+        let ResourceDecision { applied, hinted, .. } = decision.outcomes.get(resource);
+        let before = stored
+            .as_ref()
+            .map_or(Cents::ONE, |stored| stored.get(resource).published());
+        hinted.is_some_and(|hinted| hinted > before && *applied == Some(Ratio::from_cents(hinted)))
+    };
+    Resource::ALL.into_iter().any(is_raised)
 }
 
 /// The ratios in force: by the Node's annotation, before the floor; by the decision where it has none.

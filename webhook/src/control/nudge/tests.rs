@@ -317,6 +317,85 @@ async fn a_node_rises_step_by_step_a_frame_apart() {
     assert_eq!(ratios.collect::<Vec<_>>(), [125, 130, 134]);
 }
 
+/// A running pod holds 4,800m of 4,000m: allocatable cannot fall below 1.20.
+fn with_pod_at_the_floor() -> FollowedNode {
+    let followed = FollowedNode::new(WriterMood::Applies);
+    let pod = serde_json::from_value(pod("a", 2, "4800m")).unwrap();
+    followed.cluster.pods.apply(pod);
+    followed
+}
+
+impl FollowedNode {
+    /// Ratios in the written annotations.
+    fn ratios(&self) -> Vec<u32> {
+        let written = self.writer.written.lock().unwrap();
+        written
+            .iter()
+            .map(|(_, nudge)| nudge.note.parse::<Note>().unwrap().cpu.published)
+            .collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_ratio_below_the_floor_rises_a_step_per_frame_without_heartbeats() {
+    let followed = with_pod_at_the_floor();
+    followed
+        .writer
+        .store("n1", "4800m", &Note::from_hint(&quick(2, 100)));
+    sleep(Duration::from_secs(2)).await;
+    offer(&followed.cluster, quick(3, 134));
+    let times = followed.until(7).await;
+    assert_eq!(followed.ratios(), [105, 110, 115, 120, 125, 130, 134]);
+    let apart = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    assert!(apart.min().unwrap() >= Duration::from_secs(1), "{times:?}");
+    assert!(times[6] < Duration::from_secs(8), "{times:?}");
+    assert_eq!(followed.cpu(), "5360m");
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(followed.writes(), 7, "nothing is left to raise");
+}
+
+#[tokio::test(start_paused = true)]
+async fn heartbeats_and_nudges_together_raise_the_recorded_ratio_a_step_per_frame() {
+    let followed = with_pod_at_the_floor();
+    let FollowedNode { cluster, writer, .. } = &followed;
+    writer.store("n1", "4800m", &Note::from_hint(&quick(2, 100)));
+    sleep(Duration::from_secs(2)).await;
+    offer(cluster, quick(3, 134));
+    let mut steps = vec![(100, Instant::now())];
+    while followed.cpu() != "5360m" {
+        let node = cluster.nodes.get("n1").unwrap();
+        let (decision, _) = cluster.preview(&node, cluster.now());
+        let recorded = decision.annotations.iter().find(|(key, _)| *key == names::HINT);
+        let note: Note = recorded.unwrap().1.as_ref().unwrap().parse().unwrap();
+        let cpu = decision.allocatable.cpu.or(node.state.allocatable.cpu).unwrap();
+        writer.store("n1", &cpu.to_string(), &note);
+        if note.cpu.published > steps.last().unwrap().0 {
+            steps.push((note.cpu.published, Instant::now()));
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
+    let took = steps.last().unwrap().1 - steps[0].1;
+    assert!(took < Duration::from_secs(9), "{steps:?}");
+    let ratios: Vec<u32> = steps.iter().map(|(ratio, _)| *ratio).collect();
+    assert_eq!(ratios, [100, 105, 110, 115, 120, 125, 130, 134]);
+    for pair in steps.windows(2).skip(1) {
+        // A heartbeat observes a nudge's step up to 300 ms late.
+        assert!(pair[1].1 - pair[0].1 >= Duration::from_millis(700), "{steps:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn limit_of_a_guarded_node_above_its_own_ratio_is_not_nudged() {
+    let mut object = amplified(3, "4800m", 120);
+    let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
+    annotations.insert(names::MODE.to_owned(), json!("guard"));
+    annotations.insert(names::STATIC_RATIO.to_owned(), json!(r#"{"cpu":1.2}"#));
+    let cluster = cluster([object], []);
+    advance(Duration::from_secs(300)).await;
+    offer(&cluster, published(2, 140));
+    assert_eq!(direction(&cluster), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_fall_does_not_wait_for_a_rise() {
     let followed = FollowedNode::new(WriterMood::Applies);
