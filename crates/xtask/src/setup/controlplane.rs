@@ -36,6 +36,10 @@ pub enum Component {
     /// Applies strategic merge patches to Pods with Kubernetes' code. Built from this workspace's Go
     /// sources.
     PodMerge,
+    /// Runs containers on a real node.
+    Kubelet,
+    /// Serves the addresses of Services on a real node.
+    KubeProxy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,9 @@ impl Component {
         Self::Kubectl,
     ];
 
+    /// The processes of a real node, in addition to the container runtime.
+    pub const NODE: [Self; 2] = [Self::Kubelet, Self::KubeProxy];
+
     /// Name of its program and of its log.
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,6 +91,8 @@ impl Component {
             Self::Hollow => "hollow",
             Self::CelCost => "celcost",
             Self::PodMerge => "podmerge",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
         }
     }
 
@@ -93,7 +102,13 @@ impl Component {
             Self::Hollow => Some("hollow"),
             Self::CelCost => Some("celcost"),
             Self::PodMerge => Some("podmerge"),
-            Self::Etcd | Self::ApiServer | Self::Scheduler | Self::ControllerManager | Self::Kubectl => None,
+            Self::Etcd
+            | Self::ApiServer
+            | Self::Scheduler
+            | Self::ControllerManager
+            | Self::Kubectl
+            | Self::Kubelet
+            | Self::KubeProxy => None,
         }
     }
 
@@ -107,6 +122,8 @@ impl Component {
             Self::Hollow => "./hollow",
             Self::CelCost => "./celcost",
             Self::PodMerge => "./podmerge",
+            Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
+            Self::KubeProxy => "k8s.io/kubernetes/cmd/kube-proxy",
         }
     }
 
@@ -120,7 +137,9 @@ impl Component {
             | Self::Kubectl
             | Self::Hollow
             | Self::CelCost
-            | Self::PodMerge => self.name(),
+            | Self::PodMerge
+            | Self::Kubelet
+            | Self::KubeProxy => self.name(),
         }
     }
 
@@ -135,6 +154,8 @@ impl Component {
             Self::Hollow => 100,
             Self::CelCost => 20,
             Self::PodMerge => 10,
+            Self::Kubelet => 60,
+            Self::KubeProxy => 20,
         }
     }
 }
