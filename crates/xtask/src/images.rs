@@ -5,6 +5,7 @@ mod buildah;
 mod context;
 mod image;
 mod programs;
+mod relink;
 
 use std::{
     collections::BTreeMap,
@@ -33,8 +34,11 @@ pub struct Images {
     /// Cargo profile of the programs.
     #[arg(long, default_value = "dist")]
     profile: String,
+    /// For tests: links the dev programs statically with glibc, instead of building programs for musl. Takes seconds.
+    #[arg(long, conflicts_with_all = ["profile", "arch"])]
+    relink: bool,
     /// Takes ready static programs from this folder, and builds none.
-    #[arg(long, value_name = "DIR", conflicts_with = "profile")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["profile", "relink"])]
     binaries: Option<PathBuf>,
     /// Builds only this image; repeatable.
     #[arg(long, value_enum)]
@@ -45,6 +49,15 @@ pub struct Images {
     /// Only builds the programs, and copies them to this folder.
     #[arg(long, value_name = "DIR", conflicts_with = "binaries")]
     programs: Option<PathBuf>,
+}
+
+/// Programs of images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Programs<'p> {
+    /// The dev programs, linked statically with glibc. The images differ from shipped ones in C library and optimisation.
+    Relinked,
+    /// Built for musl with this cargo profile, as in shipped images. Needs [`Item::Musl`].
+    Musl(&'p str),
 }
 
 /// Inputs and place of images.
@@ -59,13 +72,13 @@ pub struct Sources<'s> {
     pub folder: &'s Path,
 }
 
-/// Builds the programs of these images with a cargo profile, then the images. An image whose inputs have not changed is
-/// reused. [`Item::Images`] and [`Item::Musl`] must be installed.
+/// Builds the programs of these images, then the images in [`folder`]. An image whose inputs have not changed is reused.
+/// [`Item::Images`] must be installed.
 ///
 /// # Errors
 /// If a program or an image cannot be built.
-pub fn ensure(profile: &str, images: &[Image]) -> Result<BTreeMap<Image, Archive>> {
-    let programs = programs::build(images, profile, Architecture::OWN)?;
+pub fn ensure(programs: Programs<'_>, images: &[Image]) -> Result<BTreeMap<Image, Archive>> {
+    let programs = programs.build(images, Architecture::OWN)?;
     build(
         Sources {
             programs: &programs,
@@ -148,6 +161,16 @@ fn revision() -> Result<String> {
     workspace::commit(&["."], "target").or_else(|_| Ok("unknown".to_owned()))
 }
 
+impl Programs<'_> {
+    /// Builds the programs of these images, and returns their folder.
+    fn build(self, images: &[Image], architecture: Architecture) -> Result<PathBuf> {
+        match self {
+            Self::Relinked => relink::build(images),
+            Self::Musl(profile) => programs::build(images, profile, architecture),
+        }
+    }
+}
+
 impl Images {
     /// Builds programs and images, and prints each image with its ID and archive.
     ///
@@ -162,7 +185,8 @@ impl Images {
         setup::run(&self.items(images))?.check_all()?;
         let programs = match &self.binaries {
             Some(folder) => folder.clone(),
-            None => programs::build(images, &self.profile, self.arch)?,
+            None if self.relink => Programs::Relinked.build(images, self.arch)?,
+            None => Programs::Musl(&self.profile).build(images, self.arch)?,
         };
         if let Some(out) = &self.programs {
             return programs::copy(images, &programs, self.arch, out);
@@ -182,7 +206,9 @@ impl Images {
     fn items(&self, images: &[Image]) -> Vec<Item> {
         let mut items = Vec::new();
         if self.binaries.is_none() && images.iter().any(|image| image.is_ours()) {
-            items.push(Item::Musl);
+            if !self.relink {
+                items.push(Item::Musl);
+            }
             if images.contains(&Image::Agent) {
                 items.extend([Item::Nightly, Item::BpfLinker]);
             }

@@ -69,16 +69,7 @@ pub fn costs_of_tests() -> Duration {
 /// # Errors
 /// If a build fails; cargo prints the reason.
 pub fn build(names: &[&str], is_release: bool) -> Result<()> {
-    let mut command = workspace::cargo();
-    command.args(["build", "--workspace"]);
-    for name in names {
-        command.args(["--bin", name]);
-    }
-    if is_release {
-        command.arg("--release");
-    } else {
-        command.args(["--test", SMALL_TEST]);
-    }
+    let mut command = cargo(names, is_release);
     let start = Instant::now();
     let (status, took) =
         cpu_time::wait(&mut command.spawn().context("start cargo")?).context("await cargo")?;
@@ -93,6 +84,21 @@ pub fn build(names: &[&str], is_release: bool) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The cargo command of [`build`].
+pub(crate) fn cargo(names: &[&str], is_release: bool) -> Command {
+    let mut command = workspace::cargo();
+    command.args(["build", "--workspace"]);
+    for name in names {
+        command.args(["--bin", name]);
+    }
+    if is_release {
+        command.arg("--release");
+    } else {
+        command.args(["--test", SMALL_TEST]);
+    }
+    command
 }
 
 /// Builds programs by name unless [`BUILT`] is set.

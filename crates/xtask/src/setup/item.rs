@@ -76,7 +76,6 @@ impl Item {
             Self::Prometheus,
             Self::Curl,
             Self::Images,
-            Self::Musl,
         ]
     }
 
