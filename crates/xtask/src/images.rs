@@ -72,19 +72,19 @@ pub struct Sources<'s> {
     pub folder: &'s Path,
 }
 
-/// Builds the programs of these images, then the images in [`folder`]. An image whose inputs have not changed is reused.
+/// Builds the programs of these images, then the images in [`Programs::folder`]. An image whose inputs have not changed is reused.
 /// [`Item::Images`] must be installed.
 ///
 /// # Errors
 /// If a program or an image cannot be built.
 pub fn ensure(programs: Programs<'_>, images: &[Image]) -> Result<BTreeMap<Image, Archive>> {
-    let programs = programs.build(images, Architecture::OWN)?;
+    let built = programs.build(images, Architecture::OWN)?;
     build(
         Sources {
-            programs: &programs,
+            programs: &built,
             architecture: Architecture::OWN,
-            revision: &revision()?,
-            folder: &folder(),
+            revision: &revision(),
+            folder: &programs.folder(),
         },
         images,
     )
@@ -151,17 +151,22 @@ fn program(sources: Sources<'_>, image: Image) -> Result<PathBuf> {
     busybox().context("no static busybox is on PATH: install Debian's package busybox-static")
 }
 
-/// Folder of archives.
-pub fn folder() -> PathBuf {
-    workspace::target().join("images")
-}
-
 /// Commit of the sources, for the label.
-fn revision() -> Result<String> {
-    workspace::commit(&["."], "target").or_else(|_| Ok("unknown".to_owned()))
+fn revision() -> String {
+    // An archive of the sources has no commit.
+    workspace::commit(&["."], "target").unwrap_or_else(|_| "unknown".to_owned())
 }
 
 impl Programs<'_> {
+    /// Folder of archives. Those of tests are aside, so that neither replaces the other while it is read.
+    pub fn folder(self) -> PathBuf {
+        let folder = workspace::target().join("images");
+        match self {
+            Self::Relinked => folder.join("relinked"),
+            Self::Musl(_) => folder,
+        }
+    }
+
     /// Builds the programs of these images, and returns their folder.
     fn build(self, images: &[Image], architecture: Architecture) -> Result<PathBuf> {
         match self {
@@ -183,10 +188,15 @@ impl Images {
             &self.only
         };
         setup::run(&self.items(images))?.check_all()?;
+        let programs = if self.relink {
+            Programs::Relinked
+        } else {
+            Programs::Musl(&self.profile)
+        };
+        let folder = programs.folder();
         let programs = match &self.binaries {
-            Some(folder) => folder.clone(),
-            None if self.relink => Programs::Relinked.build(images, self.arch)?,
-            None => Programs::Musl(&self.profile).build(images, self.arch)?,
+            Some(ready) => ready.clone(),
+            None => programs.build(images, self.arch)?,
         };
         if let Some(out) = &self.programs {
             return programs::copy(images, &programs, self.arch, out);
@@ -194,8 +204,8 @@ impl Images {
         let sources = Sources {
             programs: &programs,
             architecture: self.arch,
-            revision: &revision()?,
-            folder: &folder(),
+            revision: &revision(),
+            folder: &folder,
         };
         for Archive { reference, id, path } in build(sources, images)?.values() {
             print(format!("{reference}  {id}  {}", path.display()));
