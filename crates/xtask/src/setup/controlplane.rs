@@ -155,7 +155,7 @@ impl Component {
             Self::CelCost => 20,
             Self::PodMerge => 10,
             Self::Kubelet => 60,
-            Self::KubeProxy => 20,
+            Self::KubeProxy => 25,
         }
     }
 }

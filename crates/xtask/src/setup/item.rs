@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::{
     bpf_linker, buildah,
     cargo_tool::{DENY, FUZZ, MUTANTS},
+    container_runtime,
     controlplane::{self, Component},
     curl,
     debian::{self, Package},
@@ -24,6 +25,10 @@ pub enum Item {
     Controlplane(Vec<Component>),
     /// The program that runs nodes with real kubelet code.
     Kubelet,
+    /// The kubelet and kube-proxy of a real node.
+    RealNode,
+    /// Runs the pods of a real node.
+    ContainerRuntime,
     /// QEMU, for tests on other kernels.
     Emulator,
     Prometheus,
@@ -76,6 +81,8 @@ impl Item {
             Self::Prometheus,
             Self::Curl,
             Self::Images,
+            Self::RealNode,
+            Self::ContainerRuntime,
         ]
     }
 
@@ -85,6 +92,8 @@ impl Item {
             Self::BpfLinker => "bpf-linker",
             Self::Controlplane(_) => "control plane",
             Self::Kubelet => "kubelet code",
+            Self::RealNode => "kubelet and kube-proxy",
+            Self::ContainerRuntime => "container runtime",
             Self::Emulator => "emulated machine",
             Self::Prometheus => "Prometheus",
             Self::Curl => "curl",
@@ -102,6 +111,8 @@ impl Item {
             Self::BpfLinker => "links the kernel programs",
             Self::Controlplane(_) => "tests and the demo run a real etcd and Kubernetes",
             Self::Kubelet => "runs nodes of tests and the demo with real kubelet code",
+            Self::RealNode => "run pods on a real node in tests",
+            Self::ContainerRuntime => "containerd and runc run the pods of a real node in tests",
             Self::Emulator => "runs the kernel tests on other kernels",
             Self::Prometheus => "tests of `kubectl headroom advise` query a real server",
             Self::Curl => curl::PACKAGE.why,
@@ -124,6 +135,7 @@ impl Item {
                 "a status writer without kubelet code writes the status of each node; tests that require a kubelet \
                  fail"
             }
+            Self::RealNode | Self::ContainerRuntime => "no real node, and no tests of Headroom as pods",
             Self::Emulator => "no tests on other kernels",
             Self::Prometheus => "the test of `kubectl headroom advise` fails",
             Self::Curl => "one command that the demo prints does not work, and its test fails",
@@ -140,6 +152,8 @@ impl Item {
             Self::Nightly
             | Self::BpfLinker
             | Self::Kubelet
+            | Self::RealNode
+            | Self::ContainerRuntime
             | Self::Emulator
             | Self::Prometheus
             | Self::Curl
@@ -160,7 +174,8 @@ impl Item {
             Self::Controlplane(components) => {
                 controlplane::costs_s(&controlplane::missing(components).unwrap_or_default())
             }
-            Self::Kubelet => controlplane::costs_s(&[Component::Hollow]),
+            Self::Kubelet | Self::RealNode => controlplane::costs_s(&self.components()),
+            Self::ContainerRuntime => 15,
             Self::Emulator => 60,
             Self::Prometheus | Self::Images | Self::Musl => 10,
             Self::CargoDeny | Self::CargoMutants | Self::CargoFuzz => 200,
@@ -170,8 +185,9 @@ impl Item {
     pub(super) const fn lane(&self) -> Lane {
         match self {
             Self::Nightly | Self::BpfLinker => Lane::Rust,
-            Self::Controlplane(_) | Self::Kubelet => Lane::Go,
-            Self::Emulator
+            Self::Controlplane(_) | Self::Kubelet | Self::RealNode => Lane::Go,
+            Self::ContainerRuntime
+            | Self::Emulator
             | Self::Prometheus
             | Self::Curl
             | Self::Images
@@ -187,8 +203,10 @@ impl Item {
         match self {
             Self::Controlplane(components) => components.clone(),
             Self::Kubelet => vec![Component::Hollow],
+            Self::RealNode => Component::NODE.to_vec(),
             Self::Nightly
             | Self::BpfLinker
+            | Self::ContainerRuntime
             | Self::Emulator
             | Self::Prometheus
             | Self::Curl
@@ -205,7 +223,8 @@ impl Item {
         Ok(match self {
             Self::Nightly => Toolchain::find().map(|toolchain| toolchain.describe()),
             Self::BpfLinker => bpf_linker::find(),
-            Self::Controlplane(_) | Self::Kubelet => folders_of(&self.components())?,
+            Self::Controlplane(_) | Self::Kubelet | Self::RealNode => folders_of(&self.components())?,
+            Self::ContainerRuntime => container_runtime::find(),
             Self::Emulator => emulator::find(),
             Self::Prometheus => prometheus::find().map(|found| found.server.display().to_string()),
             Self::Curl => curl::find(),
@@ -221,7 +240,10 @@ impl Item {
         match self {
             Self::Nightly => Toolchain::ensure().map(drop),
             Self::BpfLinker => bpf_linker::ensure(),
-            Self::Controlplane(_) | Self::Kubelet => controlplane::ensure(&self.components()).map(drop),
+            Self::Controlplane(_) | Self::Kubelet | Self::RealNode => {
+                controlplane::ensure(&self.components()).map(drop)
+            }
+            Self::ContainerRuntime => container_runtime::ensure(),
             Self::Emulator => emulator::ensure(),
             Self::Prometheus => prometheus::ensure(),
             Self::Curl => curl::ensure(),
