@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum as _};
 
 use self::buildah::Storage;
@@ -100,10 +100,9 @@ pub fn build(sources: Sources<'_>, images: &[Image]) -> Result<BTreeMap<Image, A
         let path = program(sources, image)?;
         read.push((image, programs::read(image, &path, sources.architecture)?));
     }
-    ensure!(
-        rustix::process::geteuid().is_root(),
-        "only root can build images: buildah needs chroot"
-    );
+    if let Some(why) = obstacle() {
+        bail!("{why}");
+    }
     let folder = sources.folder;
     fs::create_dir_all(folder)
         .with_context(|| format!("the folder of images, {}, cannot be written", folder.display()))?;
@@ -115,6 +114,15 @@ pub fn build(sources: Sources<'_>, images: &[Image]) -> Result<BTreeMap<Image, A
         archives.insert(image, build_one(sources, image, &program)?);
     }
     Ok(archives)
+}
+
+/// Reason why this machine cannot build images, if there is one.
+pub fn obstacle() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("only root can build images".to_owned());
+    }
+    let missing = setup::buildah::find().is_none();
+    missing.then(|| "buildah or a static busybox is not on PATH; cargo xtask setup installs both".to_owned())
 }
 
 fn build_one(sources: Sources<'_>, image: Image, program: &[u8]) -> Result<Archive> {

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: installs missing tools, builds, runs every kind of test, and counts the tests.
 
 mod cpuacct;
+mod images;
 mod long;
 mod plan;
 mod run;
@@ -95,7 +96,7 @@ impl Kind {
     fn items(self) -> Vec<Item> {
         match self {
             Self::Unit => vec![],
-            Self::Process => vec![Item::Nightly, Item::BpfLinker, Item::Prometheus],
+            Self::Process => vec![Item::Nightly, Item::BpfLinker, Item::Prometheus, Item::Images],
             Self::Kernel => vec![Item::Nightly, Item::BpfLinker],
             Self::Apiserver => vec![
                 Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
@@ -202,7 +203,10 @@ impl Test {
             print(format!("\n== {} tests: {}", kind.word(), program.name));
             let mut command = program.command();
             command.env(launch::BUILT, "1");
-            if let Some((test, why)) = cpuacct::not_run(kind) {
+            for (test, why) in [cpuacct::not_run(kind), images::not_run(kind)]
+                .into_iter()
+                .flatten()
+            {
                 print(format!("skipped  {test}: {why}"));
                 command.args(["--skip", test]);
                 all.tally.skipped += 1;

@@ -13,9 +13,10 @@ pub(super) const COMPARING_TEST: (&str, &str) = (
 );
 
 /// Test of this kind that this machine cannot run, and the reason.
-pub(super) fn not_run(kind: Kind) -> Option<(&'static str, &'static str)> {
+pub(super) fn not_run(kind: Kind) -> Option<(&'static str, String)> {
     let can_run = kind != Kind::Kernel || Path::new(PER_CPU).exists();
-    (!can_run).then_some(COMPARING_TEST)
+    let (test, why) = COMPARING_TEST;
+    (!can_run).then(|| (test, why.to_owned()))
 }
 
 #[cfg(test)]
