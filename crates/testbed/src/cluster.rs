@@ -28,6 +28,7 @@ use std::{
     ffi::OsString,
     fs,
     future::Future,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -44,6 +45,7 @@ use xtask::{
     setup::controlplane::{self, Component, Programs},
 };
 
+pub(crate) use self::node::is_ready;
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
 pub use self::{
     node_options::{NodeBackend, NodeOptions},
@@ -139,7 +141,7 @@ impl Cluster {
             let process = self
                 .layout
                 .spawn(Component::ControllerManager, &program, |layout| {
-                    command::controllers(layout, &path)
+                    command::controllers(layout, &path, &self.options)
                 })?;
             self.api_clients.push(process);
             let accounts: Api<ServiceAccount> = Api::default_namespaced(self.client().await?);
@@ -176,9 +178,9 @@ impl Cluster {
         self.stop_apiserver()?;
         let program = program(&self.programs, Component::ApiServer)?;
         let port = self.port.number();
-        let flags = &self.options.apiserver_flags;
+        let options = &self.options;
         let process = self.layout.spawn(Component::ApiServer, &program, |layout| {
-            command::apiserver(layout, port, flags)
+            command::apiserver(layout, port, options)
         })?;
         self.apiserver = Some(process);
         let client = self.client().await?;
@@ -215,7 +217,7 @@ impl Cluster {
             objects
                 .get_opt(&name)
                 .await
-                .is_ok_and(|node| node.is_some_and(|node| node::is_ready(&node)))
+                .is_ok_and(|node| node.is_some_and(|node| is_ready(&node)))
         })
         .await
     }
@@ -290,6 +292,41 @@ impl Cluster {
     /// If it cannot be written.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         self.authority.kubeconfig(user, group)
+    }
+
+    /// Like [`Self::kubeconfig_for`], with another URL of the API server.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn kubeconfig_via(&self, url: &str, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        self.authority.kubeconfig_via(url, user, group)
+    }
+
+    /// Writes certificate and key of the port of a node's kubelet, and returns their paths.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(crate) fn kubelet_certificate(&self, node: &str, address: Ipv4Addr) -> Result<[PathBuf; 2]> {
+        let paths = ["pem", "key"].map(|end| self.dir().join(format!("kubelet-{node}.{end}")));
+        let user = format!("system:node:{node}");
+        self.authority
+            .server_certificate((&user, Some(NODES)), &[node], &[address], &paths)?;
+        Ok(paths)
+    }
+
+    /// Path of the CA certificate.
+    pub(crate) fn ca_file(&self) -> PathBuf {
+        self.layout.ca_certificate()
+    }
+
+    /// Address of the API server.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// True if the control plane was started with [`ClusterOptions::has_real_node`].
+    pub(crate) fn serves_real_node(&self) -> bool {
+        self.options.has_real_node
     }
 
     /// A client with the administrator's rights, bound to the current async runtime.
@@ -370,7 +407,8 @@ fn program(programs: &Programs, component: Component) -> Result<PathBuf> {
     Ok(program.path.clone())
 }
 
-async fn client_of(kubeconfig: &Path) -> Result<Client> {
+/// A client with the credentials of a kubeconfig, bound to the current async runtime.
+pub(crate) async fn client_of(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).context("read a kubeconfig")?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await

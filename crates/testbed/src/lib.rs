@@ -12,6 +12,7 @@ pub mod pathological;
 pub mod ping_pong;
 pub mod policies;
 pub mod programs;
+pub mod real_node;
 mod testbed;
 pub mod thread;
 pub mod webhook;

@@ -11,6 +11,7 @@ use clap::Parser;
 use headroom_testbed::{
     cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions},
     logs,
+    real_node::{PAUSE, RealNode, RealNodeOptions, pods::BUSYBOX},
 };
 use tokio::{
     runtime::Runtime,
@@ -23,8 +24,9 @@ use xtask::{
     terminal::print,
 };
 
-/// Name of the only node.
-const NODE: &str = "hollow-0";
+/// Name of the only node, without and with `--real`.
+const HOLLOW: &str = "hollow-0";
+const REAL: &str = "real-0";
 /// Interval of checks that the cluster's processes run.
 const CHECK: Duration = Duration::from_secs(1);
 
@@ -32,30 +34,51 @@ const CHECK: Duration = Duration::from_secs(1);
 /// Prints `export KUBECONFIG=...` on standard output, and everything else on standard error.
 #[derive(Debug, Parser)]
 #[command(name = "headroom-cluster")]
-struct ClusterArgs {}
+struct ClusterArgs {
+    /// Runs pods on this machine with a kubelet, containerd and runc. Needs root.
+    #[arg(long)]
+    real: bool,
+}
+
+/// A control plane with one node.
+struct OneNode {
+    // In the order in which they are dropped.
+    node: Option<RealNode>,
+    cluster: Cluster,
+}
 
 fn main() -> Result<()> {
-    let ClusterArgs {} = ClusterArgs::parse();
+    let ClusterArgs { real } = ClusterArgs::parse();
     logs::to_standard_error();
     // Before the signal handlers are installed, so that Ctrl-C ends a build at once.
     controlplane::ensure(&Component::RUNNING)?;
-    let backend = NodeBackend::choose()?;
+    let backend = if real {
+        controlplane::ensure(&Component::NODE)?;
+        None
+    } else {
+        Some(NodeBackend::choose()?)
+    };
     Runtime::new()
         .context("start the async runtime")?
         .block_on(run(backend))
 }
 
-async fn run(backend: NodeBackend) -> Result<()> {
+/// Runs a node with this backend, or a real node.
+async fn run(backend: Option<NodeBackend>) -> Result<()> {
     let began = Instant::now();
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for Ctrl-C")?;
-    let mut cluster = select! {
-        cluster = start(backend) => cluster?,
+    let OneNode {
+        mut node,
+        mut cluster,
+    } = select! {
+        started = OneNode::start(backend) => started?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
     print(format!(
-        "Cluster with node {NODE} ready after {:.1} s.\n",
+        "Cluster with node {} ready after {:.1} s.\n",
+        node.as_ref().map_or(HOLLOW, RealNode::name),
         began.elapsed().as_secs_f64()
     ));
     writeln!(
@@ -65,26 +88,46 @@ async fn run(backend: NodeBackend) -> Result<()> {
     )
     .context("print KUBECONFIG")?;
     print(format!(
-        "\nFor example, run then: {} get nodes -o wide\nLogs: {}/*.log\nCtrl-C stops the cluster.",
+        "\nFor example, run then: {} get nodes -o wide\nLogs: {}/*.log",
         controlplane::kubectl().display(),
         cluster.dir().display()
     ));
+    if let Some(node) = &node {
+        print(format!(
+            "Logs of the node: {}/*.log\nImages for its pods: {PAUSE}, {BUSYBOX}",
+            node.folder().display()
+        ));
+    }
+    print("Ctrl-C stops the cluster.");
     let mut ticks = interval(CHECK);
     loop {
         select! {
-            _ = ticks.tick() => cluster.check()?,
+            _ = ticks.tick() => {
+                cluster.check()?;
+                node.as_mut().map_or(Ok(()), RealNode::check)?;
+            }
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
         }
     }
 }
 
-async fn start(backend: NodeBackend) -> Result<Cluster> {
-    let mut cluster = Cluster::start(ClusterOptions::full()).await?;
-    let node = NodeOptions {
-        backend: Some(backend),
-        ..NodeOptions::this_machine(NODE)?
-    };
-    cluster.start_node(node).await?;
-    Ok(cluster)
+impl OneNode {
+    async fn start(backend: Option<NodeBackend>) -> Result<Self> {
+        let Some(backend) = backend else {
+            let cluster = Cluster::start(ClusterOptions::for_real_node()).await?;
+            let node = RealNode::start(&cluster, RealNodeOptions::new(REAL)).await?;
+            return Ok(Self {
+                node: Some(node),
+                cluster,
+            });
+        };
+        let mut cluster = Cluster::start(ClusterOptions::full()).await?;
+        let node = NodeOptions {
+            backend: Some(backend),
+            ..NodeOptions::this_machine(HOLLOW)?
+        };
+        cluster.start_node(node).await?;
+        Ok(Self { node: None, cluster })
+    }
 }

@@ -11,10 +11,26 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose, SanType,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::command::Layout;
+use super::{
+    MASTERS,
+    command::{KUBELET_CLIENT, Layout},
+};
 use crate::agent::write_secret;
+
+/// Names of the API server, in pods and on this machine.
+const SERVER_NAMES: [&str; 5] = [
+    SERVER_NAME,
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+/// Name that clients verify at whichever address they use.
+const SERVER_NAME: &str = "localhost";
+/// Address of the Service `kubernetes`.
+const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// The authority. Client certificates identify users: the common name is the user, and the organisation is the group. rcgen
 /// supports only one organisation.
@@ -46,19 +62,41 @@ impl Authority {
         };
         write_secret(&authority.ca_file, &authority.certificate)?;
 
-        let mut params =
-            CertificateParams::new(vec!["localhost".to_owned()]).context("name the API server")?;
-        params
-            .subject_alt_names
-            .push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        params.distinguished_name = name("kube-apiserver", None);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        authority.issue(&params, &layout.server_certificate(), &layout.server_key())?;
+        let server = [layout.server_certificate(), layout.server_key()];
+        let addresses = [Ipv4Addr::LOCALHOST, SERVICE];
+        authority.server_certificate(("kube-apiserver", None), &SERVER_NAMES, &addresses, &server)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = name(KUBELET_CLIENT, Some(MASTERS));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        authority.issue(
+            &params,
+            &layout.kubelet_client_certificate(),
+            &layout.kubelet_client_key(),
+        )?;
 
         let key = KeyPair::generate().context("make the key of service accounts")?;
         write_secret(&layout.service_account_key(), &key.serialize_pem())?;
         write_secret(&layout.service_account_public_key(), &key.public_key_pem())?;
         Ok(authority)
+    }
+
+    /// Writes a certificate and key of a server with these names and addresses.
+    pub(super) fn server_certificate(
+        &self,
+        (user, group): (&str, Option<&str>),
+        names: &[&str],
+        addresses: &[Ipv4Addr],
+        [certificate, key]: &[PathBuf; 2],
+    ) -> Result<()> {
+        let names: Vec<String> = names.iter().copied().map(str::to_owned).collect();
+        let mut params = CertificateParams::new(names).context("name a server")?;
+        let addresses = addresses
+            .iter()
+            .map(|&address| SanType::IpAddress(IpAddr::V4(address)));
+        params.subject_alt_names.extend(addresses);
+        params.distinguished_name = name(user, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.issue(&params, certificate, key)
     }
 
     /// Certificate of the authority, in PEM.
@@ -68,16 +106,25 @@ impl Authority {
 
     /// Writes a kubeconfig for the user, with its key and certificates in files of the same folder.
     pub(super) fn kubeconfig(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
-        self.kubeconfig_named(&stem(user, group), user, group, &self.server)
+        let cluster = json!({ "server": self.server, "certificate-authority": self.ca_file });
+        self.kubeconfig_named(&stem(user, group), user, group, &cluster)
     }
 
     /// Like [`Self::kubeconfig`], with another URL of the API server.
     pub(super) fn kubeconfig_via(&self, url: &str, user: &str, group: Option<&str>) -> Result<PathBuf> {
         let stem = format!("{}-via", stem(user, group));
-        self.kubeconfig_named(&stem, user, group, url)
+        let cluster =
+            json!({ "server": url, "tls-server-name": SERVER_NAME, "certificate-authority": self.ca_file });
+        self.kubeconfig_named(&stem, user, group, &cluster)
     }
 
-    fn kubeconfig_named(&self, stem: &str, user: &str, group: Option<&str>, server: &str) -> Result<PathBuf> {
+    fn kubeconfig_named(
+        &self,
+        stem: &str,
+        user: &str,
+        group: Option<&str>,
+        cluster: &Value,
+    ) -> Result<PathBuf> {
         let mut params = CertificateParams::default();
         params.distinguished_name = name(user, group);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -87,7 +134,7 @@ impl Authority {
         let kubeconfig = json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{ "name": "it", "cluster": { "server": server, "certificate-authority": self.ca_file } }],
+            "clusters": [{ "name": "it", "cluster": cluster }],
             "users": [{ "name": user, "user": { "client-certificate": certificate, "client-key": key } }],
             "contexts": [{ "name": user, "context": { "cluster": "it", "user": user } }],
             "current-context": user,

@@ -10,6 +10,8 @@ use std::{
 use anyhow::Result;
 use xtask::{process::Process, setup::controlplane::Component};
 
+use super::options::ClusterOptions;
+
 /// Enabled controllers. Deployments and ReplicaSets create pods, which need the service account and the root certificate of
 /// their namespace. The others set taints of nodes, and delete objects whose owner or namespace was deleted.
 const CONTROLLERS: [&str; 8] = [
@@ -22,6 +24,12 @@ const CONTROLLERS: [&str; 8] = [
     "taint-eviction-controller",
     "garbage-collector-controller",
 ];
+/// Further controllers for a real node: pods of a `DaemonSet`, and the endpoints of Services with their pods.
+const REAL_NODE_CONTROLLERS: [&str; 2] = ["daemonset-controller", "endpointslice-controller"];
+/// User of the API server's certificate for kubelets.
+pub(super) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
+/// The API server's own Service has the first address of this range.
+const SERVICES: &str = "10.0.0.0/24";
 /// Client socket of etcd, in the cluster's folder.
 const ETCD_CLIENTS: &str = "etcd-client:1";
 /// All data is discarded, so processes are killed without SIGTERM.
@@ -54,6 +62,14 @@ impl Layout {
 
     pub(super) fn server_key(&self) -> PathBuf {
         self.folder.join("kube-apiserver.key")
+    }
+
+    pub(super) fn kubelet_client_certificate(&self) -> PathBuf {
+        self.folder.join("kubelet-client.pem")
+    }
+
+    pub(super) fn kubelet_client_key(&self) -> PathBuf {
+        self.folder.join("kubelet-client.key")
     }
 
     pub(super) fn service_account_key(&self) -> PathBuf {
@@ -114,7 +130,7 @@ pub(super) fn etcd(layout: &Layout) -> Vec<String> {
     ]
 }
 
-pub(super) fn apiserver(layout: &Layout, port: u16, more: &[String]) -> Vec<String> {
+pub(super) fn apiserver(layout: &Layout, port: u16, options: &ClusterOptions) -> Vec<String> {
     let mut arguments = vec![
         format!("--etcd-servers=unix://{}", layout.etcd_socket().display()),
         "--bind-address=127.0.0.1".to_owned(),
@@ -129,12 +145,23 @@ pub(super) fn apiserver(layout: &Layout, port: u16, more: &[String]) -> Vec<Stri
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-        // The service `kubernetes` is not used, so its endpoints are not updated.
+        format!("--service-cluster-ip-range={SERVICES}"),
+        // Pods would not reach the address of the API server on loopback.
         "--endpoint-reconciler-type=none".to_owned(),
         "--profiling=false".to_owned(),
     ];
-    arguments.extend_from_slice(more);
+    if options.has_real_node {
+        arguments.extend([
+            flag("kubelet-certificate-authority", layout.ca_certificate()),
+            flag("kubelet-client-certificate", layout.kubelet_client_certificate()),
+            flag("kubelet-client-key", layout.kubelet_client_key()),
+            // The names of nodes have no addresses here.
+            "--kubelet-preferred-address-types=InternalIP".to_owned(),
+            // The rules of kube-proxy for Service addresses are in the node's network only.
+            "--enable-aggregator-routing=true".to_owned(),
+        ]);
+    }
+    arguments.extend_from_slice(&options.apiserver_flags);
     arguments
 }
 
@@ -144,10 +171,14 @@ pub(super) fn scheduler(kubeconfig: &Path) -> Vec<String> {
     arguments
 }
 
-pub(super) fn controllers(layout: &Layout, kubeconfig: &Path) -> Vec<String> {
+pub(super) fn controllers(layout: &Layout, kubeconfig: &Path, options: &ClusterOptions) -> Vec<String> {
     let mut arguments = api_client_flags(kubeconfig);
+    let mut controllers = CONTROLLERS.to_vec();
+    if options.has_real_node {
+        controllers.extend(REAL_NODE_CONTROLLERS);
+    }
     arguments.extend([
-        format!("--controllers={}", CONTROLLERS.join(",")),
+        format!("--controllers={}", controllers.join(",")),
         "--use-service-account-credentials=true".to_owned(),
         flag("root-ca-file", layout.ca_certificate()),
         "--profiling=false".to_owned(),

@@ -87,7 +87,7 @@ impl RunningBackend {
 }
 
 /// True if the condition `Ready` is `True`.
-pub(super) fn is_ready(node: &NodeObject) -> bool {
+pub(crate) fn is_ready(node: &NodeObject) -> bool {
     let conditions = node
         .status
         .iter()

@@ -1,4 +1,4 @@
-//! Options of a control plane: scheduler, controllers, and further flags of the API server.
+//! Options of a control plane: scheduler, controllers, services for a real node, and further flags of the API server.
 
 use xtask::setup::controlplane::Component;
 
@@ -10,6 +10,9 @@ pub struct ClusterOptions {
     /// pods cannot be created until the caller creates a service account, and nodes keep the taint
     /// `node.kubernetes.io/not-ready`.
     pub has_controllers: bool,
+    /// Prepares the control plane for [`crate::real_node::RealNode`]: controllers of `DaemonSets` and of the endpoints of Services,
+    /// access to kubelets, and admission webhooks at the addresses of pods.
+    pub has_real_node: bool,
     /// Further flags of the API server, such as `--feature-gates=X=true`.
     pub apiserver_flags: Vec<String>,
 }
@@ -21,6 +24,14 @@ impl ClusterOptions {
             has_scheduler: true,
             has_controllers: true,
             ..Self::default()
+        }
+    }
+
+    /// All components, for [`crate::real_node::RealNode`].
+    pub fn for_real_node() -> Self {
+        Self {
+            has_real_node: true,
+            ..Self::full()
         }
     }
 

@@ -31,6 +31,10 @@ impl Port {
         self.number
     }
 
+    pub(super) fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.number))
+    }
+
     /// URL of an HTTPS server on the port.
     pub(super) fn url(&self) -> String {
         format!("https://{}:{}", Ipv4Addr::LOCALHOST, self.number)

@@ -1,0 +1,175 @@
+//! The state folder of a node, and the removal of folders and cgroups that killed runs have left.
+
+use std::{
+    env,
+    fs::{self, File, TryLockError},
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use xtask::terminal::print;
+
+use crate::folder::Folder;
+
+/// Prefix of state folders, and of the nodes' cgroups, which have the names of the folders.
+const PREFIX: &str = "headroom-real";
+/// The owner holds a lock on this file in its folder.
+const LOCK: &str = "lock";
+/// A folder without a lock file may be about to get one.
+const NEW: Duration = Duration::from_secs(60);
+/// The node has its own folders at these places, see `node.sh`.
+const REPLACED: [&str; 3] = ["/run", "/var/lib", "/var/log"];
+
+/// A state folder, which is removed with its owner.
+#[derive(Debug)]
+pub(super) struct State {
+    _lock: File,
+    name: String,
+    folder: Folder,
+}
+
+impl State {
+    /// Creates a state folder, after the removal of folders and cgroups of killed runs.
+    pub(super) fn create() -> Result<Self> {
+        let parent = env::temp_dir();
+        if let Some(hidden) = REPLACED.iter().find(|hidden| parent.starts_with(hidden)) {
+            bail!(
+                "TMPDIR={} is in {hidden}, which the node replaces by its own folder: set TMPDIR to another folder",
+                parent.display()
+            );
+        }
+        remove_left(&parent)?;
+        let folder = Folder::new(PREFIX)?;
+        let lock = File::create(folder.path().join(LOCK))
+            .with_context(|| format!("write to {}", folder.path().display()))?;
+        lock.lock().context("lock the state folder")?;
+        let name = folder.path().file_name().and_then(|name| name.to_str());
+        let name = name.context("name the state folder")?.to_owned();
+        Ok(Self {
+            _lock: lock,
+            name,
+            folder,
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Name of the folder and of the node's cgroups.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Removes state folders whose owner has ended, and cgroups without a state folder.
+fn remove_left(parent: &Path) -> Result<()> {
+    for folder in with_prefix(parent)? {
+        if is_left(&folder)? {
+            print(format!(
+                "Removing {}, which a killed run has left.",
+                folder.display()
+            ));
+            fs::remove_dir_all(&folder).with_context(|| {
+                format!(
+                    "{} of a killed run cannot be removed: end its processes, unmount what is mounted below it, and remove it",
+                    folder.display()
+                )
+            })?;
+        }
+    }
+    for hierarchy in hierarchies()? {
+        for cgroup in with_prefix(&hierarchy)? {
+            let folder = cgroup.file_name().map(|name| parent.join(name));
+            if folder.is_some_and(|folder| folder.exists()) || !is_without_processes(&cgroup)? {
+                continue;
+            }
+            print(format!(
+                "Removing the cgroup {}, which a killed run has left.",
+                cgroup.display()
+            ));
+            remove_cgroup(&cgroup)?;
+        }
+    }
+    Ok(())
+}
+
+/// True if no process holds the lock of the folder.
+fn is_left(folder: &Path) -> Result<bool> {
+    let Ok(lock) = File::open(folder.join(LOCK)) else {
+        let made = fs::metadata(folder).and_then(|metadata| metadata.modified());
+        // Its owner has removed it meanwhile, or the clock was set back.
+        return Ok(made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > NEW)));
+    };
+    match lock.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("lock {}", folder.display())),
+    }
+}
+
+/// Roots of the cgroup hierarchies of this machine.
+pub(super) fn hierarchies() -> Result<Vec<PathBuf>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").context("list the mounts")?;
+    let roots = mounts.lines().filter_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let point = Path::new(mount.split(' ').nth(4)?);
+        let is_cgroup = kind.starts_with("cgroup ") || kind.starts_with("cgroup2 ");
+        (is_cgroup && point.starts_with("/sys/fs/cgroup")).then(|| point.to_owned())
+    });
+    Ok(roots.collect())
+}
+
+/// Folders below `parent` whose name begins with [`PREFIX`].
+fn with_prefix(parent: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(parent).with_context(|| format!("read {}", parent.display()))? {
+        let entry = entry.with_context(|| format!("read {}", parent.display()))?;
+        let is_ours = entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(&format!("{PREFIX}-"));
+        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+fn is_without_processes(cgroup: &Path) -> Result<bool> {
+    let processes = cgroup.join("cgroup.procs");
+    let own = fs::read_to_string(&processes).with_context(|| format!("read {}", processes.display()))?;
+    if !own.is_empty() {
+        return Ok(false);
+    }
+    for child in children(cgroup)? {
+        if !is_without_processes(&child)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn remove_cgroup(cgroup: &Path) -> Result<()> {
+    for child in children(cgroup)? {
+        remove_cgroup(&child)?;
+    }
+    match fs::remove_dir(cgroup) {
+        // Its supervisor was faster.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.with_context(|| format!("remove the cgroup {}", cgroup.display())),
+    }
+}
+
+fn children(cgroup: &Path) -> Result<Vec<PathBuf>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir(cgroup).with_context(|| format!("read {}", cgroup.display()))? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            children.push(entry.path());
+        }
+    }
+    Ok(children)
+}
