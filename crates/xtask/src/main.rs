@@ -26,7 +26,11 @@ enum Command {
     /// changes nothing.
     Setup,
     /// Starts a real control plane with one node on loopback, and runs it until Ctrl-C.
-    Cluster,
+    Cluster {
+        /// The node runs pods on this machine with a kubelet, containerd and runc. Needs root.
+        #[arg(long)]
+        real: bool,
+    },
     /// Shows Headroom on one node: real control plane and webhook, the agent on this kernel, and a live table.
     Demo(Demo),
     /// Installs missing tools, builds, and runs every kind of test.
@@ -85,10 +89,16 @@ impl Command {
         }
         match self {
             Self::Setup => setup::run(&Item::all())?.check()?,
-            Self::Cluster => {
-                let items = [Item::Controlplane(Component::RUNNING.to_vec()), Item::Kubelet];
+            Self::Cluster { real } => {
+                let mut items = vec![Item::Controlplane(Component::RUNNING.to_vec())];
+                if real {
+                    items.extend(Item::of_real_node());
+                } else {
+                    items.push(Item::Kubelet);
+                }
                 prepare(&items, &["headroom-cluster"])?;
-                launch::become_program("headroom-cluster", false, &[])?;
+                let arguments = if real { vec!["--real".into()] } else { Vec::new() };
+                launch::become_program("headroom-cluster", false, &arguments)?;
             }
             Self::Demo(_) => {
                 prepare(

@@ -20,7 +20,7 @@ use self::{
 };
 use crate::{
     launch,
-    setup::{self, Item, SetupResult, controlplane::Component},
+    setup::{self, Item, SetupResult, container_runtime, controlplane::Component},
     terminal::print,
     workspace,
 };
@@ -69,6 +69,8 @@ pub enum Kind {
     Kernel,
     /// Needs a real control plane.
     Apiserver,
+    /// Needs root, a real control plane, and a real node that runs pods.
+    Node,
 }
 
 impl Kind {
@@ -79,15 +81,16 @@ impl Kind {
             Self::Process => "process",
             Self::Kernel => "kernel",
             Self::Apiserver => "apiserver",
+            Self::Node => "node",
         }
     }
 
-    /// Parallel tests; `None` for the number of CPUs. Tests that measure the kernel would disturb each other. Tests against a
-    /// control plane mostly wait for it, and process tests partly wait.
+    /// Parallel tests; `None` for the number of CPUs. Tests that measure the kernel or load a node would disturb each other. Tests
+    /// against a control plane mostly wait for it, and process tests partly wait.
     const fn threads(self) -> Option<&'static str> {
         match self {
             Self::Unit => None,
-            Self::Kernel => Some("1"),
+            Self::Kernel | Self::Node => Some("1"),
             Self::Process => Some("2"),
             Self::Apiserver => Some("6"),
         }
@@ -104,6 +107,15 @@ impl Kind {
                 Item::Prometheus,
                 Item::Curl,
             ],
+            Self::Node => {
+                let mut items = vec![
+                    Item::Nightly,
+                    Item::BpfLinker,
+                    Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
+                ];
+                items.extend(Item::of_real_node());
+                items
+            }
         }
     }
 
@@ -111,6 +123,9 @@ impl Kind {
     fn obstacle(self, ready: &SetupResult, is_root: bool) -> Option<String> {
         if self == Self::Kernel && !is_root {
             return Some("only root can load kernel programs".to_owned());
+        }
+        if self == Self::Node && !is_root {
+            return Some("only root can run a real node".to_owned());
         }
         // The agent runs without kernel programs, a status writer replaces the kubelet code, and few tests use Prometheus or
         // curl.
@@ -124,6 +139,11 @@ impl Kind {
             .map(|missing| &missing.item)
             .find(|item| needed.contains(item) && !is_optional(item));
         missing.map(|item| format!("set-up could not install {}", item.name()))
+    }
+
+    /// Reason why this kernel or its configuration cannot run tests of this kind, if there is one.
+    fn obstacle_here(self) -> Option<String> {
+        (self == Self::Node).then(container_runtime::obstacle).flatten()
     }
 }
 
@@ -186,7 +206,10 @@ impl Test {
                 tally,
                 times: new_times,
                 cpu,
-            } = match kind.obstacle(&ready, rustix::process::geteuid().is_root()) {
+            } = match kind
+                .obstacle(&ready, rustix::process::geteuid().is_root())
+                .or_else(|| kind.obstacle_here())
+            {
                 Some(why) => not_run(kind, &why),
                 None => self.run_kind(kind, &plan)?,
             };
@@ -271,9 +294,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(blocked(None, true), []);
-        assert_eq!(blocked(None, false), [Kind::Kernel]);
-        assert_eq!(blocked(Some(Item::BpfLinker), true), [Kind::Kernel]);
-        assert_eq!(blocked(Some(controlplane), true), [Kind::Apiserver]);
+        assert_eq!(blocked(None, false), [Kind::Kernel, Kind::Node]);
+        assert_eq!(blocked(Some(Item::BpfLinker), true), [Kind::Kernel, Kind::Node]);
+        assert_eq!(blocked(Some(controlplane), true), [Kind::Apiserver, Kind::Node]);
         assert_eq!(blocked(Some(Item::Kubelet), true), []);
+        assert_eq!(blocked(Some(Item::ContainerRuntime), true), [Kind::Node]);
     }
 }

@@ -86,6 +86,11 @@ impl Item {
         ]
     }
 
+    /// Items of a real node, in addition to a control plane.
+    pub fn of_real_node() -> Vec<Self> {
+        vec![Self::RealNode, Self::ContainerRuntime, Self::Images]
+    }
+
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Nightly => "nightly Rust with rust-src",

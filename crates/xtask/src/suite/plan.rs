@@ -116,7 +116,7 @@ impl TestProgram {
 
 fn kind_of(target: &str) -> Kind {
     let word = target.split('_').next().unwrap_or_default();
-    [Kind::Process, Kind::Kernel, Kind::Apiserver]
+    [Kind::Process, Kind::Kernel, Kind::Apiserver, Kind::Node]
         .into_iter()
         .find(|kind| kind.word() == word)
         .unwrap_or(Kind::Unit)
