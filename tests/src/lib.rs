@@ -25,6 +25,7 @@ pub mod etcd;
 pub mod first_schema;
 pub mod foreign_webhook;
 pub mod hint_server;
+pub mod image_archive;
 pub mod imports;
 #[cfg(target_arch = "x86_64")]
 pub mod intruder;

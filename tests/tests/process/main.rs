@@ -15,6 +15,7 @@ mod documented_commands;
 mod expensive_bodies;
 mod extending;
 mod hint_life;
+mod images;
 mod imports;
 mod language;
 mod named_tests;
