@@ -14,7 +14,7 @@ fn help_lists_all_commands() {
     let output = xtask(&["help"]);
     let text = String::from_utf8(output.stdout).expect("text");
     for command in [
-        "setup", "cluster", "demo", "test", "fuzz", "mutants", "deny", "generate", "cases", "bench",
+        "setup", "cluster", "demo", "test", "images", "fuzz", "mutants", "deny", "generate", "cases", "bench",
     ] {
         let row = format!("  {command} ");
         assert!(
@@ -40,6 +40,16 @@ fn unknown_long_part_is_refused_with_the_list_of_parts() {
     let text = String::from_utf8(output.stderr).expect("text");
     assert!(
         text.contains("everything") && text.contains("interleavings"),
+        "{text}"
+    );
+}
+
+#[test]
+fn programs_of_an_image_come_from_one_place() {
+    let output = xtask(&["images", "--relink", "--binaries", "."]);
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        !output.status.success() && text.contains("cannot be used with"),
         "{text}"
     );
 }

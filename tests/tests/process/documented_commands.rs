@@ -10,7 +10,7 @@ use std::{
 
 use clap::{Parser, error::ErrorKind};
 use e2e::{console, names::Names};
-use xtask::{demo::Demo, suite, workspace};
+use xtask::{demo::Demo, images::Images, suite, workspace};
 
 /// Test that runs a command.
 enum RunBy {
@@ -64,8 +64,10 @@ static SHOWN: &[(&str, RunBy)] = &[
         },
     ),
     (
-        "HEADROOM_BPF=require cargo build --profile dist -p headroom-webhook -p headroom-agent",
-        NotRun("it rebuilds all with optimisation, which takes longer than all tests"),
+        "cargo xtask images",
+        NotRun(
+            "it builds all with optimisation; images_start_and_fit_the_manifests builds the images of dev programs",
+        ),
     ),
     (
         "cargo xtask bench estimator --nodes 4 --days 5 --seed 7 --policy headroom --loop open --openmetrics past.om",
@@ -163,6 +165,7 @@ const INSTALLATION_PAGE: &str = "deploy/kustomize/README.md";
 enum Xtask {
     Setup,
     Demo(Demo),
+    Images(Images),
     Test(suite::Test),
     Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
