@@ -1,5 +1,6 @@
 # Image of the admission webhook. The context is the repository:
 #   docker build -f deploy/docker/webhook.Dockerfile --build-arg VERSION=0.1.0 --build-arg REVISION=$(git rev-parse --short HEAD) .
+# The first stage runs on the architecture of the image.
 # `cargo xtask images` passes ready programs as build context `build`, which replaces the first stage.
 FROM docker.io/library/rust:1.95.0-bookworm AS build
 ARG TARGETARCH

@@ -195,6 +195,13 @@ impl Images {
         } else {
             &self.only
         };
+        if self.binaries.is_none() && self.arch != Architecture::OWN {
+            bail!(
+                "this machine has {} and builds no programs for {}; pass a folder of ready ones with --binaries",
+                Architecture::OWN,
+                self.arch
+            );
+        }
         setup::run(&self.items(images))?.check_all()?;
         let programs = if self.relink {
             Programs::Relinked

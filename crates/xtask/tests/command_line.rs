@@ -53,3 +53,18 @@ fn programs_of_an_image_come_from_one_place() {
         "{text}"
     );
 }
+
+#[test]
+fn programs_for_another_architecture_must_be_ready() {
+    let other = if cfg!(target_arch = "aarch64") {
+        "amd64"
+    } else {
+        "arm64"
+    };
+    let output = xtask(&["images", "--arch", other]);
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        !output.status.success() && text.contains(other) && text.contains("--binaries"),
+        "{text}"
+    );
+}

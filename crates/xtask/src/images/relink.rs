@@ -1,6 +1,6 @@
 //! Links the dev programs again, without shared libraries, from crates that the tests have built anyway.
 //!
-//! Programs of shipped images are built for musl. That compiles every dependency a second time: 12 min of CPU time with the dev
+//! Programs of shipped images are built for musl. That compiles every dependency a second time: minutes of CPU time with the dev
 //! profile. Linking takes 5 s. The result differs from the dev programs in linkage alone, so it has glibc.
 
 use std::{
