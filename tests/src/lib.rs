@@ -1,5 +1,5 @@
 //! Helpers of the end-to-end tests. Each folder in `tests/` is one test program, named after the kind of real part
-//! that it needs: `process`, `kernel` or `apiserver`.
+//! that it needs: `process`, `kernel`, `apiserver` or `node`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,
@@ -38,6 +38,7 @@ pub mod metrics_server;
 pub mod metrics_watch;
 pub mod names;
 pub mod namespaces;
+pub mod node_traces;
 pub mod numbered_checkpoints;
 pub mod pace;
 pub mod people;

@@ -408,7 +408,10 @@ fn program(programs: &Programs, component: Component) -> Result<PathBuf> {
 }
 
 /// A client with the credentials of a kubeconfig, bound to the current async runtime.
-pub(crate) async fn client_of(kubeconfig: &Path) -> Result<Client> {
+///
+/// # Errors
+/// If the kubeconfig cannot be read.
+pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).context("read a kubeconfig")?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await

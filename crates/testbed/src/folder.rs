@@ -1,7 +1,7 @@
 //! A temporary folder that only its owner can read, and that is removed even if the owner is killed.
 
 use std::{
-    fs,
+    env, fs,
     io::ErrorKind,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
@@ -28,12 +28,20 @@ impl Folder {
     /// # Errors
     /// If the folder cannot be created, or its janitor cannot be started.
     pub fn new(prefix: &str) -> Result<Self> {
+        Self::new_in(&env::temp_dir(), prefix)
+    }
+
+    /// Creates a folder `PREFIX-…` in this folder.
+    ///
+    /// # Errors
+    /// Errors of [`Self::new`].
+    pub fn new_in(parent: &Path, prefix: &str) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("{prefix}-"))
             // Files in it may be credentials.
             .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir()
-            .context("create a temporary folder")?;
+            .tempdir_in(parent)
+            .with_context(|| format!("create a temporary folder in {}", parent.display()))?;
         let janitor = Command::new("sh")
             .args(["-c", JANITOR])
             .arg(folder.path())

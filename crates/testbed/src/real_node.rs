@@ -30,6 +30,7 @@ mod sandbox;
 mod state;
 
 use std::{
+    env,
     future::Future,
     net::Ipv4Addr,
     path::{Path, PathBuf},
@@ -38,6 +39,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use http::Request;
 use k8s_openapi::api::{core::v1::Node, discovery::v1::EndpointSlice};
 use kube::{
     Api, Client,
@@ -87,7 +89,7 @@ pub struct RealNode {
     options: RealNodeOptions,
     client: Client,
     network: Network,
-    _gateway: Gateway,
+    gateway: Option<Gateway>,
     sandbox: Option<Sandbox>,
     state: State,
 }
@@ -108,12 +110,17 @@ impl RealNode {
             "the control plane was started without ClusterOptions::has_real_node"
         );
         let (archives, programs) = spawn_blocking(prepare).await.context("prepare a real node")??;
-        let state = State::create()?;
+        let state = State::create(&options.folder.clone().unwrap_or_else(env::temp_dir))?;
         let programs: Vec<&Path> = programs.iter().map(PathBuf::as_path).collect();
         let sandbox = Sandbox::start(&state, &options.name, &programs)?;
         let network = Network::connect(&sandbox)?;
-        let gateway = Gateway::start(network.machine(), cluster.address(), cluster.kubeconfig())?;
-        let url = format!("https://{}:{API_PORT}", network.machine());
+        let gateway = Gateway::start(
+            sandbox.init(),
+            network.node(),
+            cluster.address(),
+            cluster.kubeconfig(),
+        )?;
+        let url = format!("https://{}:{API_PORT}", network.node());
         let containerd_files = Containerd::configure(&state, &sandbox, network)?;
         let kubelet_files = Kubelet::configure(
             &state,
@@ -126,7 +133,7 @@ impl RealNode {
         let proxy = Proxy::configure(&state, &sandbox, network, &options.name, &proxy)?;
 
         let client = cluster.client().await?;
-        publish(&client, network.machine()).await?;
+        publish(&client, network.node()).await?;
         let mut node = Self {
             kubelet: None,
             // It waits for the Node.
@@ -137,7 +144,7 @@ impl RealNode {
             options,
             client,
             network,
-            _gateway: gateway,
+            gateway: Some(gateway),
             sandbox: Some(sandbox),
             state,
         };
@@ -174,15 +181,18 @@ impl RealNode {
         if self.kubelet.is_none() {
             self.kubelet = Some(self.kubelet_files.start(self.sandbox()?)?);
         }
-        let (nodes, name): (Api<Node>, _) = (Api::all(self.client.clone()), self.options.name.clone());
+        let (client, name) = (self.client.clone(), self.options.name.clone());
+        let nodes: Api<Node> = Api::all(client.clone());
         self.until("the node is Ready", || async {
             let node = nodes.get_opt(&name).await;
+            // The Node stays Ready for a while after the end of its kubelet.
             node.is_ok_and(|node| node.is_some_and(|node| is_ready(&node)))
+                && is_healthy(&client, &name).await
         })
         .await
     }
 
-    /// Kills the kubelet and starts it again. The Node may stay Ready meanwhile.
+    /// Kills the kubelet and starts it again. The Node stays Ready meanwhile.
     ///
     /// # Errors
     /// Errors of [`Self::stop_kubelet`] and [`Self::start_kubelet`].
@@ -288,6 +298,8 @@ impl RealNode {
     /// If something remains.
     pub fn stop(mut self) -> Result<()> {
         self.stop_kubelet()?;
+        // Its sockets keep the node's network.
+        drop(self.gateway.take());
         drop(self.sandbox.take());
         self.network.await_removal()?;
         for hierarchy in state::hierarchies()? {
@@ -320,6 +332,15 @@ impl RealNode {
             sleep(POLL).await;
         }
         Ok(())
+    }
+}
+
+/// True if the kubelet answers the API server that it is healthy.
+async fn is_healthy(client: &Client, node: &str) -> bool {
+    let path = format!("/api/v1/nodes/{node}/proxy/healthz");
+    match Request::get(path).body(Vec::new()) {
+        Ok(request) => client.request_text(request).await.is_ok(),
+        Err(_) => false,
     }
 }
 

@@ -94,7 +94,8 @@ async fn run(backend: Option<NodeBackend>) -> Result<()> {
     ));
     if let Some(node) = &node {
         print(format!(
-            "Logs of the node: {}/*.log\nImages for its pods: {PAUSE}, {BUSYBOX}",
+            "Interface and logs of the node: {}, {}/*.log\nImage for its pods: {BUSYBOX}",
+            node.interface(),
             node.folder().display()
         ));
     }

@@ -1,6 +1,7 @@
 //! containerd of the node: its configuration, its network plugin's configuration, its process, and `ctr`.
 
 use std::{
+    env::consts::ARCH,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -18,6 +19,9 @@ pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
 pub const PAUSE: &str = "localhost/pause:1";
 /// containerd's namespace of the kubelet's containers and images.
 const NAMESPACE: &str = "k8s.io";
+
+/// Errors of ctr if no image of an archive is for this platform.
+const OTHER_PLATFORM: [&str; 2] = ["might be filtered out", "no match for platform"];
 
 /// Paths of containerd's files.
 #[derive(Debug)]
@@ -103,12 +107,13 @@ snapshotter = "{}"
             &["images", "import", "--snapshotter", sandbox.snapshotter(), "-"],
         );
         let output = command.stdin(file).output().context("start ctr (containerd)")?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        let (archive, error) = (archive.display(), error.trim());
         ensure!(
-            output.status.success(),
-            "import {}: {}",
-            archive.display(),
-            String::from_utf8_lossy(&output.stderr).trim()
+            !OTHER_PLATFORM.iter().any(|text| error.contains(text)),
+            "{archive} has no image for this machine's architecture, {ARCH} ({error})"
         );
+        ensure!(output.status.success(), "import {archive}: {error}");
         Ok(())
     }
 }

@@ -87,7 +87,7 @@ fn configuration(network: Network, credentials: &Credentials, resolver: &Path) -
         // The kernel decides: a machine with cgroup v1 has no other choice.
         "failCgroupV1": false,
         "failSwapOn": false,
-        "clusterDNS": [network.machine().to_string()],
+        "clusterDNS": [network.node().to_string()],
         "clusterDomain": DOMAIN,
         "resolvConf": resolver,
         // The default is outside of the folders that the node has of its own.

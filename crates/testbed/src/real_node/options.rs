@@ -9,6 +9,8 @@ use serde_json::Value;
 pub struct RealNodeOptions {
     /// Name of the Node.
     pub name: String,
+    /// Folder for the node's temporary state folder; `None` for `TMPDIR`.
+    pub folder: Option<PathBuf>,
     /// Archives of images that are imported before the kubelet starts, in addition to those of `pause` and `busybox`.
     pub images: Vec<PathBuf>,
     /// Changes of the kubelet's configuration, as a JSON merge patch.
@@ -22,6 +24,7 @@ impl RealNodeOptions {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            folder: None,
             images: Vec::new(),
             kubelet: Value::Null,
             kubelet_flags: Vec::new(),

@@ -1,14 +1,14 @@
 //! The state folder of a node, and the removal of folders and cgroups that killed runs have left.
 
 use std::{
-    env,
     fs::{self, File, TryLockError},
     io::ErrorKind,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::fs::statvfs;
 use xtask::terminal::print;
 
 use crate::folder::Folder;
@@ -19,6 +19,8 @@ const PREFIX: &str = "headroom-real";
 const LOCK: &str = "lock";
 /// A folder without a lock file may be about to get one.
 const NEW: Duration = Duration::from_secs(60);
+/// Images, containers and logs of a few small pods.
+const SPACE_MIB: u64 = 512;
 /// The node has its own folders at these places, see `node.sh`.
 const REPLACED: [&str; 3] = ["/run", "/var/lib", "/var/log"];
 
@@ -31,17 +33,25 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Creates a state folder, after the removal of folders and cgroups of killed runs.
-    pub(super) fn create() -> Result<Self> {
-        let parent = env::temp_dir();
+    /// Creates a state folder in this folder, after the removal of folders and cgroups of killed runs.
+    pub(super) fn create(parent: &Path) -> Result<Self> {
         if let Some(hidden) = REPLACED.iter().find(|hidden| parent.starts_with(hidden)) {
             bail!(
-                "TMPDIR={} is in {hidden}, which the node replaces by its own folder: set TMPDIR to another folder",
+                "{} is in {hidden}, which the node replaces by its own folder: set TMPDIR to another folder",
                 parent.display()
             );
         }
-        remove_left(&parent)?;
-        let folder = Folder::new(PREFIX)?;
+        remove_folders(parent)?;
+        remove_cgroups(parent)?;
+        let space =
+            statvfs(parent).with_context(|| format!("read the free space of {}", parent.display()))?;
+        let free_mib = (space.f_bavail * space.f_frsize) >> 20;
+        ensure!(
+            free_mib >= SPACE_MIB,
+            "{} has {free_mib} MiB of free space; a node needs {SPACE_MIB} MiB: set TMPDIR to another folder, or delete files",
+            parent.display()
+        );
+        let folder = Folder::new_in(parent, PREFIX)?;
         let lock = File::create(folder.path().join(LOCK))
             .with_context(|| format!("write to {}", folder.path().display()))?;
         lock.lock().context("lock the state folder")?;
@@ -64,8 +74,8 @@ impl State {
     }
 }
 
-/// Removes state folders whose owner has ended, and cgroups without a state folder.
-fn remove_left(parent: &Path) -> Result<()> {
+/// Removes state folders whose owner has ended.
+fn remove_folders(parent: &Path) -> Result<()> {
     for folder in with_prefix(parent)? {
         if is_left(&folder)? {
             print(format!(
@@ -74,12 +84,17 @@ fn remove_left(parent: &Path) -> Result<()> {
             ));
             fs::remove_dir_all(&folder).with_context(|| {
                 format!(
-                    "{} of a killed run cannot be removed: end its processes, unmount what is mounted below it, and remove it",
+                    "{} of a killed run cannot be removed: unmount what is mounted below it, and remove it",
                     folder.display()
                 )
             })?;
         }
     }
+    Ok(())
+}
+
+/// Removes the nodes' cgroups without processes and without a state folder.
+fn remove_cgroups(parent: &Path) -> Result<()> {
     for hierarchy in hierarchies()? {
         for cgroup in with_prefix(&hierarchy)? {
             let folder = cgroup.file_name().map(|name| parent.join(name));
@@ -172,4 +187,36 @@ fn children(cgroup: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(children)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_without_an_owner_are_removed() {
+        let parent = tempfile::tempdir().expect("folder");
+        let [left, owned, new, other] = ["headroom-real-a", "headroom-real-b", "headroom-real-c", "other"]
+            .map(|name| parent.path().join(name));
+        for folder in [&left, &owned, &new, &other] {
+            fs::create_dir(folder).expect("folder");
+        }
+        fs::create_dir_all(left.join("var/lib")).expect("folder");
+        for folder in [&left, &other] {
+            fs::write(folder.join(LOCK), "").expect("lock file");
+        }
+        let lock = File::create(owned.join(LOCK)).expect("lock file");
+        lock.lock().expect("lock");
+        remove_folders(parent.path()).expect("remove");
+        let exist = [&left, &owned, &new, &other].map(|folder| folder.exists());
+        assert_eq!(exist, [false, true, true, true]);
+    }
+
+    #[test]
+    fn folders_that_the_node_replaces_are_refused() {
+        let error = State::create(Path::new("/var/lib/builds"))
+            .expect_err("hidden")
+            .to_string();
+        assert!(error.contains("/var/lib/builds is in /var/lib"), "{error}");
+    }
 }

@@ -1,0 +1,6 @@
+//! Test program `node`: tests with pods on a real node. One program: linked once, shared set-up.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod end;
+mod pods;
