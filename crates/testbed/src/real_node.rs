@@ -67,7 +67,10 @@ use self::{
     sandbox::Sandbox,
     state::State,
 };
-use crate::cluster::{Cluster, NODES, START_LIMIT, is_ready};
+use crate::{
+    cluster::{Cluster, NODES, START_LIMIT, is_ready},
+    programs::get,
+};
 
 /// User with the rights of kube-proxy.
 const PROXY_USER: &str = "system:kube-proxy";
@@ -82,10 +85,11 @@ pub fn obstacle() -> Option<String> {
 pub struct RealNode {
     // In the order in which they are dropped.
     kubelet: Option<Daemon>,
-    proxy: Daemon,
+    proxy: Option<Daemon>,
     containerd: Option<Daemon>,
     kubelet_files: Kubelet,
     containerd_files: Containerd,
+    proxy_files: Proxy,
     options: RealNodeOptions,
     client: Client,
     network: Network,
@@ -130,17 +134,17 @@ impl RealNode {
             &options,
         )?;
         let proxy = cluster.kubeconfig_via(&url, PROXY_USER, None)?;
-        let proxy = Proxy::configure(&state, &sandbox, network, &options.name, &proxy)?;
+        let proxy_files = Proxy::configure(&state, &sandbox, network, &options.name, &proxy)?;
 
         let client = cluster.client().await?;
         publish(&client, network.node()).await?;
         let mut node = Self {
             kubelet: None,
-            // It waits for the Node.
-            proxy: proxy.start(&sandbox)?,
+            proxy: None,
             containerd: None,
             kubelet_files,
             containerd_files,
+            proxy_files,
             options,
             client,
             network,
@@ -154,6 +158,7 @@ impl RealNode {
             node.import_image(archive)?;
         }
         node.start_kubelet().await?;
+        node.start_proxy().await?;
         Ok(node)
     }
 
@@ -227,6 +232,18 @@ impl RealNode {
         Ok(())
     }
 
+    /// Starts kube-proxy, and waits until it serves the addresses of Services. Without a Node, it would wait for up to 16 s between
+    /// two attempts.
+    async fn start_proxy(&mut self) -> Result<()> {
+        self.proxy = Some(self.proxy_files.start(self.sandbox()?)?);
+        let health = self.proxy_files.health;
+        self.until("kube-proxy has written its rules", || async {
+            let response = get(health, "/healthz").await;
+            response.is_ok_and(|(status, _)| status.is_success())
+        })
+        .await
+    }
+
     /// Checks that all processes run that have been started.
     ///
     /// # Errors
@@ -236,7 +253,7 @@ impl RealNode {
             sandbox.check()?;
         }
         let daemons = self.containerd.iter_mut().chain(&mut self.kubelet);
-        for daemon in daemons.chain([&mut self.proxy]) {
+        for daemon in daemons.chain(&mut self.proxy) {
             daemon.check()?;
         }
         Ok(())

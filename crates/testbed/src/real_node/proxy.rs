@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -10,11 +11,15 @@ use serde_json::json;
 
 use super::{daemon::Daemon, network::Network, sandbox::Sandbox, state::State};
 
+const HEALTH_PORT: u16 = 10_256;
+
 #[derive(Debug)]
 pub(super) struct Proxy {
     config: PathBuf,
     program: PathBuf,
-    pub(super) log: PathBuf,
+    log: PathBuf,
+    /// Address of its health endpoint.
+    pub(super) health: SocketAddr,
 }
 
 impl Proxy {
@@ -26,12 +31,14 @@ impl Proxy {
         node: &str,
         kubeconfig: &Path,
     ) -> Result<Self> {
+        let health = SocketAddr::from((network.node(), HEALTH_PORT));
         let config = json!({
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
             "kind": "KubeProxyConfiguration",
             "mode": "nftables",
             "clientConnection": { "kubeconfig": kubeconfig },
             "hostnameOverride": node,
+            "healthzBindAddress": health,
             "clusterCIDR": network.pods().to_string(),
             "detectLocalMode": "ClusterCIDR",
             // The table of connections belongs to the whole machine.
@@ -41,6 +48,7 @@ impl Proxy {
         fs::write(&path, format!("{config:#}\n")).with_context(|| format!("write {}", path.display()))?;
         Ok(Self {
             config: path,
+            health,
             program: sandbox.program("kube-proxy"),
             log: state.folder().join("kube-proxy.log"),
         })

@@ -82,12 +82,13 @@ fn remove_folders(parent: &Path) -> Result<()> {
                 "Removing {}, which a killed run has left.",
                 folder.display()
             ));
-            fs::remove_dir_all(&folder).with_context(|| {
-                format!(
-                    "{} of a killed run cannot be removed: unmount what is mounted below it, and remove it",
-                    folder.display()
-                )
-            })?;
+            // Removal would delete the files of the mounted file system.
+            let mounts = fs::read_to_string("/proc/self/mountinfo").context("list the mounts")?;
+            let mut points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+            if let Some(point) = points.find(|point| Path::new(point).starts_with(&folder)) {
+                bail!("unmount {point}, which is in the folder of a killed run");
+            }
+            fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
         }
     }
     Ok(())
