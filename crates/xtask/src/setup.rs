@@ -199,13 +199,19 @@ mod tests {
     fn set_up_fails_only_if_essential_items_are_missing() {
         assert!(result(vec![]).check().is_ok());
         assert!(
-            result(vec![Item::Nightly, Item::BpfLinker, Item::Kubelet])
+            result(vec![Item::Nightly, Item::BpfLinker, Item::RealNode])
                 .check()
                 .is_ok()
         );
-        let error = result(vec![Item::Nightly, Item::Controlplane(vec![Component::Etcd])])
-            .check()
-            .expect_err("essential");
-        assert_eq!(error.to_string(), "set-up could not install: control plane");
+        let missing = vec![
+            Item::Nightly,
+            Item::Controlplane(vec![Component::Etcd]),
+            Item::Kubelet,
+        ];
+        let error = result(missing).check().expect_err("essential");
+        assert_eq!(
+            error.to_string(),
+            "set-up could not install: control plane, kubelet code"
+        );
     }
 }

@@ -127,11 +127,9 @@ impl Kind {
         if self == Self::Node && !is_root {
             return Some("only root can run a real node".to_owned());
         }
-        // The agent runs without kernel programs, a status writer replaces the kubelet code, and few tests use Prometheus or
-        // curl.
-        let is_optional = |item: &Item| {
-            self == Self::Process || matches!(item, Item::Kubelet | Item::Prometheus | Item::Curl)
-        };
+        // The agent runs without kernel programs, and few tests use Prometheus or curl.
+        let is_optional =
+            |item: &Item| self == Self::Process || matches!(item, Item::Prometheus | Item::Curl);
         let needed = self.items();
         let missing = ready
             .missing
@@ -297,7 +295,7 @@ mod tests {
         assert_eq!(blocked(None, false), [Kind::Kernel, Kind::Node]);
         assert_eq!(blocked(Some(Item::BpfLinker), true), [Kind::Kernel, Kind::Node]);
         assert_eq!(blocked(Some(controlplane), true), [Kind::Apiserver, Kind::Node]);
-        assert_eq!(blocked(Some(Item::Kubelet), true), []);
+        assert_eq!(blocked(Some(Item::Kubelet), true), [Kind::Apiserver]);
         assert_eq!(blocked(Some(Item::ContainerRuntime), true), [Kind::Node]);
     }
 }

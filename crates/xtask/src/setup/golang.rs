@@ -58,10 +58,7 @@ impl Go {
         if let Some(go) = Self::updated() {
             return Ok(go);
         }
-        Self::install().context(
-            "Go 1.26 could not be installed: put it on PATH (https://go.dev/dl), or put the programs of the control plane on \
-             PATH or in KUBEBUILDER_ASSETS",
-        )
+        Self::install().context("Go 1.26 could not be installed: put it on PATH (https://go.dev/dl)")
     }
 
     pub fn command(&self) -> Command {

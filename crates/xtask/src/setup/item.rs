@@ -21,9 +21,9 @@ pub enum Item {
     /// Rust toolchain for the kernel programs.
     Nightly,
     BpfLinker,
-    /// Programs of the control plane; unlike the others, essential.
+    /// Programs of the control plane. Essential.
     Controlplane(Vec<Component>),
-    /// The program that runs nodes with real kubelet code.
+    /// The program that runs nodes with real kubelet code. Essential.
     Kubelet,
     /// The kubelet and kube-proxy of a real node.
     RealNode,
@@ -135,11 +135,7 @@ impl Item {
             Self::Nightly | Self::BpfLinker => {
                 "the agent is built without its kernel programs and reads procfs only"
             }
-            Self::Controlplane(_) => "no demo, and no tests against an API server",
-            Self::Kubelet => {
-                "a status writer without kubelet code writes the status of each node; tests that require a kubelet \
-                 fail"
-            }
+            Self::Controlplane(_) | Self::Kubelet => "no demo, and no tests against an API server",
             Self::RealNode | Self::ContainerRuntime => "no real node, and no tests of Headroom as pods",
             Self::Emulator => "no tests on other kernels",
             Self::Prometheus => "the test of `kubectl headroom advise` fails",
@@ -156,7 +152,6 @@ impl Item {
         match self {
             Self::Nightly
             | Self::BpfLinker
-            | Self::Kubelet
             | Self::RealNode
             | Self::ContainerRuntime
             | Self::Emulator
@@ -167,7 +162,7 @@ impl Item {
             | Self::CargoDeny
             | Self::CargoMutants
             | Self::CargoFuzz => false,
-            Self::Controlplane(_) => true,
+            Self::Controlplane(_) | Self::Kubelet => true,
         }
     }
 
