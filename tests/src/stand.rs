@@ -10,7 +10,7 @@ use std::{
 use headroom_domain::names;
 use headroom_testbed::{
     Testbed, accounts,
-    cluster::{ClusterOptions, NodeBackend, NodeOptions},
+    cluster::{ClusterOptions, NodeOptions},
     programs::get,
     webhook::{self, Served, Webhook},
 };
@@ -267,7 +267,6 @@ impl Metrics {
 /// A node of 4 CPUs with 200m reserved, with kubelet code that writes its status every second.
 pub fn eager_kubelet(name: &str) -> NodeOptions {
     NodeOptions {
-        backend: Some(NodeBackend::Kubelet),
         cpus: 4,
         reserved_cpu_milli: 200,
         sync: Duration::from_secs(1),
@@ -279,7 +278,6 @@ pub fn eager_kubelet(name: &str) -> NodeOptions {
 /// A node of 4 CPUs and 8Gi with kubelet code.
 pub fn kubelet(name: &str) -> NodeOptions {
     NodeOptions {
-        backend: Some(NodeBackend::Kubelet),
         cpus: 4,
         memory_bytes: 8 << 30,
         ..NodeOptions::new(name)

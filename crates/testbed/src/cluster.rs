@@ -1,5 +1,5 @@
 //! A real control plane on loopback for tests, benches and the demo: etcd, the API server and, as options, scheduler,
-//! controllers and nodes. Real kubelet code runs each node, or a status writer if the kubelet code cannot be built.
+//! controllers and nodes. Real kubelet code with a fake container runtime runs each node.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -21,7 +21,6 @@ mod node;
 mod node_options;
 mod options;
 mod port;
-mod writer;
 
 use std::{
     collections::BTreeMap,
@@ -47,10 +46,7 @@ use xtask::{
 
 pub(crate) use self::node::is_ready;
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
-pub use self::{
-    node_options::{NodeBackend, NodeOptions},
-    options::ClusterOptions,
-};
+pub use self::{node_options::NodeOptions, options::ClusterOptions};
 use crate::folder::Folder;
 
 pub const MASTERS: &str = "system:masters";
@@ -197,7 +193,7 @@ impl Cluster {
     /// Starts a node and waits until it is Ready.
     ///
     /// # Errors
-    /// If a node of that name exists, the backend cannot be built or ends, or the node is not Ready within [`START_LIMIT`]. The
+    /// If a node of that name exists, the kubelet cannot be built or ends, or the node is not Ready within [`START_LIMIT`]. The
     /// message has the end of its log.
     pub async fn start_node(&mut self, options: NodeOptions) -> Result<()> {
         let name = options.name.clone();
@@ -209,7 +205,7 @@ impl Cluster {
             None => self.authority.kubeconfig(&user, Some(NODES))?,
             Some(url) => self.authority.kubeconfig_via(url, &user, Some(NODES))?,
         };
-        let program = kubelet_of(options.backend).await?;
+        let program = kubelet().await?;
         let node = Node::start(options, program, kubeconfig, &self.layout)?;
         self.nodes.insert(name.clone(), node);
         let objects: Api<NodeObject> = Api::all(self.client().await?);
@@ -222,7 +218,7 @@ impl Cluster {
         .await
     }
 
-    /// Stops the node's backend. The Node object stays.
+    /// Stops the node's kubelet. The Node object stays.
     ///
     /// # Errors
     /// If there is no node of that name, or the kernel refuses the signal.
@@ -233,16 +229,15 @@ impl Cluster {
             .stop()
     }
 
-    /// Stops the backends of all nodes. The Node objects stay.
+    /// Stops the kubelets of all nodes. The Node objects stay.
     pub fn stop_nodes(&mut self) {
         self.nodes.clear();
     }
 
-    /// Restarts the node's backend, on the current async runtime. The old backend ends first: two backends of one node would
-    /// compete for its lease.
+    /// Restarts the node's kubelet. The old kubelet ends first: two kubelets of one node would compete for its lease.
     ///
     /// # Errors
-    /// Errors of [`Self::stop_node`], and of the start of the new backend.
+    /// Errors of [`Self::stop_node`], and of the start of the new kubelet.
     pub fn restart_node(&mut self, name: &str) -> Result<()> {
         let node = self
             .nodes
@@ -386,18 +381,13 @@ impl Cluster {
     }
 }
 
-/// Path of the kubelet program, which is built if missing; `None` for a status writer.
-async fn kubelet_of(backend: Option<NodeBackend>) -> Result<Option<PathBuf>> {
-    let kubelet = tokio::task::spawn_blocking(move || {
-        Ok(match backend.map_or_else(NodeBackend::choose, Ok)? {
-            NodeBackend::Kubelet => {
-                let programs = controlplane::ensure(&[Component::Hollow])?;
-                Some(program(&programs, Component::Hollow)?)
-            }
-            NodeBackend::Writer => None,
-        })
-    });
-    kubelet.await.context("find the backend of the node")?
+/// Path of the kubelet program, which is built if missing.
+async fn kubelet() -> Result<PathBuf> {
+    let programs = tokio::task::spawn_blocking(|| controlplane::ensure(&[Component::Hollow]));
+    program(
+        &programs.await.context("find the kubelet program")??,
+        Component::Hollow,
+    )
 }
 
 fn program(programs: &Programs, component: Component) -> Result<PathBuf> {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use e2e::stand::until;
-use headroom_testbed::cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions};
+use headroom_testbed::cluster::{Cluster, ClusterOptions, NodeOptions};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Node, Pod},
@@ -33,7 +33,6 @@ const MIB: u64 = 1 << 20;
 async fn full_cluster_runs_a_deployments_pods_and_leaves_no_trace() {
     let mut cluster = Cluster::start(ClusterOptions::full()).await.expect("cluster");
     let options = NodeOptions {
-        backend: Some(NodeBackend::Kubelet),
         cpus: 6,
         memory_bytes: 10_000 * MIB,
         reserved_cpu_milli: 150,
@@ -205,7 +204,6 @@ async fn ctrl_c_ends_a_cluster_in_order() {
 fn cluster_of_its_own() -> (Child, PathBuf) {
     launch::ensure(&[CLUSTER], false).expect("build it");
     let mut owner = Command::new(launch::folder(false).join(CLUSTER))
-        .env("HEADROOM_NODE_KEEPER", "kubelet")
         .stdout(Stdio::piped())
         .spawn()
         .expect("cargo xtask cluster");

@@ -12,10 +12,7 @@ use e2e::{
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use headroom_domain::names;
-use headroom_testbed::{
-    cluster::{NodeBackend, NodeOptions},
-    webhook::Webhook,
-};
+use headroom_testbed::{cluster::NodeOptions, webhook::Webhook};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt as _,
@@ -467,7 +464,6 @@ async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
     let options = NodeOptions {
-        backend: Some(NodeBackend::Kubelet),
         cpus: 4,
         memory_bytes: 8 << 30,
         ..NodeOptions::new("n1")

@@ -4,10 +4,7 @@
 
 use e2e::stand::{Stand, allocatable, count, ready, until};
 use headroom_domain::names;
-use headroom_testbed::{
-    cluster::{NodeBackend, NodeOptions},
-    webhook::Webhook,
-};
+use headroom_testbed::{cluster::NodeOptions, webhook::Webhook};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt as _,
@@ -97,7 +94,6 @@ async fn a_real_kubelet_writes_no_more_of_an_amplified_node_than_of_any_other() 
     stand.register(&quiet).await;
     for name in ["amplified", "plain"] {
         let options = NodeOptions {
-            backend: Some(NodeBackend::Kubelet),
             cpus: 4,
             memory_bytes: 8192 * MIB,
             ..NodeOptions::new(name)

@@ -56,7 +56,6 @@ mod rights_of_people;
 mod screens;
 mod slo_config;
 mod sources;
-mod status_writer;
 mod steady_state_skip;
 mod strangers;
 mod sweep;

@@ -4,10 +4,7 @@ use std::{iter::once, time::Duration};
 
 use anyhow::Result;
 use headroom_domain::{names, policy::Mode};
-use headroom_testbed::{
-    Testbed, accounts,
-    cluster::{NodeBackend, NodeOptions},
-};
+use headroom_testbed::{Testbed, accounts, cluster::NodeOptions};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use serde_json::json;
@@ -43,10 +40,6 @@ pub(super) async fn start(testbed: &mut Testbed, guess: u64) -> Result<()> {
     let ratio = format!(r#"{{"cpu":{}.{:02}}}"#, guess / 100, guess % 100);
     for options in once(node).chain(bystanders) {
         let name = options.name.clone();
-        let options = NodeOptions {
-            backend: Some(NodeBackend::Kubelet),
-            ..options
-        };
         testbed.cluster.start_node(options).await?;
         sleep(START_INTERVAL).await;
         testbed.annotate(&name, names::RATIO, &ratio).await?;

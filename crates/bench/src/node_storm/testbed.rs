@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use headroom_domain::names;
 use headroom_testbed::{
     Testbed,
-    cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions},
+    cluster::{Cluster, ClusterOptions, NodeOptions},
     folder::Folder,
     programs::Programs,
     webhook::{self, Webhook},
@@ -222,7 +222,6 @@ async fn start_nodes(cluster: &mut Cluster, count: u16, interval: Duration) -> R
     let mut nodes = Vec::new();
     for number in 0..count {
         let options = NodeOptions {
-            backend: Some(NodeBackend::Kubelet),
             cpus: 4,
             memory_bytes: 16 << 30,
             report: interval,

@@ -9,9 +9,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use headroom_testbed::{
-    cluster::{Cluster, ClusterOptions, NodeBackend, NodeOptions},
+    cluster::{Cluster, ClusterOptions, NodeOptions},
     logs,
-    real_node::{PAUSE, RealNode, RealNodeOptions, pods::BUSYBOX},
+    real_node::{RealNode, RealNodeOptions, pods::BUSYBOX},
 };
 use tokio::{
     runtime::Runtime,
@@ -52,19 +52,18 @@ fn main() -> Result<()> {
     logs::to_standard_error();
     // Before the signal handlers are installed, so that Ctrl-C ends a build at once.
     controlplane::ensure(&Component::RUNNING)?;
-    let backend = if real {
-        controlplane::ensure(&Component::NODE)?;
-        None
+    controlplane::ensure(if real {
+        &Component::NODE
     } else {
-        Some(NodeBackend::choose()?)
-    };
+        &[Component::Hollow]
+    })?;
     Runtime::new()
         .context("start the async runtime")?
-        .block_on(run(backend))
+        .block_on(run(real))
 }
 
-/// Runs a node with this backend, or a real node.
-async fn run(backend: Option<NodeBackend>) -> Result<()> {
+/// Runs a real node, or a node without containers.
+async fn run(is_real: bool) -> Result<()> {
     let began = Instant::now();
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for Ctrl-C")?;
@@ -72,7 +71,7 @@ async fn run(backend: Option<NodeBackend>) -> Result<()> {
         mut node,
         mut cluster,
     } = select! {
-        started = OneNode::start(backend) => started?,
+        started = OneNode::start(is_real) => started?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
@@ -114,21 +113,17 @@ async fn run(backend: Option<NodeBackend>) -> Result<()> {
 }
 
 impl OneNode {
-    async fn start(backend: Option<NodeBackend>) -> Result<Self> {
-        let Some(backend) = backend else {
+    async fn start(is_real: bool) -> Result<Self> {
+        if is_real {
             let cluster = Cluster::start(ClusterOptions::for_real_node()).await?;
             let node = RealNode::start(&cluster, RealNodeOptions::new(REAL)).await?;
             return Ok(Self {
                 node: Some(node),
                 cluster,
             });
-        };
+        }
         let mut cluster = Cluster::start(ClusterOptions::full()).await?;
-        let node = NodeOptions {
-            backend: Some(backend),
-            ..NodeOptions::this_machine(HOLLOW)?
-        };
-        cluster.start_node(node).await?;
+        cluster.start_node(NodeOptions::this_machine(HOLLOW)?).await?;
         Ok(Self { node: None, cluster })
     }
 }

@@ -1,33 +1,17 @@
-//! Options of a node: name, CPUs, memory, reserved amounts, intervals of its reports, and its backend.
+//! Options of a node: name, CPUs, memory, reserved amounts, and intervals of its reports.
 
-use std::{env, fs, time::Duration};
+use std::{fs, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
-use xtask::{
-    setup::controlplane::{self, Component},
-    terminal::print,
-};
+use anyhow::{Context as _, Result};
 
-/// Environment variable with the backend of nodes, `kubelet` or `writer`, if [`NodeOptions::backend`] is `None`.
-const BACKEND: &str = "HEADROOM_NODE_KEEPER";
 /// CPU in percent and memory in bytes that [`NodeOptions::with_system_reserved`] reserves.
 const SYSTEM_CPU_PERCENT: u32 = 5;
 const SYSTEM_MEMORY_BYTES: u64 = 512 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeBackend {
-    /// Real kubelet code in a separate process, built with Go.
-    Kubelet,
-    /// A task of this process that writes the same objects as a kubelet, and runs no containers.
-    Writer,
-}
 
 /// Options of a node, and the capacity that it reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOptions {
     pub name: String,
-    /// Backend of the node; `None` for [`NodeBackend::choose`].
-    pub backend: Option<NodeBackend>,
     /// Number of CPUs in `status.capacity`, at least 1.
     pub cpus: u32,
     /// Memory in `status.capacity`, in bytes, at least 1.
@@ -36,8 +20,7 @@ pub struct NodeOptions {
     pub reserved_cpu_milli: u32,
     /// Reserved memory, which is not allocatable, in bytes.
     pub reserved_memory_bytes: u64,
-    /// Interval of status updates, which are written only if the status differs. A status writer also renews its lease then.
-    /// Not zero.
+    /// Interval of status updates, which are written only if the status differs. Not zero.
     pub sync: Duration,
     /// Interval of status writes without changes other than heartbeats. Not zero.
     pub report: Duration,
@@ -45,41 +28,11 @@ pub struct NodeOptions {
     pub api_server_url: Option<String>,
 }
 
-impl NodeBackend {
-    /// The backend in `HEADROOM_NODE_KEEPER` if set, else kubelet code if its program exists or can be built, else the status
-    /// writer with a message. Blocks during the build.
-    ///
-    /// # Errors
-    /// If the variable has another value.
-    pub fn choose() -> Result<Self> {
-        if let Some(name) = env::var_os(BACKEND) {
-            return Self::named(&name.to_string_lossy());
-        }
-        let Err(cause) = controlplane::ensure(&[Component::Hollow]) else {
-            return Ok(Self::Kubelet);
-        };
-        print(format!(
-            "\nNO KUBELET CODE: {cause:#}\nA status writer replaces the kubelet of each node. It writes the Node, the Lease and \
-             the status of pods like a kubelet, but rejects no pod.\n"
-        ));
-        Ok(Self::Writer)
-    }
-
-    fn named(name: &str) -> Result<Self> {
-        match name {
-            "kubelet" => Ok(Self::Kubelet),
-            "writer" => Ok(Self::Writer),
-            _ => bail!("{BACKEND}={name:?} is neither kubelet nor writer"),
-        }
-    }
-}
-
 impl NodeOptions {
     /// A small node: 2 CPUs, 4 GiB, nothing reserved, intervals as a kubelet's defaults.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            backend: None,
             cpus: 2,
             memory_bytes: 4 << 30,
             reserved_cpu_milli: 0,
@@ -121,13 +74,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_backend_is_refused_by_name() {
-        assert_eq!(NodeBackend::named("kubelet").unwrap(), NodeBackend::Kubelet);
-        assert_eq!(NodeBackend::named("writer").unwrap(), NodeBackend::Writer);
-        let error = NodeBackend::named("Writer").unwrap_err().to_string();
+    fn system_reserved_is_5_percent_of_cpus_and_512_mib() {
+        let node = NodeOptions {
+            cpus: 3,
+            ..NodeOptions::new("n1")
+        };
+        let reserved = node.clone().with_system_reserved();
         assert_eq!(
-            error,
-            r#"HEADROOM_NODE_KEEPER="Writer" is neither kubelet nor writer"#
+            (reserved.reserved_cpu_milli, reserved.reserved_memory_bytes),
+            (150, 536_870_912)
         );
+        let unreserved = NodeOptions {
+            reserved_cpu_milli: 0,
+            reserved_memory_bytes: 0,
+            ..reserved
+        };
+        assert_eq!(unreserved, node);
     }
 }

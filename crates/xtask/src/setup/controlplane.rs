@@ -1,7 +1,7 @@
 //! Finds the programs of the control plane in `KUBEBUILDER_ASSETS` or on `PATH`, or builds them once from Go modules.
 
 pub mod older;
-pub mod release;
+mod release;
 
 use std::{
     collections::BTreeMap,

@@ -14,7 +14,7 @@ const ETCD: &str = "go.etcd.io/etcd/server/v3";
 
 /// The pinned releases, each like `v1.36.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
+pub(super) struct Release {
     kubernetes: String,
     etcd: String,
 }
@@ -24,7 +24,7 @@ impl Release {
     ///
     /// # Errors
     /// If it cannot be read, or one of them is missing.
-    pub fn pinned() -> Result<Self> {
+    pub(super) fn pinned() -> Result<Self> {
         let path = workspace::controlplane().join("go.mod");
         let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("{} does not require Kubernetes and etcd", path.display()))
@@ -38,13 +38,13 @@ impl Release {
     }
 
     /// Release of Kubernetes, such as `v1.36.3`.
-    pub fn kubernetes(&self) -> &str {
+    pub(super) fn kubernetes(&self) -> &str {
         &self.kubernetes
     }
 
     /// True if `--version` of the program prints the pinned minor version: older releases of etcd and the API server lack
     /// features that tests use.
-    pub fn is_version_of(&self, component: Component, program: &Path) -> bool {
+    pub(super) fn is_version_of(&self, component: Component, program: &Path) -> bool {
         let wanted = if component == Component::Etcd {
             &self.etcd
         } else {
