@@ -3,6 +3,7 @@
 
 mod cluster_state;
 mod environment;
+mod other_use;
 mod run;
 mod snapshot;
 mod stage;

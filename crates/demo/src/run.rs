@@ -24,9 +24,10 @@ use xtask::{
 
 use crate::{
     cluster_state::{NodeState, Watches, World},
+    other_use::OtherUse,
     snapshot::Snapshot,
     stage::{self, Stage},
-    story::{self, Event, Story},
+    story::{self, Event, Story, checks::Check},
     truth::Truth,
     view::View,
 };
@@ -36,6 +37,8 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(250);
 const LINE_EVERY_MS: u64 = 1000;
 /// Time limit for Node Ready.
 const READY_WITHIN: Duration = Duration::from_secs(120);
+/// Time limit of the story without `--for`: twice the time of an undisturbed run. A busy machine may never complete it.
+const STORY_WITHIN: Duration = Duration::from_secs(180);
 
 /// Tracepoint of the program whose run count is shown.
 const SWITCH_HOOK: &str = "sched_switch";
@@ -56,9 +59,9 @@ const SMALL: Load = Load {
 enum Until {
     /// After this time, even if all events were observed earlier.
     Elapsed(Duration),
-    /// After all events, or at the time limit.
+    /// After all events, or at this time.
     Complete {
-        within: Option<Duration>,
+        within: Duration,
     },
     Interrupted,
 }
@@ -68,16 +71,16 @@ impl Until {
     fn from_flags(demo: &Demo) -> Self {
         match demo.duration {
             Some(duration) if !demo.keep => Self::Elapsed(duration),
-            within => Self::Complete { within },
+            within => Self::Complete {
+                within: within.unwrap_or(STORY_WITHIN),
+            },
         }
     }
 
     fn is_reached(self, phase: story::Phase, elapsed: Duration) -> bool {
         match self {
             Self::Elapsed(duration) => elapsed >= duration,
-            Self::Complete { within } => {
-                phase == story::Phase::Done || within.is_some_and(|within| elapsed >= within)
-            }
+            Self::Complete { within } => phase == story::Phase::Done || elapsed >= within,
             Self::Interrupted => false,
         }
     }
@@ -88,7 +91,11 @@ impl Until {
 /// # Errors
 /// If a part could not be started, or a check failed.
 pub(crate) async fn run(demo: &Demo) -> Result<()> {
-    let Demo { duration, json, keep } = *demo;
+    let Demo {
+        duration: _,
+        json,
+        keep,
+    } = *demo;
     let mut view = View::new(json);
     let programs = Programs::build()?;
     if keep {
@@ -98,17 +105,23 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
     let workload = Workload::new(&programs.load)?;
     // From now on Ctrl-C ends all processes that have been started.
     let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut others = OtherUse::new()?;
     let stage = tokio::select! {
-        stage = Stage::start(&mut view, programs) => stage?,
+        stage = async {
+            others.wait_for_idle_cpu(&mut view).await?;
+            Stage::start(&mut view, programs).await
+        } => stage?,
         _ = interrupts.recv() => return Ok(()),
     };
-    let mut run = DemoRun::new(view, workload, stage)?;
-    tokio::select! {
-        result = run.run_until(Until::from_flags(demo)) => result?,
-        _ = interrupts.recv() => {}
-    }
+    let mut run = DemoRun::new(view, workload, stage, others)?;
+    let is_complete = tokio::select! {
+        result = run.run_until(Until::from_flags(demo)) => {
+            result?;
+            true
+        }
+        _ = interrupts.recv() => false,
+    };
     let checks = run.story.checks();
-    let is_complete = run.is_complete(duration);
     if is_complete {
         run.view.conclude(&checks)?;
     }
@@ -120,7 +133,7 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
         }
     }
     run.end();
-    if is_complete && checks.iter().any(|check| check.outcome.is_err()) {
+    if is_complete && checks.iter().any(Check::has_failed) {
         bail!("a check of the demo failed");
     }
     Ok(())
@@ -133,6 +146,7 @@ struct DemoRun {
     stage: Stage,
     watches: Watches,
     truth: Truth,
+    others: OtherUse,
     story: Story,
     /// Time at which the Node was first observed Ready.
     ready_at: Option<Instant>,
@@ -141,7 +155,7 @@ struct DemoRun {
 }
 
 impl DemoRun {
-    fn new(view: View, workload: Workload, stage: Stage) -> Result<Self> {
+    fn new(view: View, workload: Workload, stage: Stage, others: OtherUse) -> Result<Self> {
         let watches = Watches::start(stage.client(), stage::NODE, stage::NAMESPACE);
         Ok(Self {
             view,
@@ -149,17 +163,12 @@ impl DemoRun {
             stage,
             watches,
             truth: Truth::start()?,
+            others,
             story: Story::new(),
             ready_at: None,
             has_waiting: false,
             shown: None,
         })
-    }
-
-    /// True if all events were observed, or the given time has passed.
-    fn is_complete(&self, duration: Option<Duration>) -> bool {
-        self.story.phase() == story::Phase::Done
-            || duration.is_some_and(|duration| self.elapsed() >= duration)
     }
 
     fn elapsed(&self) -> Duration {
@@ -189,7 +198,8 @@ impl DemoRun {
             }
             self.follow_pods(&world).await?;
             let status = self.stage.agent_status().await;
-            let now = self.snapshot(&world, status.as_ref());
+            let mut now = self.snapshot(&world, status.as_ref());
+            (now.cpu_others, now.cpu_count) = (self.others.milli()?, self.others.cpus());
             for revision in &world.revisions {
                 self.story.check_revision(revision);
             }
@@ -365,6 +375,7 @@ mod tests {
             assert!(until(keep, Some(duration)).is_reached(Phase::Rise, duration));
             assert!(until(keep, None).is_reached(Phase::Done, early));
             assert!(!until(keep, None).is_reached(Phase::Rise, duration));
+            assert!(until(keep, None).is_reached(Phase::Rise, STORY_WITHIN));
         }
         assert!(!Until::Interrupted.is_reached(Phase::Done, duration));
     }

@@ -18,6 +18,10 @@ pub(super) struct Snapshot {
     pub(super) cpu_busy: u64,
     /// Ground truth over the same interval: CPU time of the root cgroup.
     pub(super) cpu_truth: u64,
+    /// CPU use by processes that are not the demo's, over the last second.
+    pub(super) cpu_others: u64,
+    /// Number of CPUs of the machine.
+    pub(super) cpu_count: u64,
     /// Highest conditioned peak, P0 in the estimator's documentation.
     pub(super) cpu_peak: u64,
     pub(super) cpu_predicted: u64,

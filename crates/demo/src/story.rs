@@ -104,8 +104,10 @@ pub(super) struct Story {
     sources: Vec<String>,
     /// First and last run count of the eBPF program.
     runs: Option<(u64, u64)>,
-    /// Pairs of measured CPU use and ground truth, in milli-cores.
-    truth: Vec<(u64, u64)>,
+    /// Measurements: CPU use without and with stolen time, and ground truth, in milli-cores.
+    truth: Vec<(u64, u64, u64)>,
+    /// Highest CPU use by other processes, and CPU capacity, in milli-cores.
+    busiest: (u64, u64),
     last: Snapshot,
 }
 
@@ -121,6 +123,7 @@ impl Story {
             sources: Vec::new(),
             runs: None,
             truth: Vec::new(),
+            busiest: (0, 0),
             last: Snapshot::default(),
         }
     }
@@ -212,8 +215,11 @@ impl Story {
             let first = self.runs.map_or(now.prog_runs, |(first, _)| first);
             self.runs = Some((first, now.prog_runs));
         }
-        if now.cpu_used > 0 && now.cpu_truth > 0 {
-            self.truth.push((now.cpu_used, now.cpu_truth));
+        self.busiest = self.busiest.max((now.cpu_others, now.cpu_count * 1000));
+        let measured = (now.cpu_used, now.cpu_busy, now.cpu_truth);
+        // Several snapshots show one measurement.
+        if now.cpu_used > 0 && now.cpu_truth > 0 && self.truth.last() != Some(&measured) {
+            self.truth.push(measured);
         }
     }
 
@@ -241,7 +247,10 @@ fn is_saturated(now: &Snapshot) -> bool {
 mod tests {
     use headroom_domain::resource::PerResource;
 
-    use super::*;
+    use super::{
+        checks::{Check, Outcome},
+        *,
+    };
 
     fn snapshot(at_ms: u64, ratio: u64, busy: u64) -> Snapshot {
         Snapshot {
@@ -290,7 +299,7 @@ mod tests {
         story
             .checks()
             .into_iter()
-            .filter(|check| check.outcome.is_err())
+            .filter(Check::has_failed)
             .map(|check| check.claim)
             .collect()
     }
@@ -391,12 +400,76 @@ mod tests {
             .into_iter()
             .find(|check| check.claim.contains("reaches"))
             .unwrap();
+        let Outcome::Failed(seen) = risen.outcome else {
+            panic!("{risen:?}")
+        };
         assert!(
-            risen
-                .outcome
-                .unwrap_err()
-                .contains("capacity 2000m, safe use 1800m, predicted peak 2100m, warm requests 1700m")
+            seen.contains("capacity 2000m, safe use 1800m, predicted peak 2100m, warm requests 1700m"),
+            "{seen}"
         );
         assert_eq!(story.phase(), Phase::Rise);
+    }
+
+    #[test]
+    fn only_claims_that_need_idle_time_are_skipped_on_a_busy_machine() {
+        let busy_run = |others| {
+            let mut story = Story::new();
+            for second in 0..90 {
+                story.observe(&Snapshot {
+                    source: "procfs".to_owned(),
+                    cpu_used: 1900 + second,
+                    cpu_busy: 1900 + second,
+                    cpu_truth: 1900,
+                    cpu_count: 2,
+                    cpu_others: if second == 20 { others } else { 0 },
+                    ..snapshot(second * 1000, 100, 1900)
+                });
+            }
+            story.checks()
+        };
+        let skipped: Vec<String> = busy_run(1_460)
+            .into_iter()
+            .filter_map(|check| match check.outcome {
+                Outcome::Skipped(seen) => Some(format!("{}: {seen}", check.claim)),
+                Outcome::Held(_) | Outcome::Failed(_) => None,
+            })
+            .collect();
+        assert_eq!(skipped.len(), 4, "{skipped:#?}");
+        for skipped in &skipped {
+            assert!(
+                skipped.ends_with("the machine was busy (1.4 of 2 CPUs used by others)"),
+                "{skipped}"
+            );
+        }
+        let failed = busy_run(1_460).into_iter().filter(Check::has_failed).count();
+        assert_eq!(failed, 1, "the source is no matter of idle time");
+        let failed = busy_run(199).into_iter().filter(Check::has_failed).count();
+        assert_eq!(failed, 5, "less than a tenth is not busy");
+    }
+
+    #[test]
+    fn measurements_with_stolen_time_are_not_compared() {
+        let mut story = good_run(|_| {});
+        let outcome = |story: &Story| story.checks().swap_remove(2).outcome;
+        story.truth = vec![
+            (1500, 1500, 1000),
+            (1000, 1500, 1500),
+            (900, 900, 900),
+        ];
+        assert_eq!(
+            outcome(&story),
+            Outcome::Failed("0 of 0 measurements differ by more".to_owned())
+        );
+        story.truth.extend([(1000, 1000, 1000), (1000, 1000, 1000)]);
+        assert_eq!(
+            outcome(&story),
+            Outcome::Held("0 of 2 measurements differ by more".to_owned())
+        );
+        story.truth.push((1000, 1020, 1000));
+        story.truth[4].2 = 1200;
+        assert_eq!(
+            outcome(&story),
+            Outcome::Failed("1 of 3 measurements differ by more".to_owned())
+        );
     }
 }

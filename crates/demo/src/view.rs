@@ -8,7 +8,10 @@ use rustix::termios::tcgetwinsize;
 
 use super::{
     snapshot::Snapshot,
-    story::{Event, Phase, checks::Check},
+    story::{
+        Event, Phase,
+        checks::{Check, Outcome},
+    },
     wrap::{rows, wrap, wrap_hints},
 };
 
@@ -104,8 +107,9 @@ impl View {
     pub(super) fn conclude(&mut self, checks: &[Check]) -> Result<()> {
         for Check { claim, outcome } in checks {
             let line = match outcome {
-                Ok(seen) => format!("ok    {claim}: {seen}"),
-                Err(seen) => format!("FAIL  {claim}: {seen}"),
+                Outcome::Held(seen) => format!("ok    {claim}: {seen}"),
+                Outcome::Failed(seen) => format!("FAIL  {claim}: {seen}"),
+                Outcome::Skipped(seen) => format!("-     {claim}: skipped: {seen}"),
             };
             self.print(&line)?;
         }

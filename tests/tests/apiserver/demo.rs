@@ -30,8 +30,6 @@ const DEMO: &str = "headroom-demo";
 const RUNS: &str = "files and logs: ";
 /// Line that the demo prints at the end of the story.
 const KEPT: &str = "Everything keeps running until Ctrl-C.";
-/// Start of the line with the CPU budget, which a failed claim shows on a busy machine.
-const BUDGET: &str = "budget: ";
 /// Starting everything, and the longest story.
 const STORY_WITHIN: Duration = Duration::from_secs(300);
 
@@ -110,20 +108,23 @@ async fn follow_the_readme(shell: &Shell) -> Vec<String> {
     left
 }
 
-/// True if all claims of the demo hold. On a machine that is too busy the demo must report that, and may fail claims
-/// that need idle CPU.
-fn claims_hold(printed: &[String]) -> bool {
-    let judged: Vec<&String> = printed
-        .iter()
-        .filter(|line| line.starts_with("ok  ") || line.starts_with("FAIL  "))
-        .collect();
-    assert_eq!(judged.len(), 9, "{printed:#?}");
-    let failed: Vec<&&String> = judged.iter().filter(|line| line.starts_with("FAIL  ")).collect();
-    let had_no_room = failed.iter().any(|line| line.contains(BUDGET));
-    for line in &failed {
-        assert!(had_no_room && line.contains(BUDGET), "{printed:#?}");
+/// Checks that no claim of the demo failed. The machine runs other tests, so claims that need idle CPU time may be skipped.
+fn check_claims(printed: &[String]) {
+    let with = |start: &str| -> Vec<&String> {
+        let lines = printed.iter().filter(|line| line.starts_with(start));
+        lines.collect()
+    };
+    let (held, failed, skipped) = (with("ok  "), with("FAIL  "), with("-   "));
+    assert!(failed.is_empty(), "{printed:#?}");
+    assert_eq!(held.len() + skipped.len(), 9, "{printed:#?}");
+    for line in &skipped {
+        let reason = "skipped: the machine was busy (";
+        assert!(
+            line.contains(reason) && line.ends_with(" CPUs used by others)"),
+            "{line}"
+        );
     }
-    failed.is_empty()
+    assert!(skipped.len() <= 5, "{skipped:#?}");
 }
 
 fn interrupt(demo: &Child) {
@@ -154,7 +155,7 @@ async fn demo_runs_the_readmes_commands_as_documented() {
     let shell = Shell::new(home.path(), line.trim());
     let left = follow_the_readme(&shell).await;
     lines.until(|line| line.contains(KEPT), STORY_WITHIN).await;
-    let are_held = claims_hold(lines.printed());
+    check_claims(lines.printed());
     // The commands that the demo itself prints; the last one makes room for `off`.
     loop {
         let line = lines.until(|line| line.starts_with("  "), STORY_WITHIN).await;
@@ -177,7 +178,7 @@ async fn demo_runs_the_readmes_commands_as_documented() {
 
     interrupt(&demo);
     let ended = demo.wait().await.expect("wait");
-    assert_eq!(ended.success(), are_held, "{ended}: {:#?}", lines.printed());
+    assert!(ended.success(), "{ended}: {:#?}", lines.printed());
     let left: Vec<_> = fs::read_dir(temporary.path()).expect("a folder").collect();
     assert!(left.is_empty(), "{left:?}");
 }
