@@ -48,7 +48,7 @@ use kube::{
 use serde_json::json;
 use tokio::{task::spawn_blocking, time::sleep};
 use xtask::{
-    images::{self, Image, Programs},
+    images::{self, Image, Linkage},
     process::tail,
     setup::{
         container_runtime,
@@ -363,7 +363,7 @@ async fn is_healthy(client: &Client, node: &str) -> bool {
 
 /// Archives of the images for any node, and paths of the node's programs.
 fn prepare() -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let archives = images::ensure(Programs::Relinked, &[Image::Pause, Image::Busybox])?;
+    let archives = images::ensure(Linkage::Relinked, &[Image::Pause, Image::Busybox])?;
     let programs = controlplane::ensure(&Component::NODE)?;
     Ok((
         archives.into_values().map(|archive| archive.path).collect(),

@@ -51,9 +51,9 @@ pub struct Images {
     programs: Option<PathBuf>,
 }
 
-/// Programs of images.
+/// Linkage of the programs in images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Programs<'p> {
+pub enum Linkage<'p> {
     /// The dev programs, linked statically with glibc. The images differ from shipped ones in C library and optimisation.
     Relinked,
     /// Built for musl with this cargo profile, as in shipped images. Needs [`Item::Musl`].
@@ -72,19 +72,19 @@ pub struct Sources<'s> {
     pub folder: &'s Path,
 }
 
-/// Builds the programs of these images, then the images in [`Programs::folder`]. An image whose inputs have not changed is reused.
+/// Builds the programs of these images, then the images in [`Linkage::folder`]. An image whose inputs have not changed is reused.
 /// [`Item::Images`] must be installed.
 ///
 /// # Errors
 /// If a program or an image cannot be built.
-pub fn ensure(programs: Programs<'_>, images: &[Image]) -> Result<BTreeMap<Image, Archive>> {
-    let built = programs.build(images, Architecture::OWN)?;
+pub fn ensure(linkage: Linkage<'_>, images: &[Image]) -> Result<BTreeMap<Image, Archive>> {
+    let programs = linkage.build(images, Architecture::OWN)?;
     build(
         Sources {
-            programs: &built,
+            programs: &programs,
             architecture: Architecture::OWN,
             revision: &revision(),
-            folder: &programs.folder(),
+            folder: &linkage.folder(),
         },
         images,
     )
@@ -165,7 +165,7 @@ fn revision() -> String {
     workspace::commit(&["."], "target").unwrap_or_else(|_| "unknown".to_owned())
 }
 
-impl Programs<'_> {
+impl Linkage<'_> {
     /// Folder of archives. Those of tests are aside, so that neither replaces the other while it is read.
     pub fn folder(self) -> PathBuf {
         let folder = workspace::target().join("images");
@@ -203,15 +203,15 @@ impl Images {
             );
         }
         setup::run(&self.items(images))?.check_all()?;
-        let programs = if self.relink {
-            Programs::Relinked
+        let linkage = if self.relink {
+            Linkage::Relinked
         } else {
-            Programs::Musl(&self.profile)
+            Linkage::Musl(&self.profile)
         };
-        let folder = programs.folder();
+        let folder = linkage.folder();
         let programs = match &self.binaries {
             Some(ready) => ready.clone(),
-            None => programs.build(images, self.arch)?,
+            None => linkage.build(images, self.arch)?,
         };
         if let Some(out) = &self.programs {
             return programs::copy(images, &programs, self.arch, out);

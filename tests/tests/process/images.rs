@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use xtask::{
     elf::Architecture,
-    images::{self, Archive, Image, Programs, Sources},
+    images::{self, Archive, Image, Linkage, Sources},
     launch,
     process::Process,
     setup::buildah::busybox,
@@ -137,7 +137,7 @@ fn images_start_and_fit_the_manifests() {
     if !can_build() {
         return;
     }
-    let built = images::ensure(Programs::Relinked, &Image::OURS).expect("images");
+    let built = images::ensure(Linkage::Relinked, &Image::OURS).expect("images");
     let pods = [
         (Image::Webhook, pod("base/webhook.yaml", "Deployment")),
         (Image::Agent, pod("base/agent.yaml", "DaemonSet")),
