@@ -7,8 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use headroom_testbed::real_node::RealNode;
-
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Names by which the traces of a node are recognised.
@@ -21,12 +19,8 @@ pub struct Traces {
 }
 
 impl Traces {
-    pub fn of(node: &RealNode) -> Self {
-        Self::named(node.folder(), node.interface())
-    }
-
     /// The node with this state folder and this interface on the machine.
-    pub fn named(folder: &Path, interface: String) -> Self {
+    pub fn new(folder: &Path, interface: String) -> Self {
         let name = folder.file_name().and_then(|name| name.to_str()).expect("a name");
         Self {
             folder: folder.to_owned(),

@@ -16,6 +16,7 @@
 //! [`xtask::process`] and [`crate::folder`].
 
 mod authority;
+mod client;
 mod command;
 mod node;
 mod node_options;
@@ -34,10 +35,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{Node as NodeObject, ServiceAccount};
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client};
 use tokio::time::sleep;
 use xtask::{
     process::Process,
@@ -46,7 +44,7 @@ use xtask::{
 
 pub(crate) use self::node::is_ready;
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
-pub use self::{node_options::NodeOptions, options::ClusterOptions};
+pub use self::{client::client_of, node_options::NodeOptions, options::ClusterOptions};
 use crate::folder::Folder;
 
 pub const MASTERS: &str = "system:masters";
@@ -395,18 +393,4 @@ fn program(programs: &Programs, component: Component) -> Result<PathBuf> {
         .get(&component)
         .with_context(|| format!("{} is not in the list of programs", component.name()))?;
     Ok(program.path.clone())
-}
-
-/// A client with the credentials of a kubeconfig, bound to the current async runtime.
-///
-/// # Errors
-/// If the kubeconfig cannot be read.
-pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).context("read a kubeconfig")?;
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .context("parse a kubeconfig")?;
-    // A proxy from the environment must not be used for loopback.
-    config.proxy_url = None;
-    Client::try_from(config).context("make an API client")
 }

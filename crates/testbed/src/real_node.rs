@@ -18,6 +18,7 @@
 //! No network policy is enforced, and pods do not reach other networks.
 
 mod containerd;
+mod control_plane;
 mod daemon;
 mod dns;
 mod gateway;
@@ -39,13 +40,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use http::Request;
-use k8s_openapi::api::{core::v1::Node, discovery::v1::EndpointSlice};
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
-use serde_json::json;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client};
 use tokio::{task::spawn_blocking, time::sleep};
 use xtask::{
     images::{self, Image, Linkage},
@@ -59,21 +55,20 @@ use xtask::{
 pub use self::{containerd::PAUSE, options::RealNodeOptions};
 use self::{
     containerd::{Containerd, ctr},
+    control_plane::{is_healthy, publish_address, write_credentials, write_proxy_kubeconfig},
     daemon::Daemon,
-    gateway::{API_PORT, Gateway},
-    kubelet::{Credentials, Kubelet},
+    gateway::Gateway,
+    kubelet::Kubelet,
     network::Network,
     proxy::Proxy,
     sandbox::Sandbox,
     state::State,
 };
 use crate::{
-    cluster::{Cluster, NODES, START_LIMIT, is_ready},
+    cluster::{Cluster, START_LIMIT, is_ready},
     programs::get,
 };
 
-/// User with the rights of kube-proxy.
-const PROXY_USER: &str = "system:kube-proxy";
 const POLL: Duration = Duration::from_millis(100);
 
 /// Reason why this machine cannot run a real node, if there is one.
@@ -124,20 +119,19 @@ impl RealNode {
             cluster.address(),
             cluster.kubeconfig(),
         )?;
-        let url = format!("https://{}:{API_PORT}", network.node());
         let containerd_files = Containerd::configure(&state, &sandbox, network)?;
         let kubelet_files = Kubelet::configure(
             &state,
             &sandbox,
             network,
-            &credentials(cluster, &options.name, network, &url)?,
+            &write_credentials(cluster, &options.name, network)?,
             &options,
         )?;
-        let proxy = cluster.kubeconfig_via(&url, PROXY_USER, None)?;
+        let proxy = write_proxy_kubeconfig(cluster, network)?;
         let proxy_files = Proxy::configure(&state, &sandbox, network, &options.name, &proxy)?;
 
         let client = cluster.client().await?;
-        publish(&client, network.node()).await?;
+        publish_address(&client, network.node()).await?;
         let mut node = Self {
             kubelet: None,
             proxy: None,
@@ -206,7 +200,8 @@ impl RealNode {
         self.start_kubelet().await
     }
 
-    /// Kills containerd and starts it again. Containers continue to run.
+    /// Kills containerd and starts it again. Containers continue to run. A running kubelet connects again within about 10 s, and the
+    /// Node may not be Ready until then.
     ///
     /// # Errors
     /// Errors of [`Self::start`].
@@ -352,15 +347,6 @@ impl RealNode {
     }
 }
 
-/// True if the kubelet answers the API server that it is healthy.
-async fn is_healthy(client: &Client, node: &str) -> bool {
-    let path = format!("/api/v1/nodes/{node}/proxy/healthz");
-    match Request::get(path).body(Vec::new()) {
-        Ok(request) => client.request_text(request).await.is_ok(),
-        Err(_) => false,
-    }
-}
-
 /// Archives of the images for any node, and paths of the node's programs.
 fn prepare() -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let archives = images::ensure(Linkage::Relinked, &[Image::Pause, Image::Busybox])?;
@@ -369,31 +355,4 @@ fn prepare() -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         archives.into_values().map(|archive| archive.path).collect(),
         programs.into_values().map(|program| program.path).collect(),
     ))
-}
-
-fn credentials(cluster: &Cluster, node: &str, network: Network, url: &str) -> Result<Credentials> {
-    let [certificate, key] = cluster.kubelet_certificate(node, network.node())?;
-    Ok(Credentials {
-        kubeconfig: cluster.kubeconfig_via(url, &format!("system:node:{node}"), Some(NODES))?,
-        ca: cluster.ca_file(),
-        certificate,
-        key,
-    })
-}
-
-/// Sets the address of the API server for pods: the endpoints of the Service `kubernetes`, which the API server does not set
-/// itself here.
-async fn publish(client: &Client, address: Ipv4Addr) -> Result<()> {
-    let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
-    let slice = json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": { "name": "kubernetes", "labels": { "kubernetes.io/service-name": "kubernetes" } },
-        "addressType": "IPv4",
-        "endpoints": [{ "addresses": [address], "conditions": { "ready": true } }],
-        "ports": [{ "name": "https", "port": API_PORT, "protocol": "TCP" }],
-    });
-    let params = PatchParams::apply("headroom-testbed").force();
-    let applied = slices.patch("kubernetes", &params, &Patch::Apply(slice)).await;
-    applied.map(drop).context("publish the address of the API server")
 }

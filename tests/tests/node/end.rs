@@ -73,7 +73,7 @@ impl Owner {
         Self {
             process,
             kubeconfig: kubeconfig.expect("the node got ready"),
-            traces: Traces::named(logs.parent().expect("a folder"), interface),
+            traces: Traces::new(logs.parent().expect("a folder"), interface),
         }
     }
 }

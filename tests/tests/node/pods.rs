@@ -55,7 +55,7 @@ async fn pods_run_are_reachable_and_survive_restarts_and_nothing_remains() {
     let before = pods::run(&pods, &page).await.expect("run a pod");
     expose_page(&client).await;
 
-    let kubectl = Kubectl::new(cluster.kubeconfig());
+    let kubectl = AdminKubectl::new(cluster.kubeconfig());
     assert_eq!(kubectl.run(&["logs", "page"]), "started\n");
     assert_eq!(
         kubectl.run(&["exec", "page", "--", "cat", "/www/index.html"]),
@@ -64,15 +64,16 @@ async fn pods_run_are_reachable_and_survive_restarts_and_nothing_remains() {
     kubectl.check_port_forward();
     kubectl.check_names_and_addresses(&client).await;
 
-    node.restart_kubelet().await.expect("restart the kubelet");
+    // In this order, the kubelet connects to the new containerd at once.
     node.restart_containerd().await.expect("restart containerd");
+    node.restart_kubelet().await.expect("restart the kubelet");
     let idle = pods::idle("idle", &json!({"requests": {"cpu": "100m"}})).expect("pod");
     pods::run(&pods, &idle).await.expect("run another pod");
     let after = pods.get("page").await.expect("the first pod");
     assert_eq!(container(&before), container(&after), "the container is the same");
     node.check().expect("all daemons run");
 
-    let traces = Traces::of(&node);
+    let traces = Traces::new(node.folder(), node.interface());
     node.stop().expect("stop the node");
     assert_eq!(traces.list(), [""; 0]);
 }
@@ -114,12 +115,12 @@ async fn expose_page(client: &Client) {
 }
 
 /// kubectl with the administrator's rights. The API server verifies the kubelet's certificate.
-struct Kubectl<'k> {
+struct AdminKubectl<'k> {
     program: PathBuf,
     kubeconfig: &'k Path,
 }
 
-impl<'k> Kubectl<'k> {
+impl<'k> AdminKubectl<'k> {
     fn new(kubeconfig: &'k Path) -> Self {
         let programs = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
         let program = programs.into_values().next().expect("one program").path;
