@@ -13,7 +13,7 @@ while read -r point; do
     mount --bind "$point/$cgroup" "$folder/move"
     umount "$point"
     mount --move "$folder/move" "$point"
-    if [ -e "$point/cgroup.subtree_control" ]; then
+    if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
         for controller in $(cat "$point/cgroup.controllers"); do
             echo "+$controller" >"$point/cgroup.subtree_control"
         done

@@ -11,9 +11,10 @@ points=$(
     done </proc/self/mountinfo
 )
 
-# Creates a cgroup with the CPUs of its parent: cgroup v1 starts without CPUs.
+# Creates a cgroup with the CPUs of its parent. A cgroup of version 1 starts without CPUs; one of version 2 inherits them.
 create() {
     mkdir "$1"
+    if [ -e "$1/cgroup.controllers" ]; then return; fi
     for file in cpuset.cpus cpuset.mems; do
         if [ -e "$1/$file" ]; then cat "${1%/*}/$file" >"$1/$file"; fi
     done
@@ -23,7 +24,8 @@ create() {
     set -e
     echo "$points" >"$folder/cgroups"
     for point in $points; do
-        if [ -e "$point/cgroup.controllers" ]; then
+        # Next to hierarchies of cgroup v1, the one of v2 has no controllers that a kubelet uses.
+        if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
             for controller in $(cat "$point/cgroup.controllers"); do
                 grep -qw "$controller" "$point/cgroup.subtree_control" ||
                     echo "+$controller" >"$point/cgroup.subtree_control"
