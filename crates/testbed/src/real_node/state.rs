@@ -1,8 +1,11 @@
 //! The state folder of a node, and the removal of folders and cgroups that killed runs have left.
 
 use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
     fs::{self, File, TryLockError},
     io::ErrorKind,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -96,17 +99,21 @@ fn remove_folders(parent: &Path) -> Result<()> {
 
 /// Removes the nodes' cgroups without processes and without a state folder.
 fn remove_cgroups(parent: &Path) -> Result<()> {
+    let mut printed = BTreeSet::new();
     for hierarchy in hierarchies()? {
         for cgroup in with_prefix(&hierarchy)? {
             let folder = cgroup.file_name().map(|name| parent.join(name));
             if folder.is_some_and(|folder| folder.exists()) || !is_without_processes(&cgroup)? {
                 continue;
             }
-            print(format!(
-                "Removing the cgroup {}, which a killed run has left.",
-                cgroup.display()
-            ));
             remove_cgroup(&cgroup)?;
+            let name = cgroup.file_name().map(OsStr::to_owned).unwrap_or_default();
+            if printed.insert(name.clone()) {
+                print(format!(
+                    "Removing the cgroups {}, which a killed run has left.",
+                    name.display()
+                ));
+            }
         }
     }
     Ok(())
