@@ -4,6 +4,7 @@
 mod cluster_state;
 mod environment;
 mod other_use;
+mod pod_loads;
 mod run;
 mod snapshot;
 mod stage;

@@ -7,24 +7,21 @@ use headroom_agent::local::status::Status;
 use headroom_domain::resource::{PerResource, Resource};
 use headroom_testbed::{
     programs::Programs,
-    workload::{
-        Workload,
-        deployment::{DeploymentShape, deploy},
-        load::Load,
-    },
+    workload::deployment::{DeploymentShape, deploy},
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::{Instant, MissedTickBehavior, interval},
 };
 use xtask::{
-    demo::Demo,
+    demo::{Demo, NodeKind},
     setup::controlplane::{self, Component},
 };
 
 use crate::{
     cluster_state::{NodeState, Watches, World},
     other_use::OtherUse,
+    pod_loads::{PodLoads, SMALL_SCRIPT},
     snapshot::Snapshot,
     stage::{self, Stage},
     story::{self, Event, Story, checks::Check},
@@ -46,13 +43,6 @@ const SWITCH_HOOK: &str = "sched_switch";
 const STEADY: &str = "steady";
 /// Role of pods that do not fit into raw allocatable.
 const WAITING: &str = "waiting";
-/// Actual use of each pod.
-const SMALL: Load = Load {
-    milli: 60,
-    threads: 1,
-    rest_percent: 0,
-    memory_mib: 24,
-};
 
 /// End of the run; times count from Node Ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +84,7 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
     let Demo {
         duration: _,
         json,
+        node,
         keep,
     } = *demo;
     let mut view = View::new(json);
@@ -102,18 +93,21 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
         // The commands printed at the end need kubectl. Without `--keep`, the demo does not wait for its build.
         controlplane::ensure(&[Component::Kubectl])?;
     }
-    let workload = Workload::new(&programs.load)?;
+    let loads = match node {
+        NodeKind::Hollow => PodLoads::processes(&programs)?,
+        NodeKind::Real => PodLoads::Containers(None),
+    };
     // From now on Ctrl-C ends all processes that have been started.
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut others = OtherUse::new()?;
     let stage = tokio::select! {
         stage = async {
             others.wait_for_idle_cpu(&mut view).await?;
-            Stage::start(&mut view, programs).await
+            Stage::start(&mut view, programs, node).await
         } => stage?,
         _ = interrupts.recv() => return Ok(()),
     };
-    let mut run = DemoRun::new(view, workload, stage, others)?;
+    let mut run = DemoRun::new(view, loads, stage, others)?;
     let is_complete = tokio::select! {
         result = run.run_until(Until::from_flags(demo)) => {
             result?;
@@ -142,7 +136,9 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
 /// All parts of a running demo.
 struct DemoRun {
     view: View,
-    workload: Workload,
+    loads: PodLoads,
+    /// UID of the pod that gets the load.
+    loaded: Option<String>,
     stage: Stage,
     watches: Watches,
     truth: Truth,
@@ -155,11 +151,12 @@ struct DemoRun {
 }
 
 impl DemoRun {
-    fn new(view: View, workload: Workload, stage: Stage, others: OtherUse) -> Result<Self> {
+    fn new(view: View, loads: PodLoads, stage: Stage, others: OtherUse) -> Result<Self> {
         let watches = Watches::start(stage.client(), stage::NODE, stage::NAMESPACE);
         Ok(Self {
             view,
-            workload,
+            loads,
+            loaded: None,
             stage,
             watches,
             truth: Truth::start()?,
@@ -194,7 +191,7 @@ impl DemoRun {
                     continue;
                 }
                 self.ready_at = Some(Instant::now());
-                deploy(self.stage.client(), &shape(&world.node, STEADY)).await?;
+                deploy(self.stage.client(), &self.shape(&world.node, STEADY)).await?;
             }
             self.follow_pods(&world).await?;
             let status = self.stage.agent_status().await;
@@ -215,30 +212,31 @@ impl DemoRun {
     /// Starts a process for each running pod. Creates the second Deployment once all pods of the first one run.
     async fn follow_pods(&mut self, world: &World) -> Result<()> {
         for pod in world.pods.values().filter(|pod| pod.is_running) {
-            self.workload.start(&pod.uid, &SMALL)?;
+            self.loads.start(&pod.uid)?;
+            self.loaded.get_or_insert_with(|| pod.uid.clone());
         }
-        let steady = shape(&world.node, STEADY);
+        let steady = self.shape(&world.node, STEADY);
         let running = world.of_role(STEADY).filter(|(_, pod)| pod.is_running).count();
         if !self.has_waiting && running == usize::try_from(steady.replicas).unwrap_or(usize::MAX) {
             self.has_waiting = true;
-            deploy(self.stage.client(), &shape(&world.node, WAITING)).await?;
+            deploy(self.stage.client(), &self.shape(&world.node, WAITING)).await?;
         }
         Ok(())
     }
 
+    fn shape(&self, node: &NodeState, role: &'static str) -> DeploymentShape<'static> {
+        DeploymentShape {
+            script: self.stage.real_node().map(|_| SMALL_SCRIPT),
+            ..shape(node, role)
+        }
+    }
+
     fn act_on(&mut self, events: &[Event]) -> Result<()> {
+        let uid = self.loaded.as_deref().unwrap_or_default();
         for event in events {
             match event {
-                Event::LoadStart => {
-                    let threads = std::thread::available_parallelism()?.get();
-                    self.workload.start_burst(&Load {
-                        milli: 1000,
-                        threads,
-                        rest_percent: 0,
-                        memory_mib: 0,
-                    })?;
-                }
-                Event::LoadEnd => self.workload.end_burst(),
+                Event::LoadStart => self.loads.start_burst(self.stage.real_node(), uid)?,
+                Event::LoadEnd => self.loads.end_burst(self.stage.real_node(), uid)?,
                 Event::NodeReady
                 | Event::Refused
                 | Event::Risen
@@ -329,12 +327,12 @@ impl DemoRun {
     /// Ends all parts in order: the load first, the control plane last.
     fn end(self) {
         let Self {
-            workload,
+            loads,
             stage,
             watches,
             ..
         } = self;
-        drop((workload, watches, stage));
+        drop((loads, watches, stage));
     }
 }
 
@@ -349,6 +347,7 @@ fn shape(node: &NodeState, role: &'static str) -> DeploymentShape<'static> {
         node: stage::NODE,
         replicas,
         requests,
+        script: None,
     }
 }
 
@@ -364,6 +363,7 @@ mod tests {
             Until::from_flags(&Demo {
                 duration,
                 json: false,
+                node: NodeKind::Hollow,
                 keep,
             })
         };

@@ -10,9 +10,11 @@ use headroom_testbed::{
     cluster::{ClusterOptions, NodeOptions},
     policies,
     programs::Programs,
+    real_node::{RealNode, RealNodeOptions},
     webhook::{self, Webhook},
 };
 use kube::Client;
+use xtask::demo::NodeKind;
 
 use crate::{environment::Environment, view::View};
 
@@ -35,6 +37,8 @@ pub(super) struct Stage {
     agent: Agent,
     webhook: Webhook,
     environment: Environment,
+    /// `None` with a hollow node, which is part of the testbed.
+    real_node: Option<RealNode>,
     testbed: Testbed,
 }
 
@@ -43,13 +47,17 @@ impl Stage {
     ///
     /// # Errors
     /// If a part cannot be started or does not become ready; the message names it.
-    pub(super) async fn start(view: &mut View, programs: Programs) -> Result<Self> {
+    pub(super) async fn start(view: &mut View, programs: Programs, kind: NodeKind) -> Result<Self> {
         let began = Instant::now();
         view.print(
             "headroom demo: real control plane, webhook and node on loopback; the agent measures this kernel",
         )?;
         view.print("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager")?;
-        let builder = Testbed::builder(programs).control_plane(ClusterOptions::full());
+        let options = match kind {
+            NodeKind::Hollow => ClusterOptions::full(),
+            NodeKind::Real => ClusterOptions::for_real_node(),
+        };
+        let builder = Testbed::builder(programs).control_plane(options);
         let mut testbed = builder.namespace(NAMESPACE).start().await?;
         if policies::are_served(&testbed.client).await? {
             view.print("installing the floor: policies that keep allocatable above pod requests if the webhook is down")?;
@@ -61,13 +69,26 @@ impl Stage {
         let options = testbed.webhook_options("headroom-webhook")?;
         let options = options.config(CONFIG).flags([webhook::DEMO_TIMING]);
         let webhook = testbed.start_webhook(&options).await?;
-        view.print("starting a node that reports this machine's CPUs and memory")?;
-        let node = NodeOptions::this_machine(NODE)?.with_system_reserved();
-        testbed.cluster.start_node(node).await?;
+        let real_node = match kind {
+            NodeKind::Hollow => {
+                view.print("starting a node that reports this machine's CPUs and memory")?;
+                let node = NodeOptions::this_machine(NODE)?.with_system_reserved();
+                testbed.cluster.start_node(node).await?;
+                None
+            }
+            NodeKind::Real => {
+                view.print("starting a node with kubelet, kube-proxy, containerd and runc")?;
+                Some(RealNode::start(&testbed.cluster, RealNodeOptions::new(NODE)).await?)
+            }
+        };
         view.print(
             "starting the agent: eBPF programs on this kernel, timing profile demo (1 s counts as 5 min)",
         )?;
-        let agent = Agent::spawn(&testbed.agent_options(NODE, &[&webhook]).await?)?;
+        let mut options = testbed.agent_options(NODE, &[&webhook]).await?;
+        if let Some(node) = &real_node {
+            options = options.flags([format!("--cgroup-root={}", node.cgroup_root()?.display())]);
+        }
+        let agent = Agent::spawn(&options)?;
         let environment = Environment::create(&testbed, &webhook).await?;
         view.print(&format!(
             "all parts are running after {:.1} s; files and logs: {}",
@@ -79,6 +100,7 @@ impl Stage {
             agent,
             webhook,
             environment,
+            real_node,
             testbed,
         })
     }
@@ -88,11 +110,19 @@ impl Stage {
         &self.testbed.client
     }
 
+    /// The node with containers, if the demo has one.
+    pub(super) fn real_node(&self) -> Option<&RealNode> {
+        self.real_node.as_ref()
+    }
+
     /// Checks that all parts run.
     ///
     /// # Errors
     /// If one has ended; the message has the end of its log.
     pub(super) fn check_alive(&mut self) -> Result<()> {
+        if let Some(node) = &mut self.real_node {
+            node.check()?;
+        }
         self.testbed
             .check([&mut self.agent.process, &mut self.webhook.process])
     }

@@ -451,11 +451,7 @@ mod tests {
     fn measurements_with_stolen_time_are_not_compared() {
         let mut story = good_run(|_| {});
         let outcome = |story: &Story| story.checks().swap_remove(2).outcome;
-        story.truth = vec![
-            (1500, 1500, 1000),
-            (1000, 1500, 1500),
-            (900, 900, 900),
-        ];
+        story.truth = vec![(1500, 1500, 1000), (1000, 1500, 1500), (900, 900, 900)];
         assert_eq!(
             outcome(&story),
             Outcome::Failed("0 of 0 measurements differ by more".to_owned())

@@ -288,6 +288,14 @@ impl RealNode {
         self.containerd.as_ref()?.pid()
     }
 
+    /// Value of the agent's flag `--cgroup-root` for an agent outside the node.
+    ///
+    /// # Errors
+    /// If the links to the node's cgroups cannot be made.
+    pub fn cgroup_root(&self) -> Result<PathBuf> {
+        self.state.cgroup_root()
+    }
+
     /// A command that runs a program in the node, with its processes, mounts and network.
     ///
     /// # Errors

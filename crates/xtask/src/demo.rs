@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use crate::duration;
+use crate::{duration, setup::Item};
 
 /// Shortest run in which every claim can be checked: the load starts within 46 s and lasts 6 s, its peak counts for 20 s, and
 /// free capacity returns about 8 s later.
@@ -20,9 +20,32 @@ pub struct Demo {
     /// Print one JSON line per change on standard output, and everything else on standard error.
     #[arg(long)]
     pub json: bool,
+    /// Kind of the node. `hollow`: kubelet code without containers. `real`: kubelet, kube-proxy, containerd and runc, with pods in
+    /// containers.
+    #[arg(long, value_enum, default_value_t)]
+    pub node: NodeKind,
     /// After the checks, keep everything running until Ctrl-C, and print commands to inspect it.
     #[arg(long)]
     pub keep: bool,
+}
+
+/// Kind of the demo's node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum NodeKind {
+    #[default]
+    Hollow,
+    Real,
+}
+
+impl NodeKind {
+    /// Set-up items of the demo with this node.
+    pub fn items(self) -> Vec<Item> {
+        let mut items = Item::of_demo();
+        if self == Self::Real {
+            items.extend(Item::of_real_node());
+        }
+        items
+    }
 }
 
 /// Parses a duration of at least [`SHORTEST`].

@@ -100,9 +100,9 @@ impl Command {
                 let arguments = if real { vec!["--real".into()] } else { Vec::new() };
                 launch::become_program("headroom-cluster", false, &arguments)?;
             }
-            Self::Demo(_) => {
+            Self::Demo(demo) => {
                 prepare(
-                    &Item::of_demo(),
+                    &demo.node.items(),
                     &[launch::PROGRAMS.as_slice(), &["headroom-demo"]].concat(),
                 )?;
                 let own: Vec<OsString> = env::args_os().skip(2).collect();

@@ -95,6 +95,7 @@ impl Size {
                 cpu: self.request_milli,
                 memory: REQUEST_BYTES,
             },
+            script: None,
         };
         deploy(client, &shape).await
     }

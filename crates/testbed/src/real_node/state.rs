@@ -75,6 +75,11 @@ impl State {
     pub(super) fn name(&self) -> &str {
         &self.name
     }
+
+    /// Folder in which the node's cgroups appear as the hierarchies of a machine of its own.
+    pub(super) fn cgroup_root(&self) -> Result<PathBuf> {
+        links(&hierarchies()?, &self.name, &self.folder().join("hierarchies"))
+    }
 }
 
 /// Removes state folders whose owner has ended.
@@ -145,6 +150,21 @@ pub(super) fn hierarchies() -> Result<Vec<PathBuf>> {
     Ok(roots.collect())
 }
 
+/// Folder with a link to the cgroup of this name in each hierarchy of `points`, or that cgroup if it is in the only hierarchy.
+fn links(points: &[PathBuf], name: &str, folder: &Path) -> Result<PathBuf> {
+    if let [only] = points {
+        return Ok(only.join(name));
+    }
+    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    for point in points {
+        let link = folder.join(point.file_name().context("a hierarchy without a name")?);
+        if !link.is_symlink() {
+            symlink(point.join(name), &link).with_context(|| format!("make {}", link.display()))?;
+        }
+    }
+    Ok(folder.to_owned())
+}
+
 /// Folders below `parent` whose name begins with [`PREFIX`].
 fn with_prefix(parent: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -200,6 +220,20 @@ fn children(cgroup: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cgroup_root_has_a_link_for_each_of_several_hierarchies() {
+        let parent = tempfile::tempdir().expect("folder");
+        let points = ["memory", "cpuacct"].map(|name| Path::new("/sys/fs/cgroup").join(name));
+        let root = links(&points, "node", &parent.path().join("hierarchies")).expect("links");
+        let link = fs::read_link(root.join("memory")).expect("a link");
+        assert_eq!(link, Path::new("/sys/fs/cgroup/memory/node"));
+        let again = links(&points, "node", &root).expect("links");
+        assert_eq!(again, root);
+        let only = [PathBuf::from("/sys/fs/cgroup")];
+        let found = links(&only, "node", &root).expect("a path");
+        assert_eq!(found, Path::new("/sys/fs/cgroup/node"));
+    }
 
     #[test]
     fn only_folders_without_an_owner_are_removed() {

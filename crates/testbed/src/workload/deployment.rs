@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client};
 use serde_json::json;
 
-use crate::accounts::apply;
+use crate::{accounts::apply, real_node::pods::BUSYBOX};
 
 /// Label of pods with the name of their Deployment.
 pub const ROLE: &str = "headroom.sh/role";
@@ -21,6 +21,8 @@ pub struct DeploymentShape<'a> {
     pub replicas: u32,
     /// Requests of each pod, in milli-cores and bytes.
     pub requests: PerResource<u64>,
+    /// Shell script of each pod on a real node; `None` for a node without containers.
+    pub script: Option<&'a str>,
 }
 
 /// Creates or updates a Deployment with server-side apply.
@@ -34,7 +36,10 @@ pub async fn deploy(client: &Client, shape: &DeploymentShape<'_>) -> Result<()> 
         node,
         replicas,
         requests: PerResource { cpu, memory },
+        script,
     } = shape;
+    let image = script.map_or("example.invalid/load", |_| BUSYBOX);
+    let command = script.map_or(json!(null), |script| json!(["sh", "-c", script]));
     let labels = json!({ROLE: role});
     let deployment: Deployment = serde_json::from_value(json!({
         "apiVersion": "apps/v1",
@@ -52,7 +57,8 @@ pub async fn deploy(client: &Client, shape: &DeploymentShape<'_>) -> Result<()> 
                     "terminationGracePeriodSeconds": 1,
                     "containers": [{
                         "name": "load",
-                        "image": "example.invalid/load",
+                        "image": image,
+                        "command": command,
                         "resources": {"requests": {"cpu": format!("{cpu}m"), "memory": memory.to_string()}},
                     }],
                 },
