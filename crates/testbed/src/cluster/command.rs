@@ -159,6 +159,8 @@ pub(super) fn apiserver(layout: &Layout, port: u16, options: &ClusterOptions) ->
             "--kubelet-preferred-address-types=InternalIP".to_owned(),
             // The rules of kube-proxy for Service addresses are in the node's network only.
             "--enable-aggregator-routing=true".to_owned(),
+            // Pod Security decides, as on most clusters.
+            "--allow-privileged=true".to_owned(),
         ]);
     }
     arguments.extend_from_slice(&options.apiserver_flags);
