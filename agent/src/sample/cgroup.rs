@@ -46,6 +46,8 @@ pub struct Kubepods {
     memory: Tree,
     /// `None` on a version 1 without cpusets.
     cpuset: Option<Tree>,
+    /// `None` on a version 1 that does not count tasks.
+    pids: Option<Tree>,
     driver: Driver,
 }
 
@@ -89,11 +91,12 @@ impl Kubepods {
     pub fn find(mount: &Path) -> Option<Self> {
         let (cpu, driver) = Tree::find(mount, &["cpuacct", "cpu,cpuacct"])?;
         let (memory, _same) = Tree::find(mount, &["memory"])?;
-        let cpuset = Tree::find(mount, &["cpuset"]).map(|(tree, _same)| tree);
+        let [cpuset, pids] = ["cpuset", "pids"].map(|name| Some(Tree::find(mount, &[name])?.0));
         Some(Self {
             cpu,
             memory,
             cpuset,
+            pids,
             driver,
         })
     }
@@ -200,11 +203,22 @@ impl Kubepods {
     /// If a file is there but cannot be read or parsed.
     pub fn is_populated(&self, pod: &Pod) -> Result<bool, SampleError> {
         let folder = self.cpu.path.join(&pod.path);
-        match self.cpu.version {
-            Version::V2 => {
-                Ok(parsed(&folder.join("cgroup.events"), |text| required(text, "populated"))? == Some(1))
-            }
-            Version::V1 => has_processes(&folder),
+        if self.cpu.version == Version::V2 {
+            return Ok(parsed(&folder.join("cgroup.events"), |text| required(text, "populated"))? == Some(1));
+        }
+        // Version 1 lists only processes of the reader's PID namespace, which for an agent in a pod are its own. The number of
+        // tasks covers all.
+        let tasks = self
+            .pids
+            .as_ref()
+            .map(|pids| pids.path.join(&pod.path).join("pids.current"));
+        match tasks
+            .map(|tasks| parsed(&tasks, |text| number::<u64>(text.trim(), "pids.current")))
+            .transpose()?
+            .flatten()
+        {
+            Some(tasks) => Ok(tasks > 0),
+            None => has_processes(&folder),
         }
     }
 }

@@ -360,6 +360,20 @@ fn population_is_told_by_either_version() {
     assert!(kubepods.is_populated(&pod).unwrap());
 }
 
+#[test]
+fn processes_of_other_pid_namespaces_populate_a_pod_of_version_1() {
+    let mount = Mount::new();
+    mount
+        .folder("memory/kubepods")
+        .write(&format!("cpuacct/kubepods/pod{UID}/container/cgroup.procs"), "")
+        .write(&format!("pids/kubepods/pod{UID}/pids.current"), "2\n");
+    let kubepods = mount.kubepods();
+    let pod = kubepods.scan().unwrap().pods.remove(0);
+    assert!(kubepods.is_populated(&pod).unwrap());
+    mount.write(&format!("pids/kubepods/pod{UID}/pids.current"), "0\n");
+    assert!(!kubepods.is_populated(&pod).unwrap());
+}
+
 trait Sorted {
     fn sorted(&self) -> Vec<String>;
 }
