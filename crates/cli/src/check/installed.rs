@@ -91,7 +91,7 @@ static AGENTS_SILENT: CheckRow = CheckRow {
     severity: Severity::Warning,
     source: CheckSource::Replicas,
     about: "Nodes in `guard` or `auto` have no recent agent report. Their allocatable is at most raw, or the requests of their pods if those are higher.",
-    fix: "Check the agents with `kubectl -n headroom-agent get pods -o wide`, and \"The agent cannot report\" in docs/patterns.md.",
+    fix: "Check the agents with `kubectl -n headroom-agent get pods -o wide`, or `kubectl -n headroom-agent describe daemonset` if a node has none, and \"The agent cannot report\" in docs/patterns.md.",
     find: silent,
 };
 
