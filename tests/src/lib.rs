@@ -46,6 +46,7 @@ pub mod pod_tree;
 pub mod policy_install;
 mod pool;
 pub mod process_resources;
+pub mod product;
 pub mod prometheus;
 pub mod prometheus_samples;
 pub mod random;
