@@ -230,7 +230,7 @@ impl Product {
 
     /// First process of the pod's only container.
     pub fn process(&self, pod: &Pod) -> ContainerProcess<'_> {
-        ContainerProcess::of(&self.node, pod)
+        ContainerProcess::find(&self.node, pod)
     }
 
     /// Runs kubectl as administrator.

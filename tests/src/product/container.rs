@@ -14,7 +14,7 @@ pub struct ContainerProcess<'n> {
 
 impl<'n> ContainerProcess<'n> {
     /// First process of the pod's only container, which runs.
-    pub(super) fn of(node: &'n RealNode, pod: &Pod) -> Self {
+    pub(super) fn find(node: &'n RealNode, pod: &Pod) -> Self {
         let statuses = pod
             .status
             .iter()
