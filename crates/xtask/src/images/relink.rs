@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -39,9 +39,17 @@ pub(super) fn build(images: &[Image]) -> Result<PathBuf> {
         return Ok(folder);
     }
     let crates = Crates::build(&names)?;
+    let lock = folder.join("lock");
+    let lock = File::create(&lock).with_context(|| format!("write {}", lock.display()))?;
+    lock.lock().context("wait for another link of programs")?;
     print(format!("Linking {} statically.", names.join(", ")));
+    // The compiler writes intermediate files next to the program, and another process may still read the last one.
+    let new = folder.join("new");
+    fs::create_dir_all(&new).with_context(|| format!("make {}", new.display()))?;
     for name in names {
-        crates.link(name, &folder.join(name))?;
+        let program = new.join(name);
+        crates.link(name, &program)?;
+        fs::rename(&program, folder.join(name)).with_context(|| format!("rename {}", program.display()))?;
     }
     Ok(folder)
 }
