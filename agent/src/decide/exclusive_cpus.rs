@@ -1,7 +1,7 @@
 //! `ExclusiveCpus` tracks the exclusive CPUs of pods: their number, and the CPU time that their pods leave unused.
 //! `EstimatorInputs` keeps it. See docs/estimator.md#frames.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use headroom_domain::estimate::PodRequest;
 
@@ -18,6 +18,8 @@ pub(super) struct ExclusiveCpus {
     cpus: CpuSet,
     /// Monotonic time of the last reading.
     read_ns: u64,
+    /// Last reading before the first directive.
+    unlisted: Vec<PinnedUse>,
 }
 
 /// Change after a reading of pods' cpusets.
@@ -30,7 +32,8 @@ pub(super) struct ExclusiveChange {
 }
 
 impl ExclusiveCpus {
-    /// Records a reading. Before the first directive the pods' requests are unknown, so no CPU counts as exclusive.
+    /// Records a reading. Before the first directive the pods' requests are unknown, so no CPU counts as exclusive until
+    /// [`Self::list`].
     pub(super) fn record(
         &mut self,
         found: &[PinnedUse],
@@ -39,6 +42,7 @@ impl ExclusiveCpus {
     ) -> ExclusiveChange {
         self.read_ns = at.monotonic_ns;
         let Some(listed) = listed else {
+            self.unlisted = found.to_vec();
             return ExclusiveChange::default();
         };
         let milli = exclusive_milli(found, listed);
@@ -49,6 +53,16 @@ impl ExclusiveCpus {
         self.cpus = exclusive_cpus(found, &milli, listed);
         self.milli = milli;
         change
+    }
+
+    /// Applies the requests of a directive to a reading before the first one. The report that follows a directive contains
+    /// exclusive CPUs: a report without them would raise allocatable.
+    pub(super) fn list(&mut self, listed: &BTreeMap<String, PodRequest>) {
+        let found = mem::take(&mut self.unlisted);
+        if !found.is_empty() {
+            self.milli = exclusive_milli(&found, listed);
+            self.cpus = exclusive_cpus(&found, &self.milli, listed);
+        }
     }
 
     /// Does a pod hold CPUs, and was nothing read of them for longer than that?

@@ -55,6 +55,10 @@ pub(super) struct EstimatorInputs {
     saved: Saved,
     /// Time of the last sample; zero before the first.
     at: Clocks,
+    /// Time of the first sample, in monotonic nanoseconds.
+    began_ns: Option<u64>,
+    /// True if the last sample was taken with knowledge of the CPUs that pods share.
+    knows_shared_cpus: bool,
     /// Up to when CPU counters were read, and up to when brakes allow for that they were not, in monotonic nanoseconds.
     polled_ns: u64,
     accounted_ns: u64,
@@ -94,6 +98,8 @@ impl EstimatorInputs {
             began: HistoryStart::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
             saved: Saved::default(),
             at: Clocks::default(),
+            began_ns: None,
+            knows_shared_cpus: false,
             polled_ns: 0,
             accounted_ns: 0,
             brake_inputs: None,
@@ -131,6 +137,9 @@ impl EstimatorInputs {
     pub(super) fn direct(&mut self, directive: Directive) {
         if self.server_view.apply(directive, self.at) {
             self.is_view_stale = true;
+            if let Some(pods) = &self.server_view.pods {
+                self.exclusive.list(&pods.view.pods);
+            }
             self.refresh_view();
         }
     }
@@ -156,8 +165,10 @@ impl EstimatorInputs {
             plain: _,
             failing,
             has_kubepods: _,
-            knows_shared_cpus: _,
+            knows_shared_cpus,
         } = sample;
+        self.knows_shared_cpus = knows_shared_cpus;
+        self.began_ns.get_or_insert(at.monotonic_ns);
         // Before the time moves on, as it is measured from the last sample.
         self.observe_gap(at, poll.as_ref().is_some_and(Poll::covers_time));
         self.at = at;
@@ -198,10 +209,12 @@ impl EstimatorInputs {
 
     /// Content of a report; `None` before the first directive, and before the first sample. That sample, a quarter of
     /// a second after the start, contains the machine's size, and its time numbers the reports: without it their
-    /// numbers would fall behind those of the previous agent.
+    /// numbers would fall behind those of the previous agent. A report before the first reading of cpusets would contain
+    /// no exclusive CPUs and raise allocatable, so it waits for them, up to [`LONGEST_POLL_NS`].
     pub(super) fn reportable(&self) -> Option<Reportable> {
         let pods = self.server_view.pods.as_ref()?;
-        if self.at == Clocks::default() {
+        let age_ns = self.at.monotonic_ns.saturating_sub(self.began_ns?);
+        if !self.knows_shared_cpus && age_ns <= LONGEST_POLL_NS {
             return None;
         }
         Some(Reportable {

@@ -200,6 +200,61 @@ fn exclusive_cpus_are_reported_untrusted_and_count_as_busy() {
 }
 
 #[test]
+fn first_report_contains_exclusive_cpus() {
+    let Directive::Pods(mut directive) = pods(1) else {
+        panic!("the directive has pods");
+    };
+    directive.view.pods.get_mut("p1").unwrap().is_guaranteed = true;
+    let held = PinnedUse {
+        uid: "p1".to_owned(),
+        cpus: vec![first_cpus(1)],
+        used: None,
+    };
+    // The sample in which cpusets are read for the first time, before and after the first directive, which follows sample 2.
+    for read in [1, 4] {
+        let mut decider = decider(Origin::Ebpf);
+        let mut reports = Vec::new();
+        for number in 1..=6 {
+            decider.observe(Sample {
+                pinned_use: (number == read).then(|| vec![held.clone()]),
+                knows_shared_cpus: number >= read,
+                ..sample(40 + number, 400)
+            });
+            if number == 2 {
+                decider.direct(Directive::Pods(directive.clone()));
+            }
+            reports.extend(decider.report());
+        }
+        let exclusive = |hint: &NodeHint| {
+            hint.trust
+                .iter()
+                .map(|trust| trust.exclusive_cpus_milli)
+                .sum::<u64>()
+        };
+        let amounts: Vec<u64> = reports.iter().map(exclusive).collect();
+        assert!(
+            !amounts.is_empty() && amounts.iter().all(|amount| *amount == 1000),
+            "read at {read}: {amounts:?}"
+        );
+    }
+}
+
+#[test]
+fn reports_do_not_wait_for_unreadable_cpusets() {
+    let mut decider = decider(Origin::Ebpf);
+    decider.direct(pods(1));
+    let mut observe = |quarter| {
+        decider.observe(Sample {
+            knows_shared_cpus: false,
+            ..sample(quarter, 400)
+        });
+        decider.report().is_some()
+    };
+    assert!(!observe(41));
+    assert!((42..=60).any(observe));
+}
+
+#[test]
 fn a_frame_without_a_reading_of_exclusive_cpus_does_not_count() {
     // How often they are read, in quarters of a second, and until which second.
     for (every, until, coverage_ppm) in [(8, 100, 1_000_000), (1, 50, 0), (8, 50, 0)] {
