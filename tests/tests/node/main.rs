@@ -3,4 +3,5 @@
 
 mod bad_input;
 mod end;
+mod long;
 mod pods;

@@ -102,7 +102,7 @@ impl Part {
     }
 }
 
-pub(super) const PARTS: [Part; 20] = [
+pub(super) const PARTS: [Part; 21] = [
     Part::here(
         "interleavings",
         "100,000 random interleavings of writers of one node",
@@ -129,6 +129,12 @@ pub(super) const PARTS: [Part; 20] = [
         "tests on a real API server in their long form",
         "45 minutes",
         soaks,
+    ),
+    Part::here(
+        "real-node",
+        "the product as pods on a real node: faults, eviction, exclusive CPUs and resizes",
+        "15 minutes",
+        real_node,
     ),
     Part::here(
         "older-api-server",
@@ -212,6 +218,11 @@ fn soaks() -> Result<Tally> {
         ],
         SOAK,
     )
+}
+
+/// Tests of pods that take minutes.
+fn real_node() -> Result<Tally> {
+    long_form(&tests()?, Kind::Node, &["long::"], SOAK)
 }
 
 /// Port-forward and RBAC tests, with an API server before 1.35: it authorises `pods/portforward` with the verb `get` alone.
