@@ -3,6 +3,7 @@
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "tests panic: a returned error has no stack"
 )]
 

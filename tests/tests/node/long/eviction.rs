@@ -66,17 +66,7 @@ async fn evicting_node_does_not_amplify_memory() {
     product
         .node_until("the kubelet reports memory pressure", has_pressure)
         .await;
-    product
-        .until("the kubelet evicts the pod", async || {
-            let status = pods
-                .get(EATER)
-                .await
-                .expect("read a pod")
-                .status
-                .expect("a status");
-            status.reason.as_deref() == Some("Evicted")
-        })
-        .await;
+    await_eviction(&product).await;
     sleep(FOR).await;
     assert_only(&history.new_revisions_of(NODE).await, Resource::Memory, &[raw]);
     assert!(
@@ -100,6 +90,16 @@ async fn evicting_node_does_not_amplify_memory() {
         ours,
         "no pod of the product is evicted or restarted"
     );
+}
+
+async fn await_eviction(product: &Product) {
+    product
+        .until("the kubelet evicts the pod", async || {
+            let pod = product.pods().get(EATER).await.expect("read a pod");
+            pod.status
+                .is_some_and(|status| status.reason.as_deref() == Some("Evicted"))
+        })
+        .await;
 }
 
 /// Names of the product's pods, and the restarts of their containers.

@@ -7,6 +7,7 @@ use e2e::{
 };
 use headroom_domain::{names, resource::Resource};
 use headroom_testbed::real_node::{RealNodeOptions, pods};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
@@ -33,64 +34,16 @@ async fn exclusive_cpus_are_not_amplified() {
     .await;
     let raw = cpu(&product.stored_node().await);
     let all = raw * 3 / 2;
+    let shared = EXCLUSIVE_MILLI + (raw - EXCLUSIVE_MILLI) * 3 / 2;
     product.annotate(names::RATIO, r#"{"cpu":1.5}"#).await;
     product
         .node_until("all CPUs are amplified", |node| cpu(node) == all)
         .await;
-    let agent = product.agent().await;
-    let shared_before = cpus(&product, &agent);
 
-    run_guaranteed(&product, EXCLUSIVE, EXCLUSIVE_MILLI).await;
-    let shared = EXCLUSIVE_MILLI + (raw - EXCLUSIVE_MILLI) * 3 / 2;
-    product
-        .node_until("only shared CPUs are amplified", |node| cpu(node) == shared)
-        .await;
-    product
-        .status_until("the agent reports the exclusive CPU", |status| {
-            is_measured(status, EXCLUSIVE_MILLI)
-        })
-        .await;
-    let exclusive = product.pods().get(EXCLUSIVE).await.expect("read a pod");
-    let own = cpus(&product, &exclusive);
-    assert!(own.parse::<u32>().is_ok(), "{own} is one CPU");
-    product
-        .until("the kubelet takes it from other pods", async || {
-            cpus(&product, &agent) != shared_before
-        })
-        .await;
-
-    // Above raw allocatable, and no number of whole CPUs: those would be exclusive.
-    let mut fraction = raw + ABOVE_RAW - requested(&product).await;
-    fraction += if fraction % 1000 == 0 { 10 } else { 0 };
+    let exclusive = run_exclusive(&product, shared).await;
     let mut history = History::follow(&product.cluster).await;
-    run_guaranteed(&product, FRACTION, fraction).await;
-    let pod = product.pods().get(FRACTION).await.expect("read a pod");
-    assert_eq!(
-        pod.status.as_ref().and_then(|status| status.qos_class.as_deref()),
-        Some("Guaranteed")
-    );
-    assert_eq!(
-        cpus(&product, &pod),
-        cpus(&product, &agent),
-        "it has no exclusive CPU"
-    );
-    let before = containers::of(&product.pods(), &[EXCLUSIVE, FRACTION]).await;
-
-    product.node.restart_kubelet().await.expect("restart the kubelet");
-    product.process(&agent).signal("KILL");
-    let extra = pods::idle("extra", &Value::Null).expect("a pod");
-    // The kubelet admits it after all pods that ran before.
-    pods::run(&product.pods(), &extra).await.expect("run another pod");
-    product
-        .status_until("the restarted agent reports the exclusive CPU", |status| {
-            is_measured(status, EXCLUSIVE_MILLI)
-        })
-        .await;
-    assert_eq!(
-        containers::of(&product.pods(), &[EXCLUSIVE, FRACTION]).await,
-        before
-    );
-    assert_eq!(cpus(&product, &exclusive), own);
+    run_fraction(&product, raw).await;
+    restart(&mut product, &exclusive).await;
     assert_only(&history.new_revisions_of(NODE).await, Resource::Cpu, &[shared]);
 
     let at_once = DeleteParams::default().grace_period(0);
@@ -102,28 +55,70 @@ async fn exclusive_cpus_are_not_amplified() {
     product
         .node_until("all CPUs are amplified again", |node| cpu(node) == all)
         .await;
-    product
-        .status_until("the agent reports no exclusive CPU", |status| {
-            is_measured(status, 0)
-        })
-        .await;
-    assert_only(
-        &history.new_revisions_of(NODE).await,
-        Resource::Cpu,
-        &[shared, all],
-    );
+    await_measured(&product, 0).await;
+    let states = history.new_revisions_of(NODE).await;
+    assert_only(&states, Resource::Cpu, &[shared, all]);
 }
 
-/// True if the agent has measured this number of milli-cores of exclusive CPUs.
-fn is_measured(status: &headroom_agent::local::status::Status, milli: u64) -> bool {
-    status
-        .measured
-        .as_ref()
-        .is_some_and(|measured| measured.exclusive_milli == milli)
+/// Runs a pod with a CPU of its own, and waits until allocatable is this number of milli-cores.
+async fn run_exclusive(product: &Product, shared: u64) -> Pod {
+    let agent = product.agent().await;
+    let before = cpus(product, &agent);
+    run_guaranteed(product, EXCLUSIVE, EXCLUSIVE_MILLI).await;
+    product
+        .node_until("only shared CPUs are amplified", |node| cpu(node) == shared)
+        .await;
+    await_measured(product, EXCLUSIVE_MILLI).await;
+    let exclusive = product.pods().get(EXCLUSIVE).await.expect("read a pod");
+    let own = cpus(product, &exclusive);
+    assert!(own.parse::<u32>().is_ok(), "{own} is one CPU");
+    product
+        .until("the kubelet takes it from other pods", async || {
+            cpus(product, &agent) != before
+        })
+        .await;
+    exclusive
+}
+
+/// Runs a Guaranteed pod on amplified capacity. It requests no number of whole CPUs: those would be exclusive.
+async fn run_fraction(product: &Product, raw: u64) {
+    let mut milli = raw + ABOVE_RAW - requested(product).await;
+    milli += if milli.is_multiple_of(1000) { 10 } else { 0 };
+    run_guaranteed(product, FRACTION, milli).await;
+    let pod = product.pods().get(FRACTION).await.expect("read a pod");
+    let class = pod.status.as_ref().and_then(|status| status.qos_class.as_deref());
+    assert_eq!(class, Some("Guaranteed"));
+    let shared = cpus(product, &product.agent().await);
+    assert_eq!(cpus(product, &pod), shared, "it has no exclusive CPU");
+}
+
+/// Restarts kubelet and agent. The pods keep running, and keep their CPUs.
+async fn restart(product: &mut Product, exclusive: &Pod) {
+    let before = containers::of(&product.pods(), &[EXCLUSIVE, FRACTION]).await;
+    let own = cpus(product, exclusive);
+    product.node.restart_kubelet().await.expect("restart the kubelet");
+    product.process(&product.agent().await).signal("KILL");
+    let extra = pods::idle("extra", &Value::Null).expect("a pod");
+    // The kubelet admits it after all pods that ran before.
+    pods::run(&product.pods(), &extra).await.expect("run another pod");
+    await_measured(product, EXCLUSIVE_MILLI).await;
+    let after = containers::of(&product.pods(), &[EXCLUSIVE, FRACTION]).await;
+    assert_eq!(after, before);
+    assert_eq!(cpus(product, exclusive), own);
+}
+
+/// Waits until the agent has measured this number of milli-cores of exclusive CPUs.
+async fn await_measured(product: &Product, milli: u64) {
+    product
+        .status_until("the agent reports exclusive CPUs", |status| {
+            let measured = status.measured.as_ref();
+            measured.is_some_and(|measured| measured.exclusive_milli == milli)
+        })
+        .await;
 }
 
 /// CPUs of the pod's first process, as in `0-3,5`.
-fn cpus(product: &Product, pod: &k8s_openapi::api::core::v1::Pod) -> String {
+fn cpus(product: &Product, pod: &Pod) -> String {
     product.process(pod).status()["Cpus_allowed_list"].clone()
 }
 

@@ -82,7 +82,7 @@ impl FullNode {
             .await
             .expect("create a pod");
         self.product
-            .until("the pod runs", async || {
+            .until_idle("the pod runs", async || {
                 is_ready(&pods.get(name).await.expect("read a pod"))
             })
             .await;
@@ -91,7 +91,7 @@ impl FullNode {
     /// Waits until the node has this number of free milli-cores.
     pub(super) async fn await_free(&self, milli: u64) {
         self.product
-            .until("the node has free capacity", async || self.free().await >= milli)
+            .until_idle("the node has free capacity", async || self.free().await >= milli)
             .await;
     }
 

@@ -53,19 +53,7 @@ async fn deferred_resize_waits_for_room_and_does_not_raise_allocatable() {
     let held = requested(&product).await;
     assert!(held > raw, "{held} of {raw}");
 
-    // More than is free, less than the node has: the kubelet defers it. A larger one would be infeasible.
-    let deferred = [accepted + (full - held) + 100, accepted + (full - held) + 50];
-    let deadline = Instant::now() + FOR;
-    let mut last = accepted;
-    for milli in deferred.into_iter().cycle() {
-        let generation = resize(&pods, milli).await;
-        await_deferred(&product, generation).await;
-        last = milli;
-        if Instant::now() > deadline {
-            break;
-        }
-        sleep(EVERY).await;
-    }
+    let last = defer(&product, accepted + full - held).await;
     assert_only(&history.new_revisions_of(NODE).await, Resource::Cpu, &[full]);
     assert_eq!(
         applied(&pods.get(RESIZED).await.expect("read a pod")).as_deref(),
@@ -101,6 +89,23 @@ async fn deferred_resize_waits_for_room_and_does_not_raise_allocatable() {
         amounts.iter().skip(1).all(|amount| *amount <= lowest),
         "{amounts:?}, of which {full} is the first"
     );
+}
+
+/// Requests more than this number of milli-cores, which are free, and less than the node has. Returns the last request. The kubelet
+/// would refuse one above allocatable as infeasible.
+async fn defer(product: &Product, free: u64) -> u64 {
+    let deadline = Instant::now() + FOR;
+    let mut last = free;
+    for milli in [free + 100, free + 50].into_iter().cycle() {
+        let generation = resize(&product.pods(), milli).await;
+        await_deferred(product, generation).await;
+        last = milli;
+        if Instant::now() > deadline {
+            break;
+        }
+        sleep(EVERY).await;
+    }
+    last
 }
 
 /// Requests this number of milli-cores for the pod. Returns the pod's generation.

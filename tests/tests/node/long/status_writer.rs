@@ -72,7 +72,7 @@ async fn write(client: Client, name: String, must_stop: Arc<AtomicBool>) -> (u64
         let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
         let began = Instant::now();
         let written = nodes.patch_status(&name, &PatchParams::default(), &patch).await;
-        written.unwrap_or_else(|error| panic!("write {writes} of the status: {error}"));
+        written.expect("write the status");
         slowest = slowest.max(began.elapsed());
         if writes % PODS_EVERY == 0 {
             replace_pod(&pods, writes / PODS_EVERY).await;
