@@ -5,3 +5,5 @@ mod bad_input;
 mod end;
 mod long;
 mod pods;
+mod product;
+mod rollout;
