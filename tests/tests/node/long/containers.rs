@@ -7,7 +7,7 @@ use kube::Api;
 pub(super) type Container = (String, i32);
 
 /// Only containers of these pods, which run.
-pub(super) async fn of(pods: &Api<Pod>, names: &[&str]) -> Vec<Container> {
+pub(super) async fn read(pods: &Api<Pod>, names: &[&str]) -> Vec<Container> {
     let mut containers = Vec::new();
     for name in names {
         let pod = pods.get(name).await.expect("read a pod");

@@ -45,7 +45,7 @@ async fn evicting_node_does_not_amplify_memory() {
     product
         .node_until("memory is amplified", |node| memory(node) > raw + raw / 20)
         .await;
-    let before = containers::of(&pods, &[IDLE]).await;
+    let before = containers::read(&pods, &[IDLE]).await;
     let ours = ours(&product).await;
 
     let eater = machine.eater();
@@ -81,7 +81,7 @@ async fn evicting_node_does_not_amplify_memory() {
         .node_until("memory is amplified again", |node| memory(node) > raw + raw / 20)
         .await;
     assert_eq!(
-        containers::of(&pods, &[IDLE]).await,
+        containers::read(&pods, &[IDLE]).await,
         before,
         "no other pod is evicted"
     );

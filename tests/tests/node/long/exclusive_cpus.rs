@@ -94,7 +94,7 @@ async fn run_fraction(product: &Product, raw: u64) {
 
 /// Restarts kubelet and agent. The pods keep running, and keep their CPUs.
 async fn restart(product: &mut Product, exclusive: &Pod) {
-    let before = containers::of(&product.pods(), &[EXCLUSIVE, FRACTION]).await;
+    let before = containers::read(&product.pods(), &[EXCLUSIVE, FRACTION]).await;
     let own = cpus(product, exclusive);
     product.node.restart_kubelet().await.expect("restart the kubelet");
     product.process(&product.agent().await).signal("KILL");
@@ -102,7 +102,7 @@ async fn restart(product: &mut Product, exclusive: &Pod) {
     // The kubelet admits it after all pods that ran before.
     pods::run(&product.pods(), &extra).await.expect("run another pod");
     await_measured(product, EXCLUSIVE_MILLI).await;
-    let after = containers::of(&product.pods(), &[EXCLUSIVE, FRACTION]).await;
+    let after = containers::read(&product.pods(), &[EXCLUSIVE, FRACTION]).await;
     assert_eq!(after, before);
     assert_eq!(cpus(product, exclusive), own);
 }

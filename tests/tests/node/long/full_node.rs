@@ -124,7 +124,7 @@ impl FullNode {
 
     /// The pods that request the capacity. All of them run.
     pub(super) async fn containers(&self) -> Vec<Container> {
-        containers::of(&self.product.pods(), &PODS).await
+        containers::read(&self.product.pods(), &PODS).await
     }
 }
 

@@ -44,7 +44,7 @@ async fn deferred_resize_waits_for_room_and_does_not_raise_allocatable() {
         pods::run(&product.pods(), &pod).await.expect("run a pod");
     }
     let pods = product.pods();
-    let before = containers::of(&pods, &[RESIZED]).await;
+    let before = containers::read(&pods, &[RESIZED]).await;
     let mut history = History::follow(&product.cluster).await;
 
     let accepted = raw / 2;
@@ -79,7 +79,7 @@ async fn deferred_resize_waits_for_room_and_does_not_raise_allocatable() {
     await_applied(&product, last).await;
     assert!(pending(&pods.get(RESIZED).await.expect("read a pod")).is_none());
     assert_eq!(
-        containers::of(&pods, &[RESIZED]).await,
+        containers::read(&pods, &[RESIZED]).await,
         before,
         "a resize does not restart the container"
     );
