@@ -299,7 +299,7 @@ async fn pause_reaps_the_processes_of_a_pod_and_ends_on_sigterm() {
     .await;
     // The shell ends before its child, which becomes a child of the first process and ends there.
     let orphan = Command::new("nsenter")
-        .args(["--target", &pause, "--pid", "sh", "-c", "sleep 0.2 & echo"])
+        .args(["--target", &pause, "--pid", "sh", "-c", "sleep 3 & echo"])
         .status();
     assert!(orphan.expect("start nsenter").success());
     until("the orphan is a child of pause", async || {
