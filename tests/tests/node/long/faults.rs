@@ -22,10 +22,10 @@ async fn full_node_survives_the_loss_of_webhook_and_containerd() {
 async fn full_node_survives_the_loss_of_the_agent() {
     let mut node = FullNode::measured().await;
     let containers = node.containers().await;
-    agent_ends::killed_agent_continues_its_history(&mut node).await;
-    println!("killed agent: passed");
     agent_ends::agent_out_of_memory_keeps_the_brake(&mut node).await;
     println!("agent out of memory: passed");
+    agent_ends::killed_agent_continues_its_history(&mut node).await;
+    println!("killed agent: passed");
     rolled_back::broken_agent_is_rolled_back(&mut node).await;
     println!("broken agent: passed");
     assert_eq!(node.containers().await, containers, "no fault ended a pod");
