@@ -462,10 +462,11 @@ mod tests {
             Outcome::Held("0 of 2 measurements differ by more".to_owned())
         );
         story.truth.push((1000, 1020, 1000));
+        story.truth[3].2 = 1200;
         story.truth[4].2 = 1200;
         assert_eq!(
             outcome(&story),
-            Outcome::Failed("1 of 3 measurements differ by more".to_owned())
+            Outcome::Failed("2 of 3 measurements differ by more".to_owned())
         );
     }
 }
