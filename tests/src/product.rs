@@ -53,6 +53,8 @@ pub struct Product {
     pub client: Client,
     /// The applied manifests.
     pub installation: Installation,
+    /// Warnings of the API server while they were applied.
+    pub warnings: String,
 }
 
 /// Options of a [`Product`].
@@ -76,11 +78,12 @@ impl Product {
     /// Starts cluster and node, installs, and waits until both pods are Ready.
     pub async fn start(options: ProductOptions) -> Self {
         let product = Self::apply(options).await;
+        assert_eq!(product.warnings, "");
         product.await_ready().await;
         product
     }
 
-    /// Like [`Self::start`], without waiting for the pods.
+    /// Like [`Self::start`], without waiting for the pods, and with any warnings.
     pub async fn apply(options: ProductOptions) -> Self {
         let ProductOptions { mut node, changes } = options;
         let ours = [Image::Webhook, Image::Agent];
@@ -94,12 +97,15 @@ impl Product {
         let node = RealNode::start(&cluster, node).await.expect("node");
         let client = cluster.client().await.expect("client");
         let installation = changes.render();
-        installation.apply(cluster.kubeconfig());
+        let applied = installation.try_apply(cluster.kubeconfig());
+        let warnings = String::from_utf8(applied.stderr).expect("text");
+        assert!(applied.status.success(), "{warnings}");
         Self {
             node,
             cluster,
             client,
             installation,
+            warnings,
         }
     }
 

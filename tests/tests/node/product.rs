@@ -26,8 +26,14 @@ use self::workload::Workload;
 #[tokio::test(flavor = "multi_thread")]
 async fn product_runs_as_pods_on_a_real_node() {
     let mut clock = Clock(Instant::now());
-    let mut product = Product::start(ProductOptions::default()).await;
+    let options = ProductOptions {
+        changes: refused_agent::restricted(),
+        ..ProductOptions::default()
+    };
+    let mut product = Product::apply(options).await;
     clock.passed("installation");
+    refused_agent::pod_security_names_the_cause(&product).await;
+    clock.passed("refused agent");
     security::pods_have_only_their_declared_rights(&product).await;
     security::restricted_namespace_refuses_privileged_pods(&product).await;
     clock.passed("security");
@@ -44,8 +50,6 @@ async fn product_runs_as_pods_on_a_real_node() {
     clock.passed("brake");
     restarts::restarted_kubelet_keeps_all_pods(&mut product, &workload).await;
     clock.passed("restarts");
-    refused_agent::pod_security_names_the_cause(&product, &workload).await;
-    clock.passed("refused agent");
     product.node.check().expect("all daemons run");
 }
 
