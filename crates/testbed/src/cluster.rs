@@ -36,6 +36,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{Node as NodeObject, ServiceAccount};
 use kube::{Api, Client};
+use rustix::process::Signal;
 use tokio::time::sleep;
 use xtask::{
     process::Process,
@@ -57,7 +58,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Cluster {
     // In the order in which they are dropped.
     nodes: BTreeMap<String, Node>,
-    api_clients: Vec<Process>,
+    scheduler: Option<Process>,
+    controllers: Option<Process>,
     apiserver: Option<Process>,
     etcd: Process,
     options: ClusterOptions,
@@ -98,7 +100,8 @@ impl Cluster {
         )?;
         let mut cluster = Self {
             nodes: BTreeMap::new(),
-            api_clients: Vec::new(),
+            scheduler: None,
+            controllers: None,
             apiserver: None,
             etcd,
             options,
@@ -125,7 +128,7 @@ impl Cluster {
             let process = self
                 .layout
                 .spawn(Component::Scheduler, &program, |_| command::scheduler(&path))?;
-            self.api_clients.push(process);
+            self.scheduler = Some(process);
         }
         if self.options.has_controllers {
             let path = self
@@ -137,7 +140,7 @@ impl Cluster {
                 .spawn(Component::ControllerManager, &program, |layout| {
                     command::controllers(layout, &path, &self.options)
                 })?;
-            self.api_clients.push(process);
+            self.controllers = Some(process);
             let accounts: Api<ServiceAccount> = Api::default_namespaced(self.client().await?);
             self.until(
                 "the controllers have created the default service account",
@@ -151,6 +154,27 @@ impl Cluster {
             .await?;
         }
         Ok(())
+    }
+
+    /// Suspends the scheduler: no pod is bound until [`Self::continue_scheduler`].
+    ///
+    /// # Errors
+    /// If there is no scheduler, or the kernel refuses the signal.
+    pub fn suspend_scheduler(&mut self) -> Result<()> {
+        self.signal_scheduler(Signal::STOP)
+    }
+
+    /// Ends [`Self::suspend_scheduler`].
+    ///
+    /// # Errors
+    /// Errors of [`Self::suspend_scheduler`].
+    pub fn continue_scheduler(&mut self) -> Result<()> {
+        self.signal_scheduler(Signal::CONT)
+    }
+
+    fn signal_scheduler(&mut self, signal: Signal) -> Result<()> {
+        let scheduler = self.scheduler.as_mut().context("no scheduler")?;
+        scheduler.signal(signal).context("signal the scheduler")
     }
 
     /// Kills the API server. Connections of clients are refused until [`Self::start_apiserver`].
@@ -352,8 +376,8 @@ impl Cluster {
     /// If one has ended; the message has the end of its log.
     pub fn check(&mut self) -> Result<()> {
         self.etcd.check()?;
-        for process in self.apiserver.iter_mut().chain(&mut self.api_clients) {
-            process.check()?;
+        for process in [&mut self.apiserver, &mut self.scheduler, &mut self.controllers] {
+            process.as_mut().map_or(Ok(()), Process::check)?;
         }
         self.nodes.values_mut().try_for_each(Node::check)
     }

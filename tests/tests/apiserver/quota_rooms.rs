@@ -38,7 +38,7 @@ use tokio::{sync::watch, time::sleep};
 /// The namespace of the pods.
 const TEAM: &str = "team";
 /// Number of tries of each setting, each with a quota of its own.
-const RUNS: usize = 20;
+const RUNS: usize = 6;
 /// Pods that are created in a run.
 const PODS: usize = 200;
 /// Pods that there is room for.

@@ -231,9 +231,9 @@ async fn throttled_quotas_are_not_saturation_but_crowds_are() {
             mean(&seen, |second| second.psi_cpu_some_ppm.into()),
         );
         println!("quota of {percent} %: sigma8 {sigma8} ppm, CPU pressure {pressure} ppm");
-        // Where a quota leaves most of several CPUs it fills blocks now and then: 3.7 % of the time with three of four. That
-        // holds the ratio, and does not shed.
-        let most = if percent > 100 { 100_000 } else { 20_000 };
+        // A quota of whole CPUs fills blocks now and then: 3.7 % of the time with three CPUs of four, 2.2 % with one of two while
+        // others took a tenth of the machine. That holds the ratio, and does not shed.
+        let most = if percent >= 100 { 100_000 } else { 20_000 };
         assert!(sigma8 < most, "quota of {percent} %: {seen:#?}");
         assert!(
             pressure > 500_000,

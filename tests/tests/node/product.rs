@@ -22,7 +22,6 @@ use e2e::product::{Product, ProductOptions};
 
 use self::workload::Workload;
 
-#[ignore = "minutes, and needs an idle CPU: cargo xtask test --long real-node"]
 #[tokio::test(flavor = "multi_thread")]
 async fn product_runs_as_pods_on_a_real_node() {
     let mut clock = Clock(Instant::now());

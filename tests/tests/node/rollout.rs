@@ -1,7 +1,10 @@
 //! Test of a rollout on a full node: the new pod of a DaemonSet gets the place of the old one.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use std::time::Instant;
+use std::{
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
 
 use e2e::product::{Changes, Product, ProductOptions, is_ready};
 use headroom_domain::names;
@@ -12,24 +15,50 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::product::workload::{cpu, requested};
 
 /// Name of the DaemonSet, and the label `app` of its pods.
 const DAEMON: &str = "daemon";
+/// Request of its pod, in milli-cores. It is most of the slack of the node.
+const REQUEST: u64 = 600;
+/// CPU limit of the busy pod, in milli-cores. The slack of the other pods does not make up for the DaemonSet's pod that leaves.
+const BUSY: u64 = 900;
 /// Highest ratio, in hundredths: the node is full with few pods.
-const HIGHEST: u64 = 108;
+const HIGHEST: u64 = 110;
 /// Milli-cores of raw allocatable that the first pods leave.
 const LEFT: u64 = 50;
+/// Time from the end of the old pod to the scheduler's next decision: more than one interval of the kubelet's writes.
+const SCHEDULER_LATE: Duration = Duration::from_secs(15);
 
 #[ignore = "hangs until the webhook keeps the capacity of a pod that a controller replaces"]
 #[tokio::test(flavor = "multi_thread")]
 async fn daemon_set_is_rolled_out_on_a_full_node() {
-    let product = full_node().await;
+    let mut product = full_node().await;
     let began = Instant::now();
     let old = daemon_pods(&product).await.remove(0).name_any();
+    // The new pod waits for a scheduler with other work, and the kubelet writes its status meanwhile.
+    product
+        .cluster
+        .suspend_scheduler()
+        .expect("suspend the scheduler");
     let restarted = product.kubectl(&["rollout", "restart", "daemonset", DAEMON]);
     assert!(restarted.status.success(), "{restarted:?}");
+    product
+        .until("the old pod is gone", async || {
+            daemon_pods(&product)
+                .await
+                .iter()
+                .all(|pod| pod.name_any() != old)
+        })
+        .await;
+    println!("{:.1} s: the old pod is gone", began.elapsed().as_secs_f64());
+    sleep(SCHEDULER_LATE).await;
+    product
+        .cluster
+        .continue_scheduler()
+        .expect("continue the scheduler");
     let mut last = String::new();
     product
         .until("the new pod runs", async || {
@@ -49,7 +78,7 @@ async fn daemon_set_is_rolled_out_on_a_full_node() {
         .await;
 }
 
-/// A node whose pods request all of the amplified allocatable; one is of a DaemonSet.
+/// A node whose pods request more than raw allocatable and use most of it; one of them is of a DaemonSet.
 async fn full_node() -> Product {
     let highest = format!("{}.{:02}", HIGHEST / 100, HIGHEST % 100);
     let changes = Changes {
@@ -72,6 +101,11 @@ async fn full_node() -> Product {
             daemon_pods(&product).await.iter().any(is_ready)
         })
         .await;
+    let threads = available_parallelism().expect("a number").get();
+    let threads = u32::try_from(threads).expect("a number");
+    let resources = json!({"requests": {"cpu": "500m"}, "limits": {"cpu": format!("{BUSY}m")}});
+    let busy = pods::burner("busy", threads, &resources).expect("a pod");
+    pods::run(&product.pods(), &busy).await.expect("run a pod");
     fill(&product, "first", raw - LEFT).await;
     product.annotate(names::MODE, "auto").await;
     let full = raw * HIGHEST / 100;
@@ -113,7 +147,7 @@ fn phases(pods: &[Pod]) -> String {
     pods.iter().map(phase).collect::<Vec<_>>().join(", ")
 }
 
-/// A DaemonSet of 400m whose pod needs 12 s to end.
+/// A DaemonSet of [`REQUEST`] whose pod needs 12 s to end.
 fn daemon() -> DaemonSet {
     let labels = json!({"app": DAEMON});
     let daemon = json!({
@@ -130,7 +164,7 @@ fn daemon() -> DaemonSet {
                         "image": BUSYBOX,
                         // The init process of a container ignores SIGTERM.
                         "command": ["sh", "-c", "sleep 1000000"],
-                        "resources": {"requests": {"cpu": "400m"}},
+                        "resources": {"requests": {"cpu": format!("{REQUEST}m")}},
                     }],
                 },
             },

@@ -222,7 +222,7 @@ fn soaks() -> Result<Tally> {
 
 /// Tests of pods that take minutes.
 fn real_node() -> Result<Tally> {
-    long_form(&tests()?, Kind::Node, &["product::", "long::"], SOAK)
+    long_form(&tests()?, Kind::Node, &["long::"], SOAK)
 }
 
 /// Port-forward and RBAC tests, with an API server before 1.35: it authorises `pods/portforward` with the verb `get` alone.
