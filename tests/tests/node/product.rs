@@ -42,6 +42,7 @@ async fn product_runs_as_pods_on_a_real_node() {
     let workload = Workload::start(&product).await;
     signals::agent_reports_the_pods_of_the_kubelet(&product).await;
     amplification::pending_pod_runs_on_the_amplified_node(&product, &workload).await;
+    amplification::container_without_limit_reads_the_amplified_value(&product, &workload).await;
     clock.passed("amplification");
     plugin::commands_work_through_the_kubelet(&product).await;
     clock.passed("plugin");

@@ -10,6 +10,8 @@ use tokio::time::sleep;
 
 /// Image with busybox and its commands.
 pub const BUSYBOX: &str = "localhost/busybox:1";
+/// Memory that a process of [`eater`] holds at most: busybox's tail fails with 2 GiB.
+const MOST_OF_A_PROCESS: u64 = 1 << 30;
 const START_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -61,8 +63,12 @@ pub fn burner(name: &str, threads: u32, resources: &Value) -> Result<Pod> {
 /// # Errors
 /// Errors of [`script`].
 pub fn eater(name: &str, bytes: u64, resources: &Value) -> Result<Pod> {
+    let processes = bytes.div_ceil(MOST_OF_A_PROCESS).max(1);
+    let each = bytes / processes;
     // tail keeps the last line of its input, and this one has no end.
-    let text = format!("{{ head -c {bytes} /dev/zero; sleep 1000000; }} | tail");
+    let text = format!(
+        "for i in $(seq {processes}); do {{ head -c {each} /dev/zero; sleep 1000000; }} | tail & done; wait"
+    );
     script(name, &text, resources)
 }
 

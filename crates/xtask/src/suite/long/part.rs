@@ -133,7 +133,7 @@ pub(super) const PARTS: [Part; 21] = [
     Part::here(
         "real-node",
         "the product as pods on a real node: faults, eviction, exclusive CPUs and resizes",
-        "15 minutes",
+        "10 minutes",
         real_node,
     ),
     Part::here(
