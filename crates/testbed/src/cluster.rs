@@ -22,6 +22,7 @@ mod node;
 mod node_options;
 mod options;
 mod port;
+mod suspension;
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +37,6 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{Node as NodeObject, ServiceAccount};
 use kube::{Api, Client};
-use rustix::process::Signal;
 use tokio::time::sleep;
 use xtask::{
     process::Process,
@@ -154,27 +154,6 @@ impl Cluster {
             .await?;
         }
         Ok(())
-    }
-
-    /// Suspends the scheduler: no pod is bound until [`Self::continue_scheduler`].
-    ///
-    /// # Errors
-    /// If there is no scheduler, or the kernel refuses the signal.
-    pub fn suspend_scheduler(&mut self) -> Result<()> {
-        self.signal_scheduler(Signal::STOP)
-    }
-
-    /// Ends [`Self::suspend_scheduler`].
-    ///
-    /// # Errors
-    /// Errors of [`Self::suspend_scheduler`].
-    pub fn continue_scheduler(&mut self) -> Result<()> {
-        self.signal_scheduler(Signal::CONT)
-    }
-
-    fn signal_scheduler(&mut self, signal: Signal) -> Result<()> {
-        let scheduler = self.scheduler.as_mut().context("no scheduler")?;
-        scheduler.signal(signal).context("signal the scheduler")
     }
 
     /// Kills the API server. Connections of clients are refused until [`Self::start_apiserver`].
