@@ -78,7 +78,7 @@ async fn daemon_set_is_rolled_out_on_a_full_node() {
         .await;
 }
 
-/// A node whose pods request more than raw allocatable and use most of it; one of them is of a DaemonSet.
+/// A node whose pods request all of the amplified allocatable. One belongs to a DaemonSet, and one is busy.
 async fn full_node() -> Product {
     let highest = format!("{}.{:02}", HIGHEST / 100, HIGHEST % 100);
     let changes = Changes {
