@@ -11,9 +11,9 @@ use std::{
 
 use bytes::Bytes;
 use headroom_domain::{names, ratio::parse_annotation};
+use headroom_kit::serve::RequestBody;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
 use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
 use kube::{
     Api, Client,
@@ -181,7 +181,7 @@ fn configurations(client: &Client) -> Api<MutatingWebhookConfiguration> {
 }
 
 async fn answer<R: Fn(&AdmissionCall<'_>, &mut Value) + Sync>(
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     rule: &R,
 ) -> Response<Full<Bytes>> {
     let body = request.into_body().collect().await.expect("a body").to_bytes();

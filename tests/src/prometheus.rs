@@ -36,6 +36,19 @@ impl Samples {
         }
     }
 
+    /// Adds a label, such as `job="a"`, to each series. All series have other labels already.
+    #[must_use]
+    pub fn labelled(&self, label: &str) -> Self {
+        Self(self.0.replace('{', &format!("{{{label},")))
+    }
+
+    /// Adds the other samples.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.0 += &other.0;
+        self
+    }
+
     /// Shifts the samples by `by_s` seconds.
     #[must_use]
     pub fn later(self, by_s: u64) -> Self {

@@ -183,13 +183,15 @@ impl Stand {
             .await
     }
 
-    /// Sets the ratio annotation for CPU in a write of the status, so that admission applies it immediately.
+    /// Sets the ratio annotation for CPU, and writes the status without a change, so that admission applies it
+    /// immediately.
     pub async fn set_ratio(&self, name: &str, cents: u64) {
-        let patch = json!({"metadata": {"annotations": {names::RATIO: ratio(cents)}}});
+        self.annotate_ratio(name, cents).await;
+        let same = Patch::Merge(json!({"status": {}}));
         self.nodes()
-            .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+            .patch_status(name, &PatchParams::default(), &same)
             .await
-            .expect("annotate the node");
+            .expect("write the status");
     }
 
     /// Sets the ratio annotation for CPU without a write of the status, so that the leader must observe and apply it.

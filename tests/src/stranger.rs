@@ -22,8 +22,16 @@ pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// # Errors
 /// If the server does not accept it, or this machine has no free port.
 pub async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    connect_from(ADDRESS, to).await
+}
+
+/// A plain TCP connection from this address.
+///
+/// # Errors
+/// If the server does not accept it, or this machine has no free port.
+pub async fn connect_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
-    socket.bind((ADDRESS, 0).into())?;
+    socket.bind((from, 0).into())?;
     socket.connect(to).await
 }
 

@@ -9,13 +9,12 @@ use std::{
 
 use bytes::Bytes;
 use headroom_kit::{
-    serve::{Limits, Listener},
+    serve::{Limits, Listener, RequestBody},
     supervise::Shutdown,
     tls::{CertStore, ClientAuth, MinVersion, self_signed, server_config},
 };
 use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -32,7 +31,7 @@ impl TlsServer {
     /// Starts a server with a certificate for these hosts, stored in the subfolder `name`.
     pub async fn start<F, T>(folder: &Path, name: &'static str, hosts: &[String], answer: F) -> Self
     where
-        F: Fn(Request<Incoming>) -> T + Clone + Send + Sync + 'static,
+        F: Fn(Request<RequestBody>) -> T + Clone + Send + Sync + 'static,
         T: Future<Output = Response<Full<Bytes>>> + Send + 'static,
     {
         let folder = folder.join(format!("{name}-tls"));

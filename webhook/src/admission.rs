@@ -6,6 +6,7 @@
 //! ```
 
 pub mod annotation_permissions;
+pub mod callers;
 pub mod draft;
 pub mod endpoint;
 pub mod endpoints;

@@ -1,6 +1,7 @@
 //! [`Args`]: command-line flags of `headroom-webhook`. Each flag has an environment variable.
 
 mod binding;
+mod callers;
 mod installation;
 mod label_rules;
 mod pools;
@@ -10,11 +11,18 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
 use headroom_domain::{capacity::floor::HEARTBEAT_INTERVAL, installation::Family, names};
-use headroom_kit::args::{AdminArgs, LogArgs, TlsArgs, any};
+use headroom_kit::{
+    args::{AdminArgs, LogArgs, TlsArgs, any},
+    serve::Network,
+};
 use headroom_rules::switch::Compat;
 
 pub use self::{
-    binding::BindingArgs, installation::InstallationArgs, label_rules::LabelRuleArgs, pools::PoolArgs,
+    binding::BindingArgs,
+    callers::{CallerArgs, Callers},
+    installation::InstallationArgs,
+    label_rules::LabelRuleArgs,
+    pools::PoolArgs,
     slo::SloArgs,
 };
 
@@ -28,7 +36,13 @@ pub const LOG_SAMPLE: u32 = 1000;
 
 /// Amplifies the allocatable resources of nodes by the measurements of their agents
 #[derive(Debug, Clone, Parser)]
-#[command(name = "headroom-webhook", version)]
+#[command(
+    name = "headroom-webhook",
+    version,
+    // A CA alone would look like a requirement.
+    mut_arg("tls_client_ca_file", |arg| arg.requires("callers"))
+)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Args {
     /// Configuration file (YAML); without one, defaults are in force
     #[arg(long, env = "HEADROOM_CONFIG", value_name = "FILE")]
@@ -46,6 +60,18 @@ pub struct Args {
     /// Let agents present a client certificate of the CAs in this file (PEM) instead of a token
     #[arg(long, env = "HEADROOM_HINTS_CLIENT_CA_FILE", value_name = "FILE")]
     pub hints_client_ca_file: Option<PathBuf>,
+    /// Describe the services of the hint port to clients without a credential, by gRPC server reflection; for debugging
+    #[arg(long, env = "HEADROOM_GRPC_REFLECTION")]
+    pub grpc_reflection: bool,
+    /// Networks (IP or CIDR) of the API servers. Connections from there to the admission port are not closed because
+    /// their address has many: name them where several API servers share one address
+    #[arg(
+        long,
+        env = "HEADROOM_API_SERVER_ADDRESSES",
+        value_name = "NETWORK,...",
+        value_delimiter = ','
+    )]
+    pub api_server_addresses: Vec<Network>,
     /// Kubeconfig for the API server. Default: the pod's service account, then kubectl's configuration
     #[arg(long, env = "HEADROOM_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -124,7 +150,7 @@ pub struct Args {
     #[arg(long, env = "HEADROOM_SWEEP_PER_SECOND", value_name = "NODES", default_value_t = SWEEP_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sweep_per_second: u32,
     /// Log one in N answers that change nothing, such as those to heartbeats that are not stored; 0 logs none.
-    /// Answers that change or refuse something are always logged
+    /// Answers that change or refuse something are logged, up to 20 a second for each endpoint and outcome
     #[arg(long, env = "HEADROOM_LOG_SAMPLE", value_name = "N", default_value_t = LOG_SAMPLE)]
     pub log_sample: u32,
     #[command(flatten)]
@@ -135,6 +161,8 @@ pub struct Args {
     pub admin: AdminArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
+    #[command(flatten)]
+    pub callers: CallerArgs,
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -213,8 +241,15 @@ mod tests {
     #[case("--admission-addr localhost:1", "invalid value 'localhost:1'")]
     #[case("--admission-url http://h:1", "is not of the form https://HOST[:PORT][/PATH]")]
     #[case("--admission-url h:1", "is not of the form https://HOST[:PORT][/PATH]")]
+    #[case(
+        "--api-server-addresses 10.0.0.0/33",
+        "\"10.0.0.0/33\" is not an IP address or a network"
+    )]
     #[case("--namespace a.b", "\"a.b\" is not a namespace")]
     #[case("--name-suffix B", "\"B\" is not a name suffix")]
+    #[case("--callers client-certificate", "--caller-names <NAME,...>")]
+    #[case("--tls-client-ca-file ca", "--callers <CALLERS>")]
+    #[case("--caller-names a", "--tls-client-ca-file <FILE>")]
     #[case("extra", "unexpected argument 'extra'")]
     fn what_cannot_be_meant_is_refused(#[case] flags: &str, #[case] reason: &str) {
         let error = read(flags).unwrap_err().to_string();

@@ -2,12 +2,12 @@
 
 pub mod agent_version;
 pub mod auth;
+mod call_limits;
 pub mod debug;
 mod debug_access;
 pub mod directive;
 pub mod metrics;
 pub mod quota_debug;
-mod refusal_log;
 pub mod server;
 pub mod service;
 pub mod session;
@@ -15,13 +15,21 @@ pub mod stream_context;
 pub mod streams;
 pub mod token_review;
 
+use std::time::Duration;
+
 use headroom_domain::names;
+use headroom_kit::log::LineLimit;
 use tonic::{Code, Status};
 
 use self::token_review::ReviewError;
 
 /// Connections that the hint port takes: one for each agent of a large fleet.
 const CONNECTIONS: usize = 20_000;
+
+/// Log lines about refused calls of a service: one a second, and enough at once that a misconfigured fleet is visible.
+fn refusal_lines() -> LineLimit {
+    LineLimit::new(Duration::from_secs(1), 50)
+}
 
 /// Why a stream or call is refused, or ends.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +52,19 @@ pub enum StreamError {
     /// The token or certificate was good until now.
     #[error("the credential has expired")]
     Expired,
+    /// A viewer's token that is valid for too long.
+    #[error(
+        "the token is valid for {} s, and tokens of this account may be valid for at most {} s: request one with \
+         --duration=10m",
+        validity.as_secs(),
+        longest.as_secs()
+    )]
+    LongValidity {
+        /// Time from the token's creation to its expiry.
+        validity: Duration,
+        /// Limit of this time.
+        longest: Duration,
+    },
     /// The token's pod no longer exists.
     #[error("the pod of this token no longer exists")]
     PodGone,
@@ -94,6 +115,7 @@ impl StreamError {
             Self::NoCredential
             | Self::BadToken
             | Self::ForeignAudience { .. }
+            | Self::LongValidity { .. }
             | Self::Expired
             | Self::PodGone => Code::Unauthenticated,
             Self::NotAnAgent { .. }
@@ -112,6 +134,7 @@ impl StreamError {
             Self::NoCredential => "no_credential",
             Self::BadToken => "bad_token",
             Self::ForeignAudience { .. } => "foreign_audience",
+            Self::LongValidity { .. } => "long_validity",
             Self::Expired => "expired",
             Self::PodGone => "pod_gone",
             Self::NotAnAgent { .. } => "not_an_agent",

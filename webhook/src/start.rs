@@ -37,7 +37,9 @@ use tracing::info;
 use self::caches::{CacheOptions, Caches};
 pub use self::error::StartError;
 use crate::{
-    admission::{endpoint::Stores, endpoints, features::Features, metrics as admission_metrics},
+    admission::{
+        callers::CallerCheck, endpoint::Stores, endpoints, features::Features, metrics as admission_metrics,
+    },
     args::Args,
     control::{
         entry_conflicts,
@@ -96,6 +98,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         version = env!("CARGO_PKG_VERSION"),
         "starting"
     );
+    features.load().warn_of_ignored_gates();
 
     let store = certificates(&args, &mut supervisor)?;
     let client = client::open(args.kubeconfig.as_deref())
@@ -120,18 +123,18 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let known = (events, are_known);
     lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
     let decisions = Arc::clone(&stores.decisions);
-    serve_hints(
-        &args,
-        files,
-        &store,
-        &client,
-        &cluster,
-        (Arc::clone(&features), decisions, quotas, registered),
-        &mut supervisor,
-    )
-    .await?;
+    let callers = CallerCheck::new(&args.callers);
+    let served = (
+        Arc::clone(&features),
+        decisions,
+        quotas,
+        registered,
+        callers.clone(),
+    );
+    serve_hints(&args, files, &store, &client, &cluster, served, &mut supervisor).await?;
     let ready = ready.admission;
-    let _threads = admission::serve(&args, files, store, stores, features, ready, &mut supervisor).await?;
+    let admitting = (stores, features, callers);
+    let _threads = admission::serve(&args, files, store, admitting, ready, &mut supervisor).await?;
 
     let grace = Grace {
         linger: args.drain(),
@@ -292,8 +295,14 @@ fn lead(
     supervisor.spawn("lease", contender.contend(are_known, stop));
 }
 
-/// State for debug queries besides the cluster: features in force, last reviews of pods, quotas, registration.
-type ServedState = (Arc<ArcSwap<Features>>, Arc<PodDecisions>, QuotaView, LastFaults);
+/// State for debug queries besides the cluster: features in force, last reviews of pods, quotas, registration, callers.
+type ServedState = (
+    Arc<ArcSwap<Features>>,
+    Arc<PodDecisions>,
+    QuotaView,
+    LastFaults,
+    CallerCheck,
+);
 
 /// Opens the hint port. Debug queries see the features in force and the last reviews of pods.
 async fn serve_hints(
@@ -302,7 +311,7 @@ async fn serve_hints(
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
-    (features, decisions, quotas, registered): ServedState,
+    (features, decisions, quotas, registered, callers): ServedState,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let clients = args
@@ -342,12 +351,15 @@ async fn serve_hints(
             settings: args.slo.settings(),
             switches: Arc::new(move || features.load().switches.clone()),
         },
-        install: InstallState::new(registered, Arc::clone(store)),
+        install: InstallState::new(registered, Arc::clone(store), Arc::new(move || callers.state())),
         replica: args.replica_name.clone(),
         decisions,
         quotas,
         shutdown: shutdown.clone(),
     });
-    supervisor.spawn("hints", server::serve(listener, tls, shared, shutdown));
+    supervisor.spawn(
+        "hints",
+        server::serve(listener, tls, shared, args.grpc_reflection, shutdown),
+    );
     Ok(())
 }

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod arrivals;
 pub mod by_name;
+pub mod caller;
 pub mod changes;
 pub mod clock;
 pub mod cluster;

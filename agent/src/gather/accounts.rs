@@ -179,8 +179,9 @@ impl AccountReader {
             self.read_errors.note(read, GatheredSignal::Pods);
         }
         let held = self.held.turn(at, &self.files, kubepods);
+        let uncounted = self.held.uncounted_milli();
         Answer {
-            pods: pods.map(|pods| (frame, pods)),
+            pods: pods.map(|pods| (frame, pods.without_uncounted(uncounted))),
             memory,
             pinned_use: self.read_errors.note(held, GatheredSignal::Cpusets),
             failing: self.read_errors.failing().clone(),

@@ -37,6 +37,8 @@ pub(super) struct Watcher {
     every_ns: u64,
     due_ns: u64,
     isolated: CpuSet,
+    /// Isolated CPUs that pods may run on, which no frame contains; `None` before they could be read.
+    uncounted: Option<u32>,
     cpusets: Cpusets,
     /// Monotonic time of the last reading, and the CPU time read then, by pod UID.
     before: BTreeMap<String, (u64, u64)>,
@@ -50,9 +52,17 @@ impl Watcher {
             every_ns: nanoseconds(every.saturating_sub(POLL / 2)),
             due_ns: 0,
             isolated: CpuSet::default(),
+            uncounted: None,
             cpusets: Cpusets::default(),
             before: BTreeMap::new(),
         }
+    }
+
+    /// Largest use of a pod that no frame contains, in milli-cores: that of all isolated CPUs. Every pod that may run on
+    /// one can name it.
+    pub(super) fn uncounted_milli(&self) -> u64 {
+        self.uncounted
+            .map_or(u64::MAX, |cpus| u64::from(cpus).saturating_mul(1000))
     }
 
     /// Returns the current pods. An error keeps the pods of the last scan for the next call.
@@ -65,6 +75,10 @@ impl Watcher {
         if at.monotonic_ns >= self.due_ns {
             let kept = shared_cpus::read(files, kubepods)?;
             self.cpusets = kubepods.map_or_else(|| Ok(Cpusets::default()), Kubepods::cpusets)?;
+            let of_pods = kept
+                .isolated
+                .within(kept.kubepods.as_ref().unwrap_or(&kept.isolated));
+            self.uncounted = Some(of_pods.count());
             self.isolated = kept.isolated;
             self.due_ns = at.monotonic_ns.saturating_add(self.every_ns);
         }
@@ -173,5 +187,21 @@ mod tests {
                 .is_some()
         };
         assert!(used("\n") && used("7\n") && !used("6-7\n"));
+    }
+
+    #[test]
+    fn isolated_cpus_that_pods_may_use_are_uncounted() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "cgroup.controllers", "cpu cpuset memory\n");
+        write(root.path(), "kubepods/cpuset.cpus.effective", "0-6\n");
+        let kubepods = Kubepods::find(root.path()).unwrap();
+        let uncounted = |isolated| {
+            let mut watcher = Watcher::new(Duration::ZERO);
+            assert_eq!(watcher.uncounted_milli(), u64::MAX, "not read yet");
+            let files = machine(root.path(), isolated);
+            watcher.turn(at(1), &files, Some(&kubepods)).unwrap();
+            watcher.uncounted_milli()
+        };
+        assert_eq!(["\n", "7\n", "5-7\n"].map(uncounted), [0, 0, 2000]);
     }
 }

@@ -62,6 +62,17 @@ struct PodSample {
     memory: PodMemory,
 }
 
+impl PodFrame {
+    /// The frame without use that its peak may not contain. Only low estimates shrink: a pod that used isolated CPUs
+    /// could otherwise leave and take the use of other pods with it.
+    pub(super) fn without_uncounted(mut self, milli: u64) -> Self {
+        for used in self.used.values_mut() {
+            used.low.cpu = used.low.cpu.saturating_sub(milli);
+        }
+        self
+    }
+}
+
 impl PodReader {
     pub(super) fn new(timing: &Timing) -> Self {
         Self {

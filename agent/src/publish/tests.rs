@@ -98,6 +98,8 @@ fn nonsense_about_pods_is_refused_by_its_field() {
             memory_bytes: 1,
             qos,
             deleting: false,
+            controller: 7,
+            version: 8,
         }]
     }
     let spoils: [(Spoil, &str); 7] = [

@@ -15,6 +15,7 @@ use headroom_webhook::{
         changes::Changes,
         informer::Store as _,
         nodes::{NodeListing, Nodes},
+        pods::Pods,
     },
 };
 use serde::Serialize;
@@ -106,7 +107,9 @@ fn router(nodes: usize) -> Result<Router> {
 
 /// A store of `count` nodes; each matches the selector of one entry.
 fn known_nodes(count: usize) -> Result<Arc<Nodes>> {
-    let nodes = Nodes::new(Arc::<Changes>::default(), Arc::default(), Arc::default());
+    let changes = Arc::<Changes>::default();
+    let pods = Arc::new(Pods::new(Arc::clone(&changes), Arc::default()));
+    let nodes = Nodes::new(changes, Arc::default(), pods, Arc::default());
     let mut listing = NodeListing::default();
     for index in 0..count {
         let node = json!({"metadata": {

@@ -6,6 +6,7 @@ use anyhow::Result;
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
+        callers::CallerCheck,
         endpoint::{AnyEndpoint, Deadline, Family, Stores},
         endpoints,
         features::Features,
@@ -42,6 +43,7 @@ pub(crate) fn router_with(
         stores,
         limits: Limits::default(),
         log_sample: LOG_SAMPLE,
+        callers: CallerCheck::default(),
     }))
 }
 

@@ -12,6 +12,9 @@
 
 pub mod advice;
 pub mod error;
+pub mod external_labels;
+pub mod matcher;
+pub mod plausibility;
 pub mod query;
 pub mod record;
 pub mod replay;
@@ -75,6 +78,7 @@ pub async fn advise(source: &Source, order: &ReplayRequest) -> Result<Advice, Ad
     let span = match source {
         Source::Server(server) => {
             for part in order.span.parts() {
+                server.check_clusters(&part).await?;
                 let mut past = Past::new(part, order.step_s);
                 for query in wanted(order) {
                     let answer = server.answer(query, &part).await?;
@@ -117,6 +121,12 @@ pub async fn advise(source: &Source, order: &ReplayRequest) -> Result<Advice, Ad
         });
     }
     let mut advice = Advice::summarize(span, order, nodes.into_values());
+    if let (true, Some(first)) = (advice.nodes.is_empty(), advice.left_out.first()) {
+        return Err(AdviceError::AllImplausible {
+            nodes: advice.left_out.len(),
+            example: first.to_string(),
+        });
+    }
     advice.empty = empty;
     Ok(advice)
 }

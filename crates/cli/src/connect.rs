@@ -3,14 +3,17 @@
 //! webhook pod.
 
 mod api_server;
+mod counted_pod;
 mod credentials;
 mod evidence;
 mod forwarded;
 mod kubeconfig;
+mod proxy;
 mod quotas;
 mod replicas;
 mod route;
 mod slo_config;
+mod transport;
 mod versions;
 
 use std::time::Duration;
@@ -22,7 +25,6 @@ use headroom_proto::{
 use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Streaming, service::interceptor::InterceptedService, transport::Channel};
 
-pub(crate) use self::kubeconfig::client;
 use self::{
     credentials::{Bearer, Credentials},
     route::Route,
@@ -34,6 +36,10 @@ pub use self::{
     replicas::pod_decisions,
     slo_config::SloConfigAnswer,
     versions::{AskedVersion, versions},
+};
+pub(crate) use self::{
+    kubeconfig::client,
+    proxy::{Proxy, without_login},
 };
 use crate::{args::ConnectArgs, check::Finding, error::Error, mistyped::node_advice, view::NodeView};
 

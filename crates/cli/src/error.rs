@@ -25,6 +25,14 @@ pub enum Error {
         /// The nearest known name, or the command that lists names.
         advice: String,
     },
+    /// The value has `***` for its user and password.
+    #[error("cannot use the proxy {value:?} of {origin}: {reason}")]
+    BadProxy {
+        /// The variable or field.
+        origin: String,
+        value: String,
+        reason: &'static str,
+    },
     /// The API server is unreachable, or refuses for another reason than authentication, RBAC or a missing object.
     #[error("cannot {attempt}: {}", message(reason))]
     Cluster {

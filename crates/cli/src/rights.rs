@@ -135,22 +135,11 @@ pub static READ_NODES: Right = Right {
     audience: Audience::Operators,
 };
 
-/// For the mode annotation, as `kubectl annotate` writes it.
+/// For the mode annotation, as `kubectl annotate` and `off` write it.
 pub static ANNOTATE_NODES: Right = Right {
     purpose: "annotate a node",
     group: "",
     resource: "nodes",
-    object: Objects::All,
-    verbs: &["patch"],
-    place: Place::Cluster,
-    audience: Audience::Operators,
-};
-
-/// For the mode annotation, patched through `nodes/status` so that the webhook is called at once.
-pub static WRITE_STATUS: Right = Right {
-    purpose: "write the status of a node",
-    group: "",
-    resource: "nodes/status",
     object: Objects::All,
     verbs: &["patch"],
     place: Place::Cluster,
@@ -165,10 +154,21 @@ pub static RIGHTS: &[&Right] = &[
     &FORWARD_PORT,
     &READ_NODES,
     &ANNOTATE_NODES,
-    &WRITE_STATUS,
     &READ_KOORDINATOR,
     &READ_CHECKS_CA,
 ];
+
+/// For free capacity before the installation. In no role: specs of all pods are more than an operator of Headroom needs,
+/// and a cluster administrator has the permission.
+pub static LIST_ALL_PODS: Right = Right {
+    purpose: "list the pods of all namespaces",
+    group: "",
+    resource: "pods",
+    object: Objects::All,
+    verbs: &["list"],
+    place: Place::Cluster,
+    audience: Audience::Operators,
+};
 
 /// Permission to call the debug service, and the service account that has it.
 #[derive(Debug, Clone, PartialEq)]

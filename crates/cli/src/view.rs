@@ -35,6 +35,21 @@ pub struct NodeView {
     pub pods: u32,
     /// Rules that decide a status write, in the order in which they apply.
     pub rules: PerResource<Vec<Rule>>,
+    /// Capacity that pods left for their successors, the oldest first.
+    pub places: Vec<OpenPlace>,
+}
+
+/// Place that a pod of a controller left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPlace {
+    /// Controller, such as `DaemonSet kube-system/cni`; empty if the answering replica did not see the departure.
+    pub owner: String,
+    /// Word for the ability of a successor to run on another node.
+    pub kind: String,
+    /// Amounts that no pod has used yet.
+    pub amounts: PerResource<u64>,
+    /// Time until it closes, by the monotonic clock of the answering replica.
+    pub closes_in: Duration,
 }
 
 /// A rule applied to one resource. A newer webhook may have rules and reasons that this program does not know.
@@ -127,6 +142,9 @@ impl NodeView {
             if let Some(hint) = &mut node.hint {
                 hint.age = Duration::ZERO;
             }
+            for place in &mut node.places {
+                place.closes_in = Duration::ZERO;
+            }
             node
         };
         ageless(self) != ageless(other)
@@ -214,6 +232,23 @@ impl From<wire::Rule> for Rule {
     }
 }
 
+impl From<wire::OpenPlace> for OpenPlace {
+    fn from(place: wire::OpenPlace) -> Self {
+        let wire::OpenPlace {
+            owner,
+            kind,
+            amounts,
+            closes_in_ms,
+        } = place;
+        Self {
+            owner,
+            kind,
+            amounts: amounts.unwrap_or_default().into(),
+            closes_in: Duration::from_millis(closes_in_ms),
+        }
+    }
+}
+
 impl TryFrom<wire::NodeStatus> for NodeView {
     type Error = WireError;
 
@@ -234,6 +269,7 @@ impl TryFrom<wire::NodeStatus> for NodeView {
             rules_cpu,
             rules_memory,
             would_be,
+            places,
         } = status;
         let hint = match hint {
             None => None,
@@ -262,6 +298,7 @@ impl TryFrom<wire::NodeStatus> for NodeView {
                 cpu: rules_cpu.into_iter().map(Rule::from).collect(),
                 memory: rules_memory.into_iter().map(Rule::from).collect(),
             },
+            places: places.into_iter().map(OpenPlace::from).collect(),
         })
     }
 }

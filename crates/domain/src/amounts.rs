@@ -40,6 +40,11 @@ struct ResourceName(Cow<'static, str>);
 pub struct Amounts(BTreeMap<ResourceName, Quantity>);
 
 impl Amounts {
+    /// Returns true for a resource that Kubernetes or Koordinator defines for most pods.
+    pub fn is_usual(name: &str) -> bool {
+        USUAL_NAMES.contains(&name)
+    }
+
     /// Amount of a resource; `None` if the resource is not named, which differs from zero.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
         self.0.get(name)

@@ -10,7 +10,10 @@ mod baseline;
 mod explain;
 pub mod floor;
 mod marker;
+mod place_limits;
+pub mod places;
 mod pod_floor;
+mod probe_answer;
 mod projection;
 mod ratio;
 mod reasons;
@@ -24,7 +27,9 @@ pub use self::{
     annotations::Annotations,
     explain::{Applied, Term},
     marker::{Marker, RawNote},
+    place_limits::{PlaceLimits, PlaceSums},
     pod_floor::PodDemand,
+    probe_answer::{ProbeAnswer, ProbeAnswerError, QUESTION},
     projection::projected_allocatable,
     reasons::Why,
     rule::Rule,
@@ -124,6 +129,8 @@ pub struct ResourceDecision {
     pub product: Option<u64>,
     /// Demand of the node's pods; `None` if it was not used or is not known.
     pub pod_demand: Option<PodDemand>,
+    /// Open places within their limits; their total is K.
+    pub places: PlaceSums,
     /// Largest value to which pods can raise the result; `None` if the policy has no floor.
     pub cap: Option<u64>,
     /// Reasons, in the order of the rules.
@@ -136,6 +143,15 @@ impl ResourceDecision {
         Self {
             why: vec![why],
             ..Self::default()
+        }
+    }
+
+    /// Open places that raise the result; none if it would be the same without them.
+    pub fn counting_places(&self) -> PlaceSums {
+        if self.why.contains(&Why::FloorPlaces) {
+            self.places
+        } else {
+            PlaceSums::default()
         }
     }
 }
@@ -196,6 +212,13 @@ pub fn written_ratios(annotations: &Annotations, uid: &str) -> Option<PerResourc
     Resource::ALL.into_iter().any(is_amplified).then_some(ratios)
 }
 
+/// Places on record on the Node with that UID, for a replica that did not see the departures. For code outside
+/// admission.
+pub fn recorded_places(annotations: &Annotations, uid: &str) -> PerResource<PlaceSums> {
+    let marker = annotations.marker_of(uid);
+    PerResource::from_fn(|resource| marker.map_or_else(PlaceSums::default, |marker| marker.places(resource)))
+}
+
 /// Returns true if `new` already contains the result of an earlier call for this same request (reinvocation): its
 /// marker differs from the stored one and has this request's Ready heartbeat.
 pub fn is_reinvoked(old: &NodeState, new: &NodeState) -> bool {
@@ -206,7 +229,7 @@ pub fn is_reinvoked(old: &NodeState, new: &NodeState) -> bool {
 
 /// Decides the values that a write of `nodes/status` stores.
 pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
-    let given = ParsedWrite::read(write, Some(basis.policy.mode));
+    let given = ParsedWrite::read(write, Some(basis.policy));
     let outcomes = PerResource::from_fn(|resource| outcome(resource, write, basis, &given));
     if is_left_alone(&outcomes) {
         // Remains of another controller's decision are removed; the values themselves are the kubelet's.
@@ -287,14 +310,15 @@ fn outcome(
     };
     // Before the floor: the origin of a hint limits the hint's ratio, not the demand of pods.
     let stored = write.old.amount(resource);
-    let origin = basis.hint.filter(|_| hinted.is_some()).map(|found| found.origin);
-    let most = origin.and_then(|origin| result::most(resource, origin, (raw, stored), given));
+    let found = basis.hint.filter(|_| hinted.is_some());
+    let most = found.and_then(|found| result::most(resource, found.origin, (raw, stored), given));
     if let Some(most) = most.filter(|most| wanted > *most) {
         wanted = most;
         ratio = cents_of(wanted, raw).map(Ratio::from_cents);
     }
     let cap = (basis.policy.floor != Floor::None).then(|| pod_floor::cap(resource, raw, basis, given));
-    let amounts = (raw, wanted, cap.unwrap_or(wanted));
+    let places = pod_floor::places(resource, raw, write, basis);
+    let amounts = (raw, wanted, cap.unwrap_or(wanted), places.total());
     let result = pod_floor::with_floor(resource, amounts, stored, basis, &mut why);
     ResourceDecision {
         raw: Some(raw),
@@ -305,6 +329,7 @@ fn outcome(
         exclusive,
         product: ratio.map(|_| wanted),
         pod_demand: basis.pod_demand.map(|held| *held.get(resource)),
+        places,
         cap,
         why,
     }

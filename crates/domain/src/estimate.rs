@@ -20,7 +20,9 @@ mod pods;
 mod publish;
 mod result;
 mod snapshot;
+mod succession;
 mod target;
+mod view;
 mod visibility;
 
 use std::{
@@ -28,8 +30,7 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
-
+use self::pods::DepartureChange;
 pub use self::{
     brake::{Brakes, CpuPressure, MemoryPressure, Pressure, spare_ppm},
     departure::after_departures,
@@ -42,7 +43,9 @@ pub use self::{
     publish::Publication,
     result::{Estimate, confidence_ppm},
     snapshot::{Boot, Lapse, ResumeError, Snapshot},
-    target::{Inputs, Slack, Target, floor_cents, slack, target},
+    succession::Lineage,
+    target::{Inputs, Slack, Target, floor_cents, safe_use, slack, target},
+    view::{PodRequest, View},
     visibility::Visibility,
 };
 use crate::{
@@ -86,38 +89,6 @@ pub struct Frame {
     pub pods: BTreeMap<String, PodUse>,
     /// UIDs of pods with a cgroup whose use is unknown; they have not left.
     pub unmeasured: BTreeSet<String>,
-}
-
-/// One pod in the server's view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PodRequest {
-    /// r: request as the scheduler counts it.
-    pub requests: PerResource<u64>,
-    /// True once the pod has a deletion timestamp.
-    pub is_deleting: bool,
-    /// True for the Kubernetes QoS class Guaranteed.
-    pub is_guaranteed: bool,
-    /// True if the agent has found exclusive CPUs of the pod. No part of its requests is ever free for others.
-    pub has_own_cpus: bool,
-}
-
-/// The webhook's view of the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
-    /// Generation of the pod store behind the view.
-    pub generation: u64,
-    /// C: physical capacity of this machine.
-    pub capacity: PerResource<u64>,
-    /// A: raw allocatable, the kubelet's own value.
-    pub raw: PerResource<u64>,
-    /// Pods that are bound to the node and have not ended, by UID.
-    pub pods: BTreeMap<String, PodRequest>,
-    /// Resources that the kubelet has allocated for admitted pods; brakes do not shed below them.
-    pub admitted: PerResource<u64>,
-    /// Bounds of the ratio, from the policy.
-    pub bounds: PerResource<Bounds>,
-    /// theta: target share of use, in ppm.
-    pub target_ppm: PerResource<u32>,
 }
 
 /// Estimator of one node, for both resources.
@@ -228,9 +199,13 @@ impl Estimator {
         }
         let none = BTreeMap::new();
         let listed = self.view.as_ref().map_or(&none, |view| &view.pods);
-        for departed in self.pods.end_frame(index, frame, listed, &self.timing) {
+        for change in self.pods.end_frame(index, frame, listed, &self.timing) {
             for resource in Resource::ALL {
-                self.history.get_mut(resource).depart(departed.low(resource));
+                let history = self.history.get_mut(resource);
+                match &change {
+                    DepartureChange::Left(pod) => history.depart(pod.low(resource)),
+                    DepartureChange::Continued(pod) => history.take_back(pod.low(resource)),
+                }
             }
         }
         self.retarget(true);

@@ -30,3 +30,4 @@ pub mod ratio;
 pub mod resource;
 pub mod selector;
 pub mod timing;
+pub mod workload;

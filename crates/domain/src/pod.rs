@@ -17,7 +17,7 @@ use serde::Deserialize;
 pub use self::{
     allocated::{SpecSource, allocated},
     kubernetes_qos::KubernetesQos,
-    list::{CpuAndMemory, ResourceList},
+    list::{BEYOND, CpuAndMemory, ResourceList},
     request::{RequestBasis, requests},
 };
 use crate::{amounts::Amounts, nullable, selector::Labels};

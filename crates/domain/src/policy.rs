@@ -130,6 +130,51 @@ impl Floor {
     }
 }
 
+/// Permitted effect of annotations that users write on Nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AnnotationEffect {
+    /// Mode and ratio annotation have no effect.
+    Nothing,
+    /// The mode annotation counts where it cannot amplify more than the configured mode; the ratio annotation has no
+    /// effect.
+    Lower,
+    /// The mode annotation sets any mode; the ratio annotation has no effect.
+    Mode,
+    /// The mode annotation sets any mode, and the ratio annotation applies in `static` and `guard`.
+    #[default]
+    All,
+}
+
+impl AnnotationEffect {
+    /// All values, from least to most.
+    pub const ALL: [Self; 4] = [Self::Nothing, Self::Lower, Self::Mode, Self::All];
+
+    /// Word in configuration and on the wire, such as `lower`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Lower => "lower",
+            Self::Mode => "mode",
+            Self::All => "all",
+        }
+    }
+
+    /// Returns true if the ratio annotation applies.
+    pub const fn has_ratio(self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    /// Returns true if the mode annotation may replace the configured mode. Without the ratio annotation only `auto`
+    /// amplifies.
+    pub fn permits(self, asked: Mode, configured: Mode) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Lower => asked != Mode::Auto || configured == Mode::Auto,
+            Self::Mode | Self::All => true,
+        }
+    }
+}
+
 /// The policy in force for one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
@@ -141,6 +186,8 @@ pub struct Policy {
     pub static_max: PerResource<Cents>,
     /// Lower limit of allocatable; default `requests`.
     pub floor: Floor,
+    /// Permitted effect of annotations on the Node; default `all`.
+    pub annotations: AnnotationEffect,
     /// Share of capacity (CPU) or raw allocatable (memory) that predicted use may reach, in ppm; default 900,000.
     pub target_ppm: PerResource<u32>,
 }
@@ -174,10 +221,12 @@ pub enum Source {
 }
 
 impl InForce {
-    /// Applies the mode that the Node's annotation requests, if any.
+    /// Applies the mode that the Node's annotation requests, if any and as far as the policy permits.
     pub fn with_mode(mut self, asked: Option<Mode>) -> Self {
-        if let Some(mode) = asked {
-            self.policy.mode = mode;
+        if let Some(mode) = asked
+            && let Some(policy) = self.policy.with_mode(mode)
+        {
+            self.policy = policy;
             self.mode_from = Source::Annotation;
         }
         self
@@ -208,6 +257,14 @@ impl Source {
     }
 }
 
+impl Policy {
+    /// Policy with the mode of a Node's annotation; `None` if annotations may not set it.
+    pub fn with_mode(self, asked: Mode) -> Option<Self> {
+        let is_permitted = self.annotations.permits(asked, self.mode);
+        is_permitted.then_some(Self { mode: asked, ..self })
+    }
+}
+
 impl Default for Policy {
     /// Mode `static`; the bounds do not amplify memory.
     fn default() -> Self {
@@ -225,6 +282,7 @@ impl Default for Policy {
                 memory: Cents(500),
             },
             floor: Floor::Requests,
+            annotations: AnnotationEffect::All,
             target_ppm: PerResource::from_fn(|_: Resource| 900_000),
         }
     }
@@ -256,6 +314,34 @@ mod tests {
             (asked.policy.mode, asked.mode_from),
             (Mode::Guard, Source::Annotation)
         );
+    }
+
+    #[test]
+    fn annotations_amplify_only_as_far_as_the_policy_permits() {
+        use AnnotationEffect::{All, Lower, Mode as AnyMode, Nothing};
+        let modes = |annotations, configured| {
+            let policy = Policy {
+                annotations,
+                mode: configured,
+                ..Policy::default()
+            };
+            Mode::ALL.map(|asked| policy.with_mode(asked).is_some())
+        };
+        for configured in Mode::ALL {
+            assert_eq!(modes(Nothing, configured), [false; 4]);
+            let raises = configured == Mode::Auto;
+            assert_eq!(modes(Lower, configured), [true, true, true, raises]);
+            assert_eq!(
+                [AnyMode, All].map(|effect| modes(effect, configured)),
+                [[true; 4]; 2]
+            );
+        }
+        assert_eq!(
+            AnnotationEffect::ALL.map(AnnotationEffect::has_ratio),
+            [false, false, false, true]
+        );
+        let words = ["nothing", "lower", "mode", "all"];
+        assert_eq!(AnnotationEffect::ALL.map(AnnotationEffect::name), words);
     }
 
     #[test]

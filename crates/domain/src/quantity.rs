@@ -1,9 +1,9 @@
 //! Kubernetes quantities: exact values, parsed and printed like Kubernetes' Go package.
 //!
 //! Grammar, rounding and canonical form are those of `k8s.io/apimachinery/pkg/api/resource`: fractions of 10⁻⁹ round
-//! away from zero, binary values saturate at 2⁶³-1, the format family is kept. Deliberate differences: a text without
-//! a digit and an exponent beyond 32 bits are rejected, decimal values saturate at 10²⁹, and multiples of 1000E print
-//! all their digits.
+//! away from zero, binary values saturate at 2⁶³-1, the format family is kept. An exponent has 64 bits, of which the
+//! lower 32 count. Deliberate differences: decimal values saturate at 10²⁹, and multiples of 1000E print all their
+//! digits.
 
 mod arithmetic;
 pub(crate) mod json;
@@ -16,7 +16,8 @@ const NANO: i128 = 1_000_000_000;
 const LARGEST: i128 = i64::MAX as i128;
 /// Largest stored amount of any quantity, in nano units.
 const MOST: i128 = 10_i128.pow(38);
-/// Most digits of a number that is parsed without a digit list. Times 10¹⁸ or 2⁶⁰ it fits 128 bits easily.
+/// Most digits of a number that is parsed without a digit list. Times 10¹⁸ or 2⁶⁰ it fits 128 bits easily. Kubernetes
+/// parses such decimal numbers as a 64-bit integer and a scale.
 const MOST_SHORT: usize = 18;
 
 /// Family of suffixes in which a quantity is written and printed.
@@ -140,10 +141,36 @@ fn suffix(text: &str) -> Option<(Scale, Format)> {
         "Pi" => binary(50),
         "Ei" => binary(60),
         _ => {
-            let power = text.strip_prefix(['e', 'E'])?.parse().ok()?;
-            Some((Scale::Ten(power), Format::DecimalExponent))
+            let power: i64 = text.strip_prefix(['e', 'E'])?.parse().ok()?;
+            Some((Scale::Ten(lower_half(power)), Format::DecimalExponent))
         }
     }
+}
+
+/// The lower 32 bits of an exponent, as Kubernetes truncates it: `1e4294967296` is 1.
+fn lower_half(exponent: i64) -> i32 {
+    let [a, b, c, d, ..] = exponent.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
+}
+
+/// True for a number without a digit that Kubernetes reads as zero, such as `m`: it parses the number as an integer. The
+/// other ones are rejected.
+fn is_empty_zero(scale: Scale) -> bool {
+    match scale {
+        Scale::Ten(power) => power >= -9,
+        // Up to Ti the product fits 64 bits for certain.
+        Scale::Two(shift) => shift <= 40,
+    }
+}
+
+/// Power of ten of a number with a fraction of that length, as Kubernetes computes it with 32 bits.
+fn decimal_power(power: i32, digits: usize, fraction: usize) -> i64 {
+    let fraction = i32::try_from(fraction).unwrap_or(i32::MAX);
+    let short = power.wrapping_sub(fraction);
+    if digits <= MOST_SHORT && short >= -9 {
+        return short.into();
+    }
+    -i64::from(power.wrapping_neg().wrapping_add(fraction))
 }
 
 /// The number with these decimal digits × 10^`power` in nano units, rounded away from zero and saturated.
@@ -174,7 +201,13 @@ fn long_nano(whole: &str, fraction: &str, scale: Scale) -> i128 {
     let digits: Vec<u8> = digits.map(|digit| digit - b'0').collect();
     let behind_point = i64::try_from(fraction.len()).unwrap_or(i64::MAX);
     match scale {
-        Scale::Ten(power) => nano(&digits, i64::from(power) - behind_point),
+        Scale::Ten(power) => {
+            let digits_in_kubernetes = whole.trim_start_matches('0').len().max(1) + fraction.len();
+            nano(
+                &digits,
+                decimal_power(power, digits_in_kubernetes, fraction.len()),
+            )
+        }
         Scale::Two(shift) => nano(&shifted(&digits, shift), -behind_point).min(LARGEST * NANO),
     }
 }
@@ -235,10 +268,13 @@ impl FromStr for Quantity {
             .unwrap_or(unsigned.len());
         let (number, rest) = unsigned.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        if text.is_empty() || fraction.contains('.') {
             return Err(wrong());
         }
         let (scale, mut format) = suffix(rest).ok_or_else(wrong)?;
+        if whole.is_empty() && fraction.is_empty() && !is_empty_zero(scale) {
+            return Err(wrong());
+        }
         let nano = short_nano(whole, fraction, scale).unwrap_or_else(|| long_nano(whole, fraction, scale));
         if format == Format::BinarySi && (1..NANO).contains(&nano) {
             format = Format::DecimalSi;

@@ -25,6 +25,7 @@ pub use self::{
     label_selector::{LabelSelector, LabelSelectorRequirement, SelectorError},
     mismatch::Mismatch,
     node_selector::{NodeSelector, NodeSelectorError},
+    syntax::{key_faults, value_faults},
 };
 
 /// Labels of an object: values by key.

@@ -51,6 +51,7 @@ impl Profile {
                 ring_frames: FRAMES_A_DAY,
                 trust_from: 24,
                 trust_full: FRAMES_A_DAY,
+                succession_frames: 600 / FRAME_SECONDS,
                 up_after: 3,
                 dead_band: 2,
                 climb_frames: 6,
@@ -74,6 +75,7 @@ impl Profile {
                 ring_frames: 20,
                 trust_from: 2,
                 trust_full: 20,
+                succession_frames: 20,
                 up_after: 3,
                 dead_band: 5,
                 climb_frames: 6,
@@ -125,6 +127,9 @@ pub struct Timing {
     pub trust_from: u32,
     /// Age in frames from which a pod's request is fully trusted.
     pub trust_full: u32,
+    /// Frames after a departure within which another pod of the controller continues the history: ten minutes, at most
+    /// a ring.
+    pub succession_frames: u32,
     /// Consecutive frame ends that must agree before the ratio rises.
     pub up_after: u32,
     /// Least difference for a rise, in cents: each change is a write to the Node.
@@ -159,6 +164,11 @@ impl Timing {
             after: self.up_after,
             dead_band: self.dead_band,
         }
+    }
+
+    /// c: frames of trust of a pod of that age, 0 to [`Self::trust_span`].
+    pub fn trusted_frames(&self, age: u32) -> u32 {
+        age.saturating_sub(self.trust_from).min(self.trust_span())
     }
 
     /// Frames between no trust and full trust; at least 1.

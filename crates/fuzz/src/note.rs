@@ -10,6 +10,7 @@ use headroom_domain::{hint::Note, installation::Installation, names, quantity::Q
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
+        callers::CallerCheck,
         endpoint::{Deadline, Family, Stores},
         endpoints,
         error::ReviewOutcome,
@@ -175,5 +176,6 @@ fn router(node: &Value) -> Router {
         stores: Stores::of_nodes(Arc::new(cluster)),
         limits: Limits::default(),
         log_sample: 0,
+        callers: CallerCheck::default(),
     })
 }

@@ -79,10 +79,10 @@ fn decimal(printed: &str) -> String {
 }
 
 impl<'t> Parts<'t> {
-    fn read(text: &'t str) -> Option<Self> {
-        let (is_negative, text) = match text.strip_prefix('-') {
+    fn read(signed: &'t str) -> Option<Self> {
+        let (is_negative, text) = match signed.strip_prefix('-') {
             Some(rest) => (true, rest),
-            None => (false, text.strip_prefix('+').unwrap_or(text)),
+            None => (false, signed.strip_prefix('+').unwrap_or(signed)),
         };
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
         let (whole, rest) = text.split_at(digits(text));
@@ -107,10 +107,22 @@ impl<'t> Parts<'t> {
             "Ti" => Scale::Two(40),
             "Pi" => Scale::Two(50),
             "Ei" => Scale::Two(60),
-            exponent => Scale::Ten(exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
+            exponent => {
+                let exponent: i64 = exponent.strip_prefix(['e', 'E'])?.parse().ok()?;
+                // Of the exponent 32 bits count.
+                let lower = exponent.rem_euclid(1 << 32);
+                let power = i32::try_from(lower).or_else(|_| i32::try_from(lower - (1 << 32)));
+                Scale::Ten(power.ok()?)
+            }
         };
+        // A small scale is zero without a digit.
+        let is_zero = match scale {
+            Scale::Ten(power) => power >= -9,
+            Scale::Two(power) => power <= 40,
+        };
+        let is_number = !text.is_empty() || signed.len() > text.len();
         let has_digits = !whole.is_empty() || !fraction.is_empty();
-        has_digits.then_some(Self {
+        (has_digits || (is_zero && is_number)).then_some(Self {
             is_negative,
             whole,
             fraction,
@@ -129,7 +141,7 @@ impl<'t> Parts<'t> {
         if whole.len() + fraction.len() > DIGITS {
             return None;
         }
-        let number: u128 = format!("{whole}{fraction}").parse().ok()?;
+        let number: u128 = format!("0{whole}{fraction}").parse().ok()?;
         let shift = u32::try_from(fraction.len()).ok()?;
         let (up, down) = match *scale {
             Scale::Two(power) => (NANO << power, 10_u128.pow(shift)),

@@ -226,6 +226,7 @@ fn section(page: &mut String, endpoint: &dyn AnyEndpoint) -> Result<()> {
 fn entry_rows(page: &mut String, entry: &Entry) -> Result<()> {
     let Entry {
         name,
+        when: _,
         rules,
         namespaces,
         objects,

@@ -40,6 +40,7 @@ pub const METRICS: &str = "/metrics";
 /// of `settle`.
 pub const LIMITS: Limits = Limits {
     connections: 64,
+    unproven: 64,
     per_source: Some(16),
     settle: Duration::from_millis(50),
     handshake: Duration::from_secs(3),

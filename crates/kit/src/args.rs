@@ -9,7 +9,7 @@ use std::{
     time::SystemTime,
 };
 
-use clap::{Args, Command, ValueEnum};
+use clap::{Args, Command};
 use rustls::{ServerConfig, server::ResolvesServerCert};
 
 use crate::{
@@ -92,37 +92,19 @@ pub struct TlsArgs {
     /// Oldest TLS version to accept
     #[arg(long, env = "HEADROOM_TLS_MIN_VERSION", value_enum, default_value_t)]
     pub tls_min_version: MinVersion,
-    /// Request client certificates issued by the CAs in this file (PEM)
+    /// Request client certificates issued by the CAs in this file (PEM). Clients without one are accepted, and those
+    /// with an invalid one are not
     #[arg(long, env = "HEADROOM_TLS_CLIENT_CA_FILE", value_name = "FILE")]
     pub tls_client_ca_file: Option<PathBuf>,
-    /// Reject clients without a certificate, or accept them
-    #[arg(
-        long,
-        env = "HEADROOM_TLS_CLIENT_AUTH",
-        value_enum,
-        default_value_t,
-        requires = "tls_client_ca_file"
-    )]
-    pub tls_client_auth: ClientAuthMode,
-}
-
-/// Handling of clients without a certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ClientAuthMode {
-    /// Clients without a certificate are rejected.
-    #[default]
-    Required,
-    /// Clients without a certificate are accepted; an invalid certificate is rejected.
-    Optional,
 }
 
 impl LogArgs {
-    /// Starts logging to standard error with these flags.
+    /// Starts logging to standard error with these flags. No caller waits for it; call [`log::flush`] at the end.
     ///
     /// # Errors
-    /// Logging is already set up in this process.
+    /// Logging is already set up in this process, or its thread cannot start.
     pub fn init(&self) -> Result<log::Levels, LogError> {
-        log::init(self.log_format, &self.log_filter)
+        log::init_queued(self.log_format, &self.log_filter)
     }
 }
 
@@ -154,13 +136,10 @@ impl TlsArgs {
         })
     }
 
-    /// Demand for client certificates, from the CA file and the mode.
+    /// Request for client certificates.
     pub fn client_auth(&self) -> ClientAuth {
-        match (&self.tls_client_ca_file, self.tls_client_auth) {
-            (None, _) => ClientAuth::None,
-            (Some(ca), ClientAuthMode::Required) => ClientAuth::Required(ca.clone()),
-            (Some(ca), ClientAuthMode::Optional) => ClientAuth::Optional(ca.clone()),
-        }
+        let ca = self.tls_client_ca_file.clone();
+        ca.map_or(ClientAuth::None, ClientAuth::Optional)
     }
 
     /// Builds the TLS settings of a listener; `alpn` lists its protocols in order of preference.
@@ -264,8 +243,7 @@ mod tests {
 
     #[rstest]
     #[case("", ClientAuth::None)]
-    #[case("--tls-client-ca-file ca", ClientAuth::Required("ca".into()))]
-    #[case("--tls-client-ca-file ca --tls-client-auth optional", ClientAuth::Optional("ca".into()))]
+    #[case("--tls-client-ca-file ca", ClientAuth::Optional("ca".into()))]
     fn a_client_ca_asks_for_certificates(#[case] flags: &str, #[case] expected: ClientAuth) {
         let program = parse(&format!("--tls-self-signed-dir d {flags}")).unwrap();
         assert_eq!(program.tls.client_auth(), expected);
@@ -280,10 +258,6 @@ mod tests {
         "cannot be used with"
     )]
     #[case::names_for_files("--tls-cert-file c --tls-key-file k --tls-san a", "cannot be used with")]
-    #[case::auth_without_ca(
-        "--tls-self-signed-dir d --tls-client-auth optional",
-        "--tls-client-ca-file <FILE>"
-    )]
     #[case::old_version("--tls-self-signed-dir d --tls-min-version 1.1", "invalid value '1.1'")]
     #[case::bad_filter("--tls-self-signed-dir d --log-filter inof", r#"log filter "inof""#)]
     #[case::bad_address("--tls-self-signed-dir d --admin-addr localhost", "invalid value 'localhost'")]

@@ -1,10 +1,15 @@
 //! Writes records of `tracing` and the `log` crate to standard error, as plain text or JSON.
 
+mod limit;
+mod queue;
+
 use std::{
     env,
     error::Error,
     fmt,
     io::{self, IsTerminal as _},
+    sync::OnceLock,
+    time::Duration,
 };
 
 use tracing::{Level, Metadata, Subscriber, level_filters::LevelFilter};
@@ -16,6 +21,12 @@ use tracing_subscriber::{
     registry, reload,
     util::{SubscriberInitExt as _, TryInitError},
 };
+
+pub use self::limit::LineLimit;
+use self::queue::LineQueue;
+
+/// Lines of this process that wait for standard error, if it does not write them at once.
+static QUEUE: OnceLock<LineQueue> = OnceLock::new();
 
 /// Format in which log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -50,6 +61,9 @@ pub enum LogError {
     /// Another subscriber or logger is already installed.
     #[error("logging is already set up in this process")]
     Installed(#[source] TryInitError),
+    /// The thread that writes log lines cannot start.
+    #[error("cannot start the thread that writes log lines")]
+    Thread(#[source] io::Error),
 }
 
 /// Displays an error with its sources, joined by colons: `cannot read key: permission denied`.
@@ -164,9 +178,36 @@ fn without_bodies() -> FilterFn {
 /// # Errors
 /// Logging is already set up in this process.
 pub fn init(format: Format, filter: &Filter) -> Result<Levels, LogError> {
+    install(format, filter, io::stderr)
+}
+
+/// Like [`init`], but a thread writes the lines: no caller waits for standard error. Lines that it accepts too slowly are
+/// dropped and counted. Call [`flush`] before the process ends.
+///
+/// # Errors
+/// Logging is already set up in this process, or the thread cannot start.
+pub fn init_queued(format: Format, filter: &Filter) -> Result<Levels, LogError> {
+    let queue = LineQueue::default();
+    let levels = install(format, filter, queue.clone())?;
+    queue.start(io::stderr()).map_err(LogError::Thread)?;
+    QUEUE.get_or_init(|| queue);
+    Ok(levels)
+}
+
+/// Waits until the lines of [`init_queued`] are written, at most for `limit`.
+pub fn flush(limit: Duration) {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(limit);
+    }
+}
+
+fn install<W>(format: Format, filter: &Filter, writer: W) -> Result<Levels, LogError>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     let wants_color =
         io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let (subscriber, levels) = subscriber(format, filter, wants_color, io::stderr);
+    let (subscriber, levels) = subscriber(format, filter, wants_color, writer);
     subscriber.try_init().map_err(LogError::Installed)?;
     Ok(levels)
 }
@@ -181,7 +222,10 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let (levels, handle) = reload::Layer::new(filter.levels());
-    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(writer)
+        // They would be printed to standard error, with a panic if it is closed.
+        .log_internal_errors(false);
     let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
         Format::Plain => Box::new(
             registry()

@@ -1,12 +1,17 @@
 //! Listeners: accept connections within limits, secure them, and finish requests in flight at shutdown.
 
 mod accept;
+mod answering;
 mod connection;
-mod grpc;
 mod http;
+mod network;
 mod places;
+mod queues;
 mod read_ahead;
+mod request_body;
+mod reserved_place;
 mod slow_clients;
+mod stalls;
 
 use std::{
     io,
@@ -18,8 +23,11 @@ use tokio::{net::TcpListener, time::Instant};
 
 pub use self::{
     connection::{Connection, Peer, source},
-    grpc::Incoming,
-    places::Hold,
+    http::GrpcLimits,
+    network::{Network, NetworkError},
+    places::{Busy, Hold},
+    request_body::RequestBody,
+    reserved_place::ReservedPlace,
 };
 
 /// Limits on connections and timeouts for the clients of a port.
@@ -28,8 +36,10 @@ pub struct Limits {
     /// Maximum number of open connections, handshakes included. A further connection replaces the longest idle one,
     /// or is refused if none is idle.
     pub connections: usize,
+    /// Maximum number of open connections without a [`Hold`]. A further connection replaces one of them.
+    pub unproven: usize,
     /// Maximum number of open connections of one [`source`], held connections excluded; `None` if many clients may
-    /// share one address.
+    /// share one address. Sources with many connections lose them first in any case.
     pub per_source: Option<usize>,
     /// Time after which an unused connection counts as idle.
     pub settle: Duration,
@@ -54,6 +64,8 @@ pub struct Listener {
     tcp: TcpListener,
     address: SocketAddr,
     limits: Limits,
+    exempt: Vec<Network>,
+    reserved: ReservedPlace,
     /// Time before which no connection is accepted: set after the machine ran out of a resource.
     resume: Option<Instant>,
     backoff: Duration,
@@ -79,6 +91,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            unproven: usize::MAX,
             per_source: None,
             settle: Duration::from_millis(250),
             handshake: Duration::from_secs(3),
@@ -129,9 +142,22 @@ impl Listener {
             tcp,
             address,
             limits,
+            exempt: Vec::new(),
+            reserved: ReservedPlace::default(),
             resume: None,
             backoff: accept::FIRST_BACKOFF,
         })
+    }
+
+    /// Counts connections of these networks against no source: they lose no connection because they have many.
+    #[must_use]
+    pub fn exempt(self, exempt: Vec<Network>) -> Self {
+        Self { exempt, ..self }
+    }
+
+    /// The place in addition to all limits, for one connection of this process.
+    pub fn reserved(&self) -> ReservedPlace {
+        self.reserved.clone()
     }
 
     /// Bound address, with the actual port if port 0 was requested.

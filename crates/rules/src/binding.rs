@@ -3,11 +3,15 @@
 //! The rule is off until users are listed, and allows requests that it cannot judge, such as for a pod that is not
 //! yet known.
 
+mod metadata;
 mod settings;
 
 use std::collections::BTreeMap;
 
-pub use self::settings::{Lists, Namespaces, Settings};
+pub use self::{
+    metadata::{CHECKS_METADATA, changed_metadata, is_guarded},
+    settings::{Lists, Namespaces, Settings},
+};
 use crate::switch::{Switch, Switches};
 
 /// Switch: a listed user is compared exactly.

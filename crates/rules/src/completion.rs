@@ -1,7 +1,7 @@
 //! Completes the requests of a pod: cpu and memory in the resources of its band, the annotation for the node's agent,
 //! and devices. The webhook runs these as steps of `/mutate-pod`; offline they run one after the other.
 
-use headroom_domain::{amounts::Amounts, names, pod::ResourceRequirements, qos::Band};
+use headroom_domain::{names, pod::ResourceRequirements, qos::Band};
 
 use crate::{
     change::AnnotationChange,
@@ -9,9 +9,9 @@ use crate::{
     explain::Writer,
     extended,
     pod_object::PodObject,
-    profile::{BlockingProfile, CreatedObject, ProfileRules},
+    profile::{CreatedObject, ProfileRules, ProfileStop},
     switch::Switches,
-    translate::{Translation, band, stated_band, translation},
+    translate::{band, stated_band, translation},
 };
 
 const ANNOTATION: [&str; 3] = ["metadata", "annotations", names::EXTENDED_RESOURCE_SPEC];
@@ -23,12 +23,12 @@ pub enum CompletionError<E: std::error::Error + 'static> {
     #[error(transparent)]
     Object(E),
     /// A profile cannot be applied and ends the creation of the pod.
-    #[error("colocation profile {:?} cannot be applied: {}", .0.profile, .0.reason)]
-    Profile(BlockingProfile),
+    #[error(transparent)]
+    Profile(#[from] ProfileStop),
 }
 
-/// Converts cpu and memory of a batch or mid Pod into the resources of its band. Pod-level resources stay, with a
-/// warning: Kubernetes does not allow resources of a band there.
+/// Converts cpu and memory of a batch or mid Pod's containers into the resources of its band. Pod-level resources stay,
+/// with a warning: Kubernetes does not allow resources of a band there.
 ///
 /// # Errors
 /// The pod cannot be read or written.
@@ -37,14 +37,8 @@ pub fn translate<O: PodObject>(object: &mut O) -> Result<(), O::Error> {
     let Some(band) = band_of(object)?.filter(|band| matches!(band, Band::Mid | Band::Batch)) else {
         return Ok(());
     };
-    let overhead: Amounts = object.read(&["spec", "overhead"])?.unwrap_or_default();
-    let Translation { containers, overhead } = translation(Some(band), &object.containers()?, &overhead);
-    object.change_containers(&containers)?;
-    if !overhead.is_empty() {
-        object.rewrite(&["spec", "overhead"], |value| {
-            overhead.write(value, "spec.overhead")
-        })?;
-    }
+    let changes = translation(Some(band), &object.containers()?);
+    object.change_containers(&changes)?;
     let of_pod: ResourceRequirements = object.read(&["spec", "resources"])?.unwrap_or_default();
     let has_native = [&of_pod.requests, &of_pod.limits]
         .iter()
@@ -107,7 +101,7 @@ pub fn complete<O: PodObject>(
 where
     O::Error: std::error::Error + 'static,
 {
-    let review = rules.review(created, object).map_err(CompletionError::Profile)?;
+    let review = rules.review(created, object)?;
     if review.translation.applies() {
         translate(object).map_err(CompletionError::Object)?;
     }

@@ -51,6 +51,9 @@ pub struct Container {
     /// Requests and limits of the container.
     #[serde(deserialize_with = "null_is_default")]
     pub resources: Resources,
+    /// `Always` makes an init container a sidecar.
+    #[serde(rename = "restartPolicy")]
+    pub restart_policy: Option<String>,
 }
 
 /// Requests and limits of a container.
@@ -70,6 +73,13 @@ pub enum ContainerList {
     Init,
     /// `containers`, which run concurrently after those.
     Main,
+}
+
+impl Container {
+    /// Returns true for an init container that keeps running next to the app containers.
+    pub fn is_sidecar(&self, list: ContainerList) -> bool {
+        list == ContainerList::Init && self.restart_policy.as_deref() == Some("Always")
+    }
 }
 
 impl ContainerList {

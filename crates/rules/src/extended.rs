@@ -15,14 +15,14 @@ use crate::{
     switch::{Switch, Switches},
 };
 
-/// Switch: the annotation includes init containers.
-pub static INIT_CONTAINERS: Switch = Switch {
-    name: "ExtendedResourceInitContainers",
+/// Switch: the annotation includes sidecars.
+pub static SIDECARS: Switch = Switch {
+    name: "ExtendedResourceSidecars",
     default: true,
     row: "D-15",
-    koordinator: "the extended-resource-spec annotation omits init containers and sidecars",
-    about: "the extended-resource-spec annotation lists init containers and sidecars by name",
-    why: "without them the node's agent sets no limits on them",
+    koordinator: "the extended-resource-spec annotation omits sidecars, and the node's agent limits the pod to less than its containers",
+    about: "the extended-resource-spec annotation lists sidecars by name, and no init containers that end before the pod runs",
+    why: "the node's agent adds up all entries, and one entry without limits removes the limits of the pod",
 };
 
 /// Switch: a stale annotation is removed if the pod has no batch resources.
@@ -66,7 +66,7 @@ struct ContainerSpec {
 ///
 /// An unreadable value is replaced. A value with the same meaning as the new one stays, in any spelling.
 pub fn annotation(containers: &Containers, current: Option<&str>, switches: &Switches) -> AnnotationChange {
-    let spec = Spec::of_containers(containers, switches.is_on(&INIT_CONTAINERS));
+    let spec = Spec::of_containers(containers, switches.is_on(&SIDECARS));
     let has_nothing = spec.containers.is_empty();
     let is_same = match current {
         None => has_nothing,
@@ -83,13 +83,12 @@ pub fn annotation(containers: &Containers, current: Option<&str>, switches: &Swi
 }
 
 impl Spec {
-    fn of_containers(containers: &Containers, has_init_containers: bool) -> Self {
-        let lists = ContainerList::ALL.into_iter().filter(|list| match list {
-            ContainerList::Init => has_init_containers,
-            ContainerList::Main => true,
-        });
-        let specs = lists
-            .flat_map(|list| containers.list(list))
+    /// Init containers have ended when the containers run, so their amounts do not count.
+    fn of_containers(containers: &Containers, has_sidecars: bool) -> Self {
+        let sidecars = containers.list(ContainerList::Init).iter();
+        let sidecars = sidecars.filter(|container| has_sidecars && container.is_sidecar(ContainerList::Init));
+        let specs = sidecars
+            .chain(containers.list(ContainerList::Main))
             .filter(|container| container.name.len() <= LONGEST_NAME)
             .filter_map(|container| Some((container.name.clone(), ContainerSpec::of_container(container)?)));
         Self {

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod agent_annotations;
 pub mod binding;
 pub mod change;
 pub mod colocation;
@@ -27,9 +28,11 @@ pub mod enhanced;
 pub mod explain;
 pub mod extended;
 pub mod merge;
+pub mod mixed_resources;
 pub mod pod_check;
 pub mod pod_object;
 pub mod pod_quota;
+pub mod pod_types;
 pub mod profile;
 pub mod quota;
 pub mod reservation;
@@ -41,7 +44,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints.
-pub static SWITCHES: [&Switch; 46] = [
+pub static SWITCHES: [&Switch; 48] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -51,7 +54,7 @@ pub static SWITCHES: [&Switch; 46] = [
     &profile::RESERVATION_NAMESPACES,
     &profile::RESERVATION_PATCH_PARTS,
     &reservation::NEEDS_SPEC,
-    &extended::INIT_CONTAINERS,
+    &extended::SIDECARS,
     &extended::REMOVES_STALE,
     &device::INIT_CONTAINERS,
     &device::FROM_LIMITS,
@@ -67,6 +70,7 @@ pub static SWITCHES: [&Switch; 46] = [
     &enhanced::ENABLE_ALONE,
     &pod_quota::TREE_BY_LABEL,
     &pod_quota::TREE_NODES,
+    &pod_quota::TREE_NAMESPACE,
     &pod_quota::PARENT_ON_CHANGE,
     &pod_quota::CHECKS_GROWTH,
     &pod_quota::USED_BY_SUM,
@@ -75,6 +79,7 @@ pub static SWITCHES: [&Switch; 46] = [
     &pod_quota::LIMITS_ANCESTORS,
     &binding::EXACT_USERS,
     &binding::BINDINGS,
+    &binding::CHECKS_METADATA,
     &quota::switches::ALL_VIOLATIONS,
     &quota::switches::RATCHETS,
     &quota::switches::CHECKS_ANNOTATIONS,

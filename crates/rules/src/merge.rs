@@ -113,6 +113,25 @@ impl Patch {
         names.filter(|name| !directive::is_directive(name))
     }
 
+    /// All values that the patch may write, without directives.
+    pub fn content(&self) -> Map<String, Value> {
+        directive::content(&self.0)
+    }
+
+    /// Returns true if the patch removes the member at `path`.
+    pub fn removes(&self, path: &[&str]) -> bool {
+        let Some((last, parents)) = path.split_last() else {
+            return false;
+        };
+        let mut inside = Some(&self.0);
+        for name in parents {
+            inside = inside
+                .and_then(|members| members.get(*name))
+                .and_then(Value::as_object);
+        }
+        inside.is_some_and(|members| members.get(*last).is_some_and(Value::is_null))
+    }
+
     /// Paths that the patch may write, as one or two member names from the outside in. An empty path is the whole
     /// object.
     pub fn places(&self) -> Vec<Vec<&str>> {
@@ -130,6 +149,16 @@ impl Patch {
         }
         places
     }
+}
+
+/// Number of values in a value, nested values included.
+pub fn count_values(value: &Value) -> usize {
+    let inside: usize = match value {
+        Value::Object(members) => members.values().map(count_values).sum(),
+        Value::Array(elements) => elements.iter().map(count_values).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    };
+    inside.saturating_add(1)
 }
 
 /// Counts the values in a value, up to the allowed maximum.
@@ -155,6 +184,11 @@ fn measure(value: &Value, level: usize, values: &mut usize) -> Result<(), PatchE
 }
 
 impl MergeError {
+    /// Path of the offending value in the object.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Prepends a member name to the path of the error.
     fn inside(self, name: &str) -> Self {
         let Self { path, problem } = self;

@@ -12,13 +12,35 @@ use crate::{
     explain::Explanation,
 };
 
+/// Reason why an edit does not apply to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditFault {
+    /// Path of the field that does not fit.
+    pub field: String,
+    /// Reason in words.
+    pub reason: String,
+    /// Cause of the fault, as far as the edit itself shows it.
+    pub kind: FaultKind,
+}
+
+/// Causes of an [`EditFault`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The edit does not apply to any other object either.
+    Edit,
+    /// Object and edits together are too large.
+    Size,
+    /// The content of the object matters, or that of other edits.
+    Content,
+}
+
 /// Edit of a whole object, such as a profile.
 pub trait ObjectEdit {
     /// Applies the edit. After an error the object may be partly changed and must be dropped.
     ///
     /// # Errors
     /// The reason, if the edit does not apply.
-    fn apply(&self, object: &mut Value) -> Result<(), String>;
+    fn apply(&self, object: &mut Value) -> Result<(), EditFault>;
 
     /// Paths that [`Self::apply`] reads and may write, as member names from the outside in. The list is sorted: a path
     /// follows the paths that enclose it.
@@ -70,7 +92,7 @@ pub trait PodObject {
 
     /// Applies edits to the whole object in order. Each applies completely or not at all, on top of the edits before it.
     /// Returns one result per edit; an error is the reason why that edit changed nothing.
-    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), String>>;
+    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), EditFault>>;
 
     /// Writes a string at `path`.
     ///

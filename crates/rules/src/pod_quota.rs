@@ -21,7 +21,7 @@ mod quota_check_error;
 mod replacement;
 
 pub use self::{
-    affinity::{AffinityError, TREE_NODES, require},
+    affinity::{AffinityError, TREE_NAMESPACE, TREE_NODES, require, root_namespace},
     cost::{CHECKS_GROWTH, Transformation, cost, growth, has_ended, requested},
     evaluated::{EvaluatedQuotaError, evaluated, is_limited},
     levels::{CountedPod, LIMITS_ANCESTORS, Level, check_levels, levels},

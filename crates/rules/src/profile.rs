@@ -7,9 +7,11 @@
 
 mod apply;
 mod compiled;
+mod constant_check;
 mod error;
 mod known;
 mod planned;
+mod pod_patch;
 mod review;
 mod target;
 mod warnings;
@@ -22,11 +24,14 @@ use std::{
 use headroom_domain::selector::Labels;
 
 pub use self::{
-    apply::PriorityClass,
+    apply::{ClassLookup, PriorityClass},
     compiled::{Profile, ProfileError},
+    constant_check::PatchFault,
     error::ApplyError,
     known::{KnownProfile, LONGEST_SPEC},
-    review::{BlockingProfile, CreatedObject, ProfileList, ProfileResult, ProfileReview, ProfileRules},
+    review::{
+        BlockingProfile, CreatedObject, ProfileList, ProfileResult, ProfileReview, ProfileRules, ProfileStop,
+    },
     target::ProfileTarget,
 };
 use crate::switch::{Switch, Switches};

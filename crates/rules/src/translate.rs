@@ -14,18 +14,9 @@ use headroom_domain::{
 };
 
 use crate::{
-    change::{AmountsChange, Changes, ContainerChange},
+    change::{Changes, ContainerChange},
     container::{ContainerList, Containers, Resources},
 };
-
-/// Changes of a converted Pod.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Translation {
-    /// Changes in the Pod's containers.
-    pub containers: Changes,
-    /// Changes in the Pod's overhead.
-    pub overhead: AmountsChange,
-}
 
 /// Resources of a band that replace cpu and memory.
 struct BandResources {
@@ -49,11 +40,11 @@ pub fn stated_band(labels: &Labels, priority: Option<i32>) -> Option<Band> {
     Band::with_default(raw, Class::raw(label(names::QOS_CLASS)))
 }
 
-/// Computes the changes of a Pod in this band with these containers and this overhead; none in bands other than batch
-/// and mid.
-pub fn translation(band: Option<Band>, containers: &Containers, overhead: &Amounts) -> Translation {
+/// Computes the changes of a Pod in this band with these containers; none in bands other than batch and mid. The overhead
+/// stays: the API server refuses a Pod whose overhead differs from that of its RuntimeClass.
+pub fn translation(band: Option<Band>, containers: &Containers) -> Changes {
     let Some(resources) = band.and_then(BandResources::of_band) else {
-        return Translation::default();
+        return Changes::default();
     };
     let lists = ContainerList::ALL.into_iter();
     let changes = lists.flat_map(|list| {
@@ -64,10 +55,7 @@ pub fn translation(band: Option<Band>, containers: &Containers, overhead: &Amoun
         let translated = resources.translated(&container.resources);
         ContainerChange::between(list, index, &container.resources, &translated)
     });
-    Translation {
-        containers: changes.collect(),
-        overhead: AmountsChange::between(overhead, &resources.renamed(overhead)),
-    }
+    changes.collect()
 }
 
 impl BandResources {
@@ -115,18 +103,13 @@ mod tests {
 
     use super::*;
 
-    /// Requests and limits of the first container after the conversion, and the overhead.
-    fn translated(band: Band, spec: &Value) -> (Value, Value) {
+    /// Requests and limits of the first container of the list after the conversion.
+    fn translated(band: Band, spec: &Value, list: ContainerList) -> Value {
         let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
-        let overhead: Amounts = serde_json::from_value(spec["overhead"].clone()).unwrap_or_default();
-        let Translation { containers, overhead } = translation(Some(band), &containers, &overhead);
-        let mut list = spec["containers"].clone();
-        containers.apply(ContainerList::Main, &mut list).unwrap();
-        let set = overhead
-            .set
-            .iter()
-            .map(|(name, amount)| (name.to_owned(), amount.to_string().into()));
-        (list[0]["resources"].clone(), Value::Object(set.collect()))
+        let changes = translation(Some(band), &containers);
+        let mut containers = spec[list.name()].clone();
+        changes.apply(list, &mut containers).unwrap();
+        containers[0]["resources"].clone()
     }
 
     #[rstest]
@@ -141,10 +124,10 @@ mod tests {
         let amounts = json!({"cpu": cpu, "memory": "1Gi"});
         let spec = json!({"containers": [{"resources": {"requests": amounts, "limits": amounts}}]});
         let after = json!({names::BATCH_CPU: milli, names::BATCH_MEMORY: "1Gi"});
-        let (resources, _) = translated(Band::Batch, &spec);
+        let resources = translated(Band::Batch, &spec, ContainerList::Main);
         assert_eq!(resources, json!({"requests": after, "limits": after}));
         let after = json!({names::MID_CPU: milli, names::MID_MEMORY: "1Gi"});
-        let (resources, _) = translated(Band::Mid, &spec);
+        let resources = translated(Band::Mid, &spec, ContainerList::Main);
         assert_eq!(resources, json!({"requests": after, "limits": after}));
     }
 
@@ -164,32 +147,19 @@ mod tests {
     )]
     #[case::others_stay(json!({"requests": {"foo/bar": 1}}), json!({"requests": {"foo/bar": 1}}))]
     fn requests_and_limits_are_translated(#[case] before: Value, #[case] after: Value) {
-        let (resources, _) = translated(Band::Batch, &json!({"containers": [{"resources": before}]}));
-        assert_eq!(resources, after);
+        let spec = json!({"containers": [{"resources": before}]});
+        assert_eq!(translated(Band::Batch, &spec, ContainerList::Main), after);
     }
 
     #[test]
-    fn init_containers_and_overhead_are_translated_as_well() {
+    fn init_containers_are_translated_as_well() {
         let spec = json!({
             "initContainers": [{"resources": {"requests": {"cpu": "200m"}}}],
             "containers": [{}],
-            "overhead": {"cpu": "250m", "memory": "64Mi"},
         });
-        let (_, overhead) = translated(Band::Batch, &spec);
         assert_eq!(
-            overhead,
-            json!({names::BATCH_CPU: "250", names::BATCH_MEMORY: "64Mi"})
-        );
-        let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
-        let translation = translation(Some(Band::Batch), &containers, &Amounts::default());
-        let mut list = spec["initContainers"].clone();
-        translation
-            .containers
-            .apply(ContainerList::Init, &mut list)
-            .unwrap();
-        assert_eq!(
-            list,
-            json!([{"resources": {"requests": {names::BATCH_CPU: "200"}}}])
+            translated(Band::Batch, &spec, ContainerList::Init),
+            json!({"requests": {names::BATCH_CPU: "200"}})
         );
     }
 
@@ -198,14 +168,11 @@ mod tests {
         let spec = json!({"containers": [{"resources": {"limits": {"cpu": 1}}}]});
         for band in [None, Some(Band::Prod), Some(Band::Free)] {
             let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
-            assert_eq!(
-                translation(band, &containers, &Amounts::default()),
-                Translation::default()
-            );
+            assert_eq!(translation(band, &containers), Changes::default());
         }
-        let (resources, _) = translated(Band::Batch, &spec);
+        let resources = translated(Band::Batch, &spec, ContainerList::Main);
         let again = json!({"containers": [{"resources": resources}]});
-        assert_eq!(translated(Band::Batch, &again).0, resources);
+        assert_eq!(translated(Band::Batch, &again, ContainerList::Main), resources);
     }
 
     #[rstest]

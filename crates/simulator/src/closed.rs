@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Limit of pods that a node receives in one frame.
-const MOST_BOUND: usize = 6;
+pub(super) const MOST_BOUND: usize = 6;
 
 /// Parameters of a run, independent of the policy.
 #[derive(Clone, Copy)]
@@ -32,15 +32,16 @@ pub(super) struct Run<'a> {
 }
 
 /// A node's backlog: its first pod waits until it fits, and all others wait behind it.
-struct Backlog<'a> {
+pub(super) struct Backlog<'a> {
     source: &'a dyn Source,
     node: u32,
     number: u32,
-    request: u64,
+    /// Request of its first pod.
+    pub(super) request: u64,
 }
 
 impl<'a> Backlog<'a> {
-    fn new(source: &'a dyn Source, node: u32) -> Self {
+    pub(super) fn new(source: &'a dyn Source, node: u32) -> Self {
         Self {
             source,
             node,
@@ -49,10 +50,11 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    fn next_pod(&mut self, start: usize) -> Pod {
+    pub(super) fn next_pod(&mut self, start: usize) -> Pod {
         let Workload { limit, usage } = self.source.workload(self.node, self.number, start);
         let pod = Pod {
             uid: format!("pod-{:06}", self.number),
+            owner: None,
             request: self.request,
             limit,
             start,
@@ -116,25 +118,31 @@ impl Run<'_> {
     /// # Errors
     /// If a thread ended early.
     pub(super) fn each_node<T: Send>(&self, of_node: impl Fn(u32) -> T + Sync) -> Result<Vec<T>> {
-        let next = AtomicU32::new(0);
-        let work = || {
-            let mine = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-            mine.take_while(|&node| node < self.nodes)
-                .map(|node| (node, of_node(node)))
-                .collect::<Vec<_>>()
-        };
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let done: Result<Vec<Vec<(u32, T)>>> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            joined
-                .map(|of_thread| {
-                    of_thread.map_err(|_panic| anyhow!("a thread of the simulation ended early"))
-                })
-                .collect()
-        });
-        let mut done: Vec<(u32, T)> = done?.into_iter().flatten().collect();
-        done.sort_by_key(|&(node, _)| node);
-        Ok(done.into_iter().map(|(_, of_node)| of_node).collect())
+        in_parallel(self.nodes, of_node)
     }
+}
+
+/// Calls `run` for each number below `count` on one thread per CPU; results are in the order of numbers.
+///
+/// # Errors
+/// If a thread ended early.
+pub(super) fn in_parallel<T: Send>(count: u32, run: impl Fn(u32) -> T + Sync) -> Result<Vec<T>> {
+    let next = AtomicU32::new(0);
+    let work = || {
+        let mine = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        mine.take_while(|&number| number < count)
+            .map(|number| (number, run(number)))
+            .collect::<Vec<_>>()
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let done: Result<Vec<Vec<(u32, T)>>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        joined
+            .map(|of_thread| of_thread.map_err(|_panic| anyhow!("a thread of the simulation ended early")))
+            .collect()
+    });
+    let mut done: Vec<(u32, T)> = done?.into_iter().flatten().collect();
+    done.sort_by_key(|&(number, _)| number);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }

@@ -106,6 +106,7 @@ pub(super) fn step(settings: Settings) -> Scene {
     for number in 0..20 {
         node.bind(Pod {
             uid: format!("pod-{number:02}"),
+            owner: None,
             request,
             limit: request,
             start: 0,

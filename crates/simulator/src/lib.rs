@@ -23,6 +23,7 @@ mod paired;
 mod policy;
 mod random;
 mod report;
+mod rollouts;
 mod section;
 mod source;
 mod study;
@@ -45,6 +46,7 @@ use self::{
     paired::PairedRow,
     policy::{Kind, RAW, Settings},
     report::{Parameters, PolicyRow, VIOLATION},
+    rollouts::RolloutRow,
     source::Machine,
     study::{Load, Study},
     trace::Set,
@@ -106,6 +108,10 @@ pub struct Estimator {
     /// Values of theta for --frontier, as a list (0.80,0.85), instead of the built-in ones.
     #[arg(long, value_name = "THETAS", value_delimiter = ',', value_parser = args::share, requires = "frontier")]
     along: Vec<f64>,
+    /// Also run rollouts on full nodes: Deployments that roll daily and DaemonSets that roll monthly, under raw and
+    /// Headroom's policy with and without places and succession.
+    #[arg(long, conflicts_with = "trace")]
+    rollouts: bool,
     /// Write a report with plots to this file, including the frontier.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -130,6 +136,8 @@ pub struct Report {
     paired: Vec<PairedRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<openmetrics::PoolRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rollouts: Vec<RolloutRow>,
 }
 
 impl Estimator {
@@ -152,6 +160,7 @@ impl Estimator {
             dominance: Vec::new(),
             paired: Vec::new(),
             past: Vec::new(),
+            rollouts: Vec::new(),
         };
         let mut sections = Vec::new();
         for load in loads {
@@ -168,6 +177,7 @@ impl Estimator {
             report.frontier.extend(findings.frontier);
             report.dominance.extend(findings.dominance);
             report.paired.extend(findings.paired);
+            report.rollouts.extend(findings.rollouts);
         }
         if let Some(file) = &self.html {
             fs::write(file, page::html(&report.parameters, &sections))
@@ -207,6 +217,7 @@ impl Estimator {
             kinds: self.kinds().collect(),
             along: self.along.iter().map(|&theta| millionths(theta)).collect(),
             has_frontier: self.frontier || self.html.is_some(),
+            has_rollouts: self.rollouts,
         }
     }
 

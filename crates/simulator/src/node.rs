@@ -1,5 +1,6 @@
 //! A simulated node: its pods and their use in each frame, past and future.
 
+use headroom_domain::capacity::places::PlaceKind;
 use rand_chacha::ChaCha8Rng;
 
 use super::{
@@ -11,11 +12,23 @@ use super::{
 /// Standard deviations between the mean and the 99th percentile of a normal distribution.
 const P99: f64 = 2.33;
 
+/// Controller of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) controller: u64,
+    /// Version of the controller's pod template.
+    pub(super) version: u64,
+    /// Ability of the pod's successor to run on another node.
+    pub(super) kind: PlaceKind,
+}
+
 /// A pod that is bound to the node.
 #[derive(Debug, Clone)]
 pub(super) struct Pod {
     /// Derived from its place in the node's backlog.
     pub(super) uid: String,
+    /// `None` for a pod without a controller.
+    pub(super) owner: Option<Owner>,
     pub(super) request: u64,
     /// Upper limit of its use.
     pub(super) limit: u64,
@@ -134,6 +147,22 @@ impl Node {
         self.pods.push(pod);
     }
 
+    /// Removes a pod before the current frame runs.
+    pub(super) fn remove(&mut self, uid: &str) {
+        let Some(at) = self.pods.iter().position(|pod| pod.uid == uid) else {
+            return;
+        };
+        let pod = self.pods.swap_remove(at);
+        let lived = self.now.saturating_sub(pod.start);
+        let coming = self.demand.iter_mut().skip(self.now.max(pod.start));
+        for (demand, &used) in coming.zip(pod.usage.iter().skip(lived)) {
+            demand.used -= used;
+            demand.squares = (demand.squares - real(used) * real(used)).max(0.0);
+        }
+        self.bound -= pod.request;
+        self.generation += 1;
+    }
+
     /// Mean use of pods and system in `frame`.
     pub(super) fn used(&self, frame: usize) -> u64 {
         self.machine.system + self.demand.get(frame).map_or(0, |demand| demand.used)
@@ -194,6 +223,7 @@ pub(super) mod tests {
         for (number, (request, start, usage)) in pods.iter().enumerate() {
             node.bind(Pod {
                 uid: number.to_string(),
+                owner: None,
                 request: *request,
                 limit: *request,
                 start: *start,
@@ -232,6 +262,19 @@ pub(super) mod tests {
         assert_eq!((node.bound(), node.generation), (300, 3));
         node.begin(1199);
         assert_eq!(node.pods().len(), 1, "the run ends, not the pod");
+    }
+
+    #[test]
+    fn a_removed_pod_uses_nothing_from_the_current_frame_on() {
+        let mut node = node(&[(1000, 0, vec![300; 10]), (500, 2, vec![400; 10])]);
+        node.begin(5);
+        node.remove("1");
+        node.remove("unknown");
+        assert_eq!((node.used(4), node.used(5), node.used(11)), (1500, 1100, 800));
+        assert_eq!(
+            (node.peak(5), node.bound(), node.generation),
+            (800 + 300 + 350, 1000, 3)
+        );
     }
 
     #[test]

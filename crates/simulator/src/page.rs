@@ -40,6 +40,7 @@ impl Section {
             frontier,
             dominance,
             paired,
+            rollouts,
             ratio_shares,
         } = &self.findings;
         page.section(&self.title);
@@ -57,6 +58,9 @@ impl Section {
             "Predictions for pods placed by raw (open loop)",
             &by_policy(open_loop),
         );
+        if !rollouts.is_empty() {
+            page.figure("Rollouts on full nodes", &by_policy(rollouts));
+        }
         page.figure("A node's last day under headroom", &day(&self.day).svg());
         page.figure("Ratios: cumulative share of frames", &ratios(ratio_shares).svg());
         page.figure(

@@ -6,6 +6,7 @@ mod koordinator;
 mod measured_slack;
 mod oracle;
 mod peak_predictors;
+mod places;
 mod variants;
 
 use headroom_domain::{policy::Bounds, resource::Resource};
@@ -52,6 +53,12 @@ pub(super) struct Kind {
 /// The policy without amplification; excess is relative to it.
 pub(super) const RAW: &str = "raw";
 pub(super) const OURS: &str = "headroom";
+/// Headroom's policy before places and succession.
+pub(super) const WITHOUT_PLACES: &str = "headroom-without-places";
+/// Headroom's policy with places and without succession.
+pub(super) const WITHOUT_SUCCESSION: &str = "headroom-without-succession";
+/// Headroom's policy with a place for every pod.
+pub(super) const PLACES_FOR_ALL: &str = "headroom-places-for-all";
 /// Headroom's policy reduced to the predicted peak.
 pub(super) const PEAK_RULE: &str = "headroom-peak-rule";
 /// The upper bound for all policies.
@@ -82,6 +89,9 @@ pub(super) static IDEAS: &[&Kind] = &[
     &variants::WEEK_OF_FRAMES,
     &variants::MIN_OF_FIVE,
     &variants::SIBLINGS,
+    &measured_slack::WITHOUT_PLACES,
+    &measured_slack::WITHOUT_SUCCESSION,
+    &measured_slack::PLACES_FOR_ALL,
 ];
 
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
@@ -111,4 +121,4 @@ impl Settings {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

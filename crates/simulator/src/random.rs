@@ -16,6 +16,10 @@ pub(super) enum Stream {
         /// The pod's place in the backlog.
         number: u32,
     },
+    /// A service whose replicas a controller spreads over a group of nodes.
+    Service { group: u32, service: u32 },
+    /// A pod of a service.
+    Replica { group: u32, number: u32 },
     /// The seconds of a frame of a node.
     Seconds { node: u32, frame: u32 },
 }
@@ -27,6 +31,8 @@ impl Stream {
         let (kind, upper, lower) = match self {
             Self::Class { group, class } => (1 << 63, group, class),
             Self::Pod { node, number } => (0, node, number),
+            Self::Service { group, service } => (1 << 61, group, service),
+            Self::Replica { group, number } => (3 << 61, group, number),
             Self::Seconds { node, frame } => (1 << 62, node, frame),
         };
         let mut random = ChaCha8Rng::seed_from_u64(seed);

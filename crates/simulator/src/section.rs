@@ -8,6 +8,7 @@ use super::{
     open::OpenRow,
     paired::PairedRow,
     report::PolicyRow,
+    rollouts::RolloutRow,
 };
 
 /// Results of one load under all policies.
@@ -21,6 +22,8 @@ pub(super) struct Findings {
     pub(super) dominance: Vec<DominanceRow>,
     /// Headroom compared with the peak rule and the oracle, by their theta.
     pub(super) paired: Vec<PairedRow>,
+    /// Policies with rollouts, by strategy of Deployments.
+    pub(super) rollouts: Vec<RolloutRow>,
     /// By policy: cumulative share of frames by ratio in cents.
     pub(super) ratio_shares: BTreeMap<&'static str, Vec<f64>>,
 }

@@ -17,6 +17,7 @@ use super::{
     paired::PairedRow,
     policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
     report::{PolicyOutcome, PolicyRow},
+    rollouts::{self, RolloutRow},
     section::{Findings, Section},
     source::{DAY, Source},
     synthetic::Synthetic,
@@ -50,6 +51,7 @@ pub(super) struct Study<'a> {
     pub(super) along: Vec<u32>,
     /// True if Headroom and the oracle also run at several values of theta.
     pub(super) has_frontier: bool,
+    pub(super) has_rollouts: bool,
 }
 
 impl Load<'_> {
@@ -140,6 +142,20 @@ impl<'a> Study<'a> {
         Ok(rows)
     }
 
+    /// Runs rollouts on the synthetic load.
+    ///
+    /// # Errors
+    /// If the load cannot be made or a thread ended early.
+    fn rollouts(&self) -> Result<Vec<RolloutRow>> {
+        let load = |&seed| Synthetic::new(seed, self.nodes, self.frames());
+        let loads: Vec<Synthetic> = self.seeds.iter().map(load).collect::<Result<_>>()?;
+        rollouts::rows(
+            &loads,
+            |load| self.run(load, self.settings),
+            |step| print(format_args!("{}: {step}", self.load.name())),
+        )
+    }
+
     /// Runs all loops.
     ///
     /// # Errors
@@ -194,6 +210,11 @@ impl<'a> Study<'a> {
             frontier,
             dominance,
             paired,
+            rollouts: if self.has_rollouts {
+                self.rollouts()?
+            } else {
+                Vec::new()
+            },
         })
     }
 

@@ -46,6 +46,21 @@ struct Clock {
     peak: f64,
 }
 
+/// Random course of a pod's use, except for its own noise and spikes.
+#[derive(Debug, Clone)]
+pub(super) struct Course<'a> {
+    request: f64,
+    is_batch: bool,
+    /// Mean use per request.
+    base: f64,
+    /// Upper limit of use per request.
+    cap: f64,
+    clock: Clock,
+    /// Factor of each frame that all services of the class share.
+    class: &'a [f64],
+    starts_slowly: bool,
+}
+
 /// A period in which use is multiplied.
 #[derive(Debug, Clone, Copy, Default)]
 struct Burst {
@@ -75,6 +90,29 @@ impl Synthetic {
             batch: Beta::new(4.0, 3.0).context("invalid distribution of batch pods")?,
             services: MEANS.into_iter().map(service).collect::<Result<_>>()?,
         })
+    }
+
+    /// Draws a pod's course of use on `node`.
+    fn course(&self, node: u32, request: u64, is_batch: bool, random: &mut ChaCha8Rng) -> Course<'_> {
+        Course {
+            request: real(request),
+            is_batch,
+            base: self.base(node, is_batch, random),
+            cap: match random.random::<f64>() {
+                part if part < 0.3 => 1.0,
+                part if part < 0.7 => 2.0,
+                _ => 4.0,
+            },
+            clock: Clock::draw(random),
+            class: self.class(node, random),
+            starts_slowly: random.random_bool(0.5),
+        }
+    }
+
+    /// Draws the course of use that all replicas of a service of a group share.
+    pub(super) fn service(&self, group: u32, service: u32, request: u64) -> Course<'_> {
+        let mut random = Stream::Service { group, service }.generator(self.seed);
+        self.course(group * GROUP + service % GROUP, request, false, &mut random)
     }
 
     fn base(&self, node: u32, is_batch: bool, random: &mut ChaCha8Rng) -> f64 {
@@ -109,35 +147,42 @@ impl Source for Synthetic {
     fn workload(&self, node: u32, number: u32, start: usize) -> Workload {
         let mut random = Stream::Pod { node, number }.generator(self.seed);
         let nature = Nature::draw(Resource::Cpu, &mut random);
-        let base = self.base(node, nature.is_batch, &mut random);
-        let cap = match random.random::<f64>() {
-            part if part < 0.3 => 1.0,
-            part if part < 0.7 => 2.0,
-            _ => 4.0,
-        };
-        let clock = Clock::draw(&mut random);
-        let class = self.class(node, &mut random);
-        let starts_slowly = random.random_bool(0.5);
-        let mut own = Ar1::new(0.95, &mut random);
-        let mut spike = Burst::default();
+        let course = self.course(node, nature.request, nature.is_batch, &mut random);
         let end = start.saturating_add(nature.life).min(self.frames);
+        course.workload(start, end, &mut random)
+    }
+}
+
+impl Course<'_> {
+    /// Course with `factor` times the use.
+    pub(super) fn scaled(self, factor: f64) -> Self {
+        Self {
+            base: self.base * factor,
+            ..self
+        }
+    }
+
+    /// Use from frame `start` to `end`, with the noise and the spikes of one pod.
+    pub(super) fn workload(&self, start: usize, end: usize, random: &mut ChaCha8Rng) -> Workload {
+        let mut own = Ar1::new(0.95, random);
+        let mut spike = Burst::default();
         let mut use_in = |frame| {
-            let shared = if nature.is_batch {
+            let shared = if self.is_batch {
                 1.0
             } else {
-                clock.factor(frame) * class.get(frame).copied().unwrap_or(1.0)
+                self.clock.factor(frame) * self.class.get(frame).copied().unwrap_or(1.0)
             };
-            let warming = if starts_slowly && frame < start + WARMING {
+            let warming = if self.starts_slowly && frame < start + WARMING {
                 WARMING_SHARE
             } else {
                 1.0
             };
-            let noise = (0.25 * own.next(&mut random)).exp();
-            let share = base * shared * noise * spike.spiked(&mut random) * warming;
-            whole(real(nature.request) * share.min(cap))
+            let noise = (0.25 * own.next(random)).exp();
+            let share = self.base * shared * noise * spike.spiked(random) * warming;
+            whole(self.request * share.min(self.cap))
         };
         Workload {
-            limit: whole(real(nature.request) * cap),
+            limit: whole(self.request * self.cap),
             usage: (start..end).map(&mut use_in).collect(),
         }
     }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use headroom_agent::sample::procfs::Procfs;
 use headroom_domain::installation::Installation;
 use headroom_kit::{
-    serve::{Limits, Listener},
+    serve::{GrpcLimits, Limits, Listener},
     supervise::Shutdown,
     tls::{CertStore, ClientAuth, MinVersion, self_signed, server_config},
 };
@@ -26,7 +26,8 @@ use tokio::{
     sync::mpsc,
 };
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming, transport::Server};
+use tonic::{Request, Response, Status, Streaming, service::Routes};
+use tower::Service as _;
 
 /// A report, and the token of its stream.
 #[derive(Debug, Clone)]
@@ -78,14 +79,14 @@ impl HintServer {
             reports: reports_tx,
         });
         runtime.spawn(async move {
-            let incoming = listener.incoming(tls, &Shutdown::new());
-            let served = Server::builder()
-                .add_service(service)
-                .serve_with_incoming(incoming)
+            let routes = Routes::new(service);
+            let answer = move |request| {
+                let mut routes = routes.clone();
+                async move { routes.call(request).await.unwrap_or_else(|never| match never {}) }
+            };
+            listener
+                .serve_grpc(GrpcLimits::DEFAULT, tls, Shutdown::new(), answer)
                 .await;
-            if let Err(error) = served {
-                tracing::warn!(%error, "the hint server ended");
-            }
         });
         Ok(Self {
             address,

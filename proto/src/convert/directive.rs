@@ -2,9 +2,10 @@
 
 use headroom_domain::{
     estimate::{PodRequest, Profile, View},
-    policy::{Bounds, Floor, InForce, Policy, Source},
+    policy::{AnnotationEffect, Bounds, Floor, InForce, Policy, Source},
     ratio::Cents,
     resource::{PerResource, Resource},
+    workload::Workload,
 };
 
 use super::{LARGEST, MOST_PODS, WireError, name};
@@ -18,6 +19,7 @@ impl wire::Policy {
             bounds,
             static_max: _,
             floor,
+            annotations: _,
             target_ppm,
         } = policy;
         let part = |resource: Resource| {
@@ -60,6 +62,7 @@ impl wire::PolicyInForce {
             static_max_cpu_cents: cpu.0,
             static_max_memory_cents: memory.0,
             mode_from: mode_from.name().to_owned(),
+            annotations: policy.annotations.name().to_owned(),
             entry: entry.clone().unwrap_or_default(),
         }
     }
@@ -75,6 +78,7 @@ impl TryFrom<wire::PolicyInForce> for InForce {
             static_max_memory_cents,
             mode_from,
             entry,
+            annotations,
         } = message;
         let policy = policy.ok_or_else(|| WireError::new("policy", "is missing"))?;
         let (bounds, target_ppm) = agent_policy(&policy)?;
@@ -83,6 +87,15 @@ impl TryFrom<wire::PolicyInForce> for InForce {
                 .map(|bounds| bounds.max)
                 .map_err(|error| WireError::new(field, error.to_string()))
         };
+        // A webhook of an earlier version sends none.
+        let effect = |text: &str| {
+            AnnotationEffect::ALL
+                .into_iter()
+                .find(|effect| effect.name() == text)
+        };
+        let effect = Some(annotations.as_str())
+            .filter(|text| !text.is_empty())
+            .map(effect);
         let known = Source::ALL.into_iter().find(|source| source.name() == mode_from);
         Ok(Self {
             policy: Policy {
@@ -97,6 +110,9 @@ impl TryFrom<wire::PolicyInForce> for InForce {
                     wire::Floor::Requests => Floor::Requests,
                     wire::Floor::None => Floor::None,
                 },
+                annotations: effect
+                    .unwrap_or(Some(AnnotationEffect::All))
+                    .ok_or_else(|| WireError::new("annotations", format!("{annotations:?} is not known")))?,
                 target_ppm,
             },
             mode_from: known
@@ -177,6 +193,8 @@ fn pod_request(pod: wire::PodRequest) -> Result<(String, PodRequest), WireError>
         memory_bytes,
         qos,
         deleting,
+        controller,
+        version,
     } = pod;
     let requests = PerResource {
         cpu: cpu_milli,
@@ -198,6 +216,7 @@ fn pod_request(pod: wire::PodRequest) -> Result<(String, PodRequest), WireError>
             is_deleting: deleting,
             is_guaranteed: qos == i32::from(wire::Qos::Guaranteed),
             has_own_cpus: false,
+            workload: (controller != 0).then_some(Workload { controller, version }),
         },
     ))
 }

@@ -5,8 +5,9 @@ use headroom_domain::{
     hint::{
         AgentMode, Beginning, Calibration, Highs, NodeHint, Past, PodTrust, Progress, ResourceHint, Signal,
     },
-    policy::{Floor, InForce, Mode, Policy, Source},
+    policy::{AnnotationEffect, Floor, InForce, Mode, Policy, Source},
     ratio::Cents,
+    workload::Workload,
 };
 use proptest::prelude::*;
 
@@ -170,6 +171,8 @@ fn pods() -> wire::Pods {
             memory_bytes: 5,
             qos: wire::Qos::Burstable.into(),
             deleting: true,
+            controller: 7,
+            version: 8,
         }],
         memory_pressure: true,
         admitted: Some(wire::Amounts {
@@ -191,6 +194,15 @@ fn a_directive_becomes_a_view() {
         ("u1", 3, 1900)
     );
     assert!(view.pods["p1"].is_deleting && has_memory_pressure);
+    let workload = Workload {
+        controller: 7,
+        version: 8,
+    };
+    assert_eq!(view.pods["p1"].workload, Some(workload));
+    let mut older = pods();
+    older.pods[0].controller = 0;
+    let older: NodeView = older.try_into().unwrap();
+    assert_eq!(older.view.pods["p1"].workload, None);
 }
 
 #[test]
@@ -227,6 +239,7 @@ fn in_force(mode_from: Source, entry: Option<&str>) -> InForce {
         policy: Policy {
             mode: Mode::Guard,
             floor: Floor::None,
+            annotations: AnnotationEffect::Lower,
             ..Policy::default()
         },
         mode_from,

@@ -224,28 +224,28 @@ async fn in_cluster_prometheus_is_queried_through_the_api_server() {
         (
             &stranger,
             "plain",
-            "node-cpu: the API server returned 403 Forbidden: services \"plain\" is forbidden: User \"stranger\" cannot get resource \
+            "node-cpu-capacity: the API server returned 403 Forbidden: services \"plain\" is forbidden: User \"stranger\" cannot get resource \
              \"services/proxy\"",
         ),
         (
             &planner,
             "nowhere",
-            "node-cpu: the API server returned 404 Not Found: services \"nowhere\" not found",
+            "node-cpu-capacity: the API server returned 404 Not Found: services \"nowhere\" not found",
         ),
         (
             &planner,
             "empty",
-            "node-cpu: the API server returned 503 Service Unavailable: no endpoints available for service \"empty\"",
+            "node-cpu-capacity: the API server returned 503 Service Unavailable: no endpoints available for service \"empty\"",
         ),
         (
             &planner,
             "named:9091",
-            "node-cpu: the API server returned 503 Service Unavailable: no service port 9091 found for service \"named\"",
+            "node-cpu-capacity: the API server returned 503 Service Unavailable: no service port 9091 found for service \"named\"",
         ),
         (
             &planner,
             "dead",
-            "node-cpu: the API server returned 503 Service Unavailable: error trying to reach service: ",
+            "node-cpu-capacity: the API server returned 503 Service Unavailable: error trying to reach service: ",
         ),
     ] {
         let printed = through(cli, kubeconfig, service).expect_err(service);

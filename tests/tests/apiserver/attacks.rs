@@ -140,6 +140,22 @@ async fn pods_requesting_a_thousand_cpus_neither_raise_a_node_nor_block_brakes()
     assert_eq!(course.iter().rev().take(2).collect::<Vec<_>>(), [&8000, &12_000]);
 }
 
+/// Every client that may patch `pods/status` can write the values that a kubelet reports.
+#[tokio::test(flavor = "multi_thread")]
+async fn status_of_a_pod_written_by_another_client_does_not_raise_a_node() {
+    let mut site = AttackSite::start().await;
+    site.report(150, 0, Brake::Off).await;
+    site.until("12").await;
+    let mut history = History::follow(&site.stand.cluster).await;
+    site.bind("small", Some("1"), &json!({})).await;
+    site.admit("small", "1000").await;
+    site.report(150, 1, Brake::Off).await;
+    assert_eq!(allocatable(&site.sync(1).await, "cpu"), "12");
+    let states = history.new_revisions_of("n1").await;
+    let course = course(&states, Cpu);
+    assert!(course.iter().all(|cpu| *cpu == 12_000), "{course:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pod_with_anothers_uid_does_not_reduce_its_floor() {
     let mut site = AttackSite::start().await;
@@ -162,6 +178,65 @@ async fn pod_with_anothers_uid_does_not_reduce_its_floor() {
         course(&states, Cpu).iter().all(|cpu| *cpu == 10_000),
         "{states:#?}"
     );
+}
+
+/// The attacker has the service account of a DaemonSet that may patch `nodes/status`.
+#[tokio::test(flavor = "multi_thread")]
+async fn status_writes_change_no_annotation_with_or_without_the_webhook() {
+    let mut site = AttackSite::start().await;
+    site.report(150, 0, Brake::Off).await;
+    let before = site.until("12").await;
+    let account = "system:serviceaccount:kube-system:node-agent";
+    let client = site.stand.cluster.client_for(account, Some("system:masters"));
+    let nodes: Api<Node> = Api::all(client.await.expect("a client"));
+    let forged = json!({"metadata": {"annotations": {
+        names::MODE: "static", names::RATIO: r#"{"cpu":5}"#, names::STATIC_RATIO: r#"{"cpu":5}"#,
+        names::HINT: null, "headroom.sh/later": "x", "example.com/own": "kept",
+    }}});
+    let removal = json!({"metadata": {"annotations": null}});
+    let forge = async |patch: &Value| {
+        let params = PatchParams::default();
+        let written = nodes.patch_status("n1", &params, &Patch::Merge(patch)).await;
+        written.expect("a status write is never refused")
+    };
+    let check = |after: &Node| {
+        for key in [
+            names::MODE,
+            names::RATIO,
+            names::STATIC_RATIO,
+            "headroom.sh/later",
+        ] {
+            assert_eq!(annotation(after, key), annotation(&before, key), "{key}");
+        }
+        assert!(annotation(after, names::HINT).is_some());
+        assert_eq!(allocatable(after, "cpu"), "12");
+    };
+    let after = forge(&forged).await;
+    check(&after);
+    assert_eq!(annotation(&after, "example.com/own"), Some("kept"));
+    check(&forge(&removal).await);
+
+    // While no webhook answers, the policy restores them.
+    let AttackSite {
+        stand,
+        webhook,
+        agent,
+        ..
+    } = site;
+    drop(agent);
+    drop(webhook);
+    until("the webhook has stopped", async || {
+        let probe = json!({"metadata": {"annotations": {names::KUBELET_RAW: "{}"}}});
+        let params = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        let answer = stand.nodes().patch("n1", &params, &Patch::Merge(probe)).await;
+        answer.is_ok_and(|node| annotation(&node, names::KUBELET_RAW) == Some("{}"))
+    })
+    .await;
+    check(&forge(&forged).await);
+    check(&forge(&removal).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

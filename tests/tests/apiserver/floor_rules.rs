@@ -354,6 +354,9 @@ async fn store(stand: &Stand, name: &str, state: impl FnOnce(&str) -> Value) -> 
     let created = nodes.create(&PostParams::default(), &empty).await;
     let uid = created.expect("create the node").metadata.uid.expect("a UID");
     let patch = Patch::Merge(state(&uid));
+    // The status write changes no annotation of ours.
+    let annotated = nodes.patch(name, &PatchParams::default(), &patch).await;
+    annotated.expect("annotate the node");
     let node = nodes.patch_status(name, &PatchParams::default(), &patch).await;
     bare(serde_json::to_value(node.expect("store the node")).expect("JSON"))
 }

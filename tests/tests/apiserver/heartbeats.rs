@@ -3,28 +3,14 @@
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::stand::{Stand, allocatable, count, ready, until};
-use headroom_domain::names;
 use headroom_testbed::{cluster::NodeOptions, webhook::Webhook};
 use k8s_openapi::api::core::v1::Node;
-use kube::{
-    Api, ResourceExt as _,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 /// Heartbeats that were kept from being written.
 const QUIETED: &str = r#"headroom_webhook_heartbeats_total{result="quieted""#;
 const MIB: u64 = 1 << 20;
-
-/// Asks for CPU to be amplified, in a write of the status, so that it is decided at once.
-async fn amplify(stand: &Stand, name: &str) {
-    let nodes: Api<Node> = Api::all(stand.client.clone());
-    let patch = json!({"metadata": {"annotations": {names::RATIO: r#"{"cpu":1.5}"#}}});
-    nodes
-        .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .expect("annotate the node");
-}
 
 fn heartbeat(node: &Node) -> String {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -44,7 +30,7 @@ async fn heartbeat_only_write_is_dropped_until_it_is_due() {
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
     stand.create_node("n1", "4", "8Gi").await;
-    amplify(&stand, "n1").await;
+    stand.set_ratio("n1", 150).await;
     let raw = |seconds| json!({"allocatable": {"cpu": "4"}, "conditions": [ready(seconds)]});
     until("amplified", async || {
         allocatable(&written(&stand, raw(10)).await, "cpu") == "6"
@@ -101,7 +87,7 @@ async fn a_real_kubelet_writes_no_more_of_an_amplified_node_than_of_any_other() 
         stand.cluster.start_node(options).await.expect("node");
     }
     until("amplified", async || {
-        amplify(&stand, "amplified").await;
+        stand.set_ratio("amplified", 150).await;
         allocatable(&nodes.get("amplified").await.expect("read the node"), "cpu") == "6"
     })
     .await;

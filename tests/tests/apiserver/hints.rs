@@ -373,9 +373,22 @@ async fn client_certificate_replaces_a_token_if_its_ca_is_configured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_and_reflection_answer_unauthenticated_clients() {
+async fn health_answers_unauthenticated_clients_and_reflection_only_with_its_flag() {
     let stand = Stand::start().await;
-    let webhook = stand.webhook("webhook-0", AUTO).await;
+    let usual = stand.webhook("webhook-0", AUTO).await;
+    let channel_of_usual = channel(usual.hints, &usual.ca, None).await.expect("a connection");
+    let question = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let refused = ServerReflectionClient::new(channel_of_usual)
+        .server_reflection_info(Request::new(tokio_stream::once(question)))
+        .await
+        .expect_err("no reflection");
+    assert_eq!(refused.code(), Code::Unimplemented);
+    let webhook = stand
+        .webhook_with("webhook-1", AUTO, &["--grpc-reflection"])
+        .await;
     let channel = channel(webhook.hints, &webhook.ca, None)
         .await
         .expect("a connection");

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 
 /// The namespace of the pods that are bound.
 const BOUND: &str = "bound";
+const LABELLED: &str = "labelled";
 const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
 
 fn pod(name: &str, metadata: &Value, resources: &Value) -> Pod {
@@ -177,6 +178,53 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
         .await
         .expect("its label allows any user");
     assert_eq!(bindings(&webhook, "bypass_label").await, 1);
+}
+
+/// The attacker may create `pods/binding` and moves a pod to another class and quota in the same request.
+#[tokio::test(flavor = "multi_thread")]
+async fn bindings_change_no_labels_and_annotations_of_koordinator() {
+    let stand = Stand::start().await;
+    let pods = namespaces::create(&stand, LABELLED).await;
+    let _webhook = stand.serving("webhook-0", "{}", &FAMILIES, GATES).await;
+    wait_until_called(&pods).await;
+    let labels = json!({"labels": {names::QOS_CLASS: "LS", "zone": "a"}});
+    create(&pods, &pod("victim", &labels, &json!({}))).await;
+    let bind = async |metadata: &Value| {
+        let mut metadata = metadata.clone();
+        metadata["name"] = "victim".into();
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": metadata,
+            "target": {"kind": "Node", "name": "n1"},
+        });
+        let params = PostParams::default();
+        let created = pods.create_subresource::<_, Value>("binding", "victim", &params, &binding);
+        match created.await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) => Err(status.message.clone()),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let changed = json!({"labels": {names::QOS_CLASS: "LSR", names::QUOTA_NAME: "other"}});
+    let status = json!({"annotations": {"scheduling.koordinator.sh/resource-status": "{}"}});
+    let own = json!({"annotations": {"headroom.sh/x": ""}});
+    // More keys than the API server compares, and than a replica reads.
+    let keys: serde_json::Map<_, _> = (0..20_000).map(|key| (format!("k{key}"), json!(""))).collect();
+    for forged in [&changed, &status, &own, &json!({"annotations": keys})] {
+        let refused = bind(forged).await.expect_err("refused");
+        assert!(
+            refused.contains("metadata.vpodbinding.koordinator.sh"),
+            "{refused}"
+        );
+    }
+    let refused = bind(&changed).await.expect_err("refused");
+    for key in [names::QOS_CLASS, names::QUOTA_NAME] {
+        let text = format!("metadata.labels[{key}]: Forbidden: a Binding may not change it");
+        assert!(refused.contains(&text), "{refused}");
+    }
+    let same = json!({"labels": {names::QOS_CLASS: "LS", "zone": "b"}, "annotations": {"x": "y"}});
+    bind(&same).await.expect("equal values pass, and other keys");
+    let bound = pods.get("victim").await.expect("the pod");
+    assert_eq!(bound.spec.expect("a spec").node_name.as_deref(), Some("n1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

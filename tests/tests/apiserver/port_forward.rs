@@ -2,7 +2,15 @@
 //! kubeconfig, to each replica, and the errors when it fails.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use e2e::{
     people::{NODE, People},
@@ -11,6 +19,11 @@ use e2e::{
 use headroom_domain::names;
 use headroom_testbed::agent::write_secret;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
 
 /// The administrator's kubeconfig as a value.
 fn kubeconfig(people: &People, user: &str) -> Value {
@@ -62,6 +75,61 @@ async fn every_credential_of_a_kubeconfig_leads_to_the_webhook() {
     shows(&["--context", &good], &file).await;
     let wrong = people.fail(&file, &["top", "--once"]).await;
     assert!(wrong.contains("cannot use the kubeconfig"), "{wrong}");
+}
+
+/// An HTTP proxy that opens tunnels, with the number of those it has opened; ended on drop.
+async fn tunnelling_proxy() -> (SocketAddr, Arc<AtomicUsize>, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let address = listener.local_addr().expect("an address");
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    let mut accept = JoinSet::new();
+    accept.spawn(async move {
+        let mut tunnels = JoinSet::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tunnels.spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(client.read_u8().await.expect("a request"));
+                }
+                let head = String::from_utf8(head).expect("text");
+                let target = head.split(' ').nth(1).expect("a target");
+                assert!(head.starts_with("CONNECT "), "{head}");
+                let mut server = TcpStream::connect(target).await.expect("connect");
+                client
+                    .write_all(b"HTTP/1.1 200 OK\r\n\r\n")
+                    .await
+                    .expect("answer");
+                count.fetch_add(1, Ordering::Relaxed);
+                // Either side may reset the connection.
+                copy_bidirectional(&mut client, &mut server).await.ok();
+            });
+        }
+    });
+    (address, opened, accept)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_and_forwarded_ports_pass_the_proxy_of_the_kubeconfig() {
+    let people = People::start().await;
+    people.grant("ann", names::VIEWER).await;
+    let (address, opened, _accept) = tunnelling_proxy().await;
+    let mut config = kubeconfig(&people, "ann");
+    config["clusters"][0]["cluster"]["proxy-url"] = json!(format!("http://{address}"));
+    let file = write(&people, "proxy.kubeconfig", &config);
+    let table = people.ask(&file, &["top", "--once"]).await;
+    assert!(table.contains(NODE), "{table}");
+    // Requests may share a tunnel, and the last one becomes the forwarded port.
+    assert!(opened.load(Ordering::Relaxed) >= 1, "{opened:?}");
+
+    config["clusters"][0]["cluster"]["proxy-url"] = json!("http://127.0.0.1:1");
+    let file = write(&people, "no-proxy.kubeconfig", &config);
+    let refused = people.fail(&file, &["top", "--once"]).await;
+    assert!(
+        refused.contains("the proxy http://127.0.0.1:1 (proxy-url of cluster"),
+        "{refused}"
+    );
 }
 
 /// The certificate or key of a user, from the kubeconfig or the file that it names.

@@ -152,9 +152,6 @@ async fn admission_waits_for_a_class_created_just_before_its_pod() {
     PROFILES.install(&stand).await;
     let families = [Family::Nodes, Family::Koordinator];
     let names: Vec<String> = (0..LATE_CLASSES).map(|number| format!("late-{number}")).collect();
-    for name in &names {
-        create_profile(&stand, name, name, &json!({"priorityClassName": name})).await;
-    }
     create_profile(&stand, "probe", "probe", &json!({"labels": {"mutated": "yes"}})).await;
     let webhook = stand.serving("webhook-0", "{}", &families, GATES).await;
     let dry = PostParams {
@@ -170,7 +167,13 @@ async fn admission_waits_for_a_class_created_just_before_its_pod() {
     })
     .await;
     let mut in_time = 0;
-    for name in &names {
+    for (before, name) in (1_u64..).zip(&names) {
+        // A profile is waited for while it is young.
+        create_profile(&stand, name, name, &json!({"priorityClassName": name})).await;
+        until("the replica knows the profile", async || {
+            count(&webhook, "headroom_webhook_profiles{state=\"valid\"").await > before
+        })
+        .await;
         create_class(&stand, name, 7_000).await;
         let created = match pods.create(&PostParams::default(), &pod(name, name)).await {
             // The pod names no class, so the profile put it there in time; the API server's own watch is behind the webhook's.

@@ -208,6 +208,79 @@ async fn kubelets_are_refused(stand: &Stand) {
     }
 }
 
+/// A number in base 36: all annotations together have at most 256 KiB.
+fn in_few_letters(number: u32) -> String {
+    let digits = [
+        number / 46_656,
+        number / 1_296 % 36,
+        number / 36 % 36,
+        number % 36,
+    ];
+    let letters = digits.into_iter().map(|digit| char::from_digit(digit, 36));
+    let text: Option<String> = letters.collect();
+    let text = text.expect("digits below 36");
+    let short = text.trim_start_matches('0');
+    if short.is_empty() { "0" } else { short }.to_owned()
+}
+
+/// The attacker may patch nodes and fills a Node with as many annotations as can be stored, so that the checks of the
+/// API server exceed their budget.
+#[tokio::test(flavor = "multi_thread")]
+async fn seventy_thousand_annotations_never_block_mode_off() {
+    let stand = Stand::start().await;
+    policies::put_checks(&stand.client)
+        .await
+        .expect("install the checks");
+    stand.create_node("n1", "4", "8Gi").await;
+    let bad = json!({"annotations": {names::MODE: "Auto"}});
+    until("the checks are in force", async || {
+        let answer = patch(&stand.client, "n1", &dry_run(), &bad).await;
+        answer.is_err_and(|status| status.message.contains(names::CHECKS_POLICY))
+    })
+    .await;
+    let keys = (0..70_000).map(|key| (in_few_letters(key), json!("")));
+    let keys: serde_json::Map<_, _> = keys.collect();
+    let filled = json!({"annotations": keys});
+    let params = PatchParams::default();
+    patch(&stand.client, "n1", &params, &filled)
+        .await
+        .expect("fill it");
+    let refused = |key: &str, value: &str| json!({"annotations": {key: value}});
+    for refused in [
+        refused(names::MODE, "Auto"),
+        refused(names::RATIO, r#"{"cpu":9}"#),
+        refused(names::HINT, "{}"),
+    ] {
+        let answer = patch(&stand.client, "n1", &dry_run(), &refused).await;
+        let message = answer.expect_err("refused").message;
+        assert!(
+            message.contains(names::CHECKS_POLICY) && message.contains("metadata.annotations["),
+            "{message}"
+        );
+    }
+    let off = json!({"annotations": {names::MODE: "off"}});
+    patch(&stand.client, "n1", &params, &off)
+        .await
+        .expect("switch it off");
+
+    // With a webhook too, and by the command line.
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    let on = json!({"annotations": {names::MODE: "static", names::RATIO: r#"{"cpu":1.5}"#}});
+    patch(&stand.client, "n1", &params, &on)
+        .await
+        .expect("switch it on");
+    stand
+        .node_until("n1", "amplified", |node| allocatable(node, "cpu") == "6")
+        .await;
+    patch(&stand.client, "n1", &params, &off)
+        .await
+        .expect("switch it off again");
+    stand
+        .node_until("n1", "raw", |node| allocatable(node, "cpu") == "4")
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn webhook_and_checks_refuse_the_same_values_and_no_status_write() {
     let stand = Stand::start().await;

@@ -192,6 +192,44 @@ async fn pod_with_three_faults_is_refused_with_all_three_and_dry_run_leaves_no_t
     checked.create(&right).await.expect("the same pod as before");
 }
 
+/// The attacker claims a deletion in a create by server-side apply (kubernetes#133388), or keeps a deleted pod running
+/// with a finalizer.
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_claim_to_be_deleted_keep_all_checks() {
+    let checked = CheckedPods::start().await;
+    let claim = json!({
+        "annotations": {names::RESERVE_POD: ""}, "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"],
+    });
+    let apply = async |name: &str, metadata: &Value| {
+        let mut object = serde_json::to_value(pod(name, metadata, &json!({"cpu": "1"}))).expect("JSON");
+        object["apiVersion"] = "v1".into();
+        object["kind"] = "Pod".into();
+        let params = PatchParams::apply("attacker");
+        answered(checked.pods.patch(name, &params, &Patch::Apply(object)).await)
+    };
+    let refused = refusal(apply("claim", &claim).await);
+    assert!(refused.contains("cannot set in annotations"), "{refused}");
+
+    let mut held = exclusive();
+    held["finalizers"] = json!(["a/b"]);
+    apply("held", &held).await.expect("create it");
+    let graceful = DeleteParams::default().grace_period(3600);
+    checked.pods.delete("held", &graceful).await.expect("delete it");
+    let label = json!({"metadata": {"labels": {names::QOS_CLASS: "BE"}}});
+    let refused = refusal(checked.patch("held", &label).await);
+    assert!(refused.contains(names::QOS_CLASS), "{refused}");
+    let refused = refusal(checked.resize("held", "1500m").await);
+    assert!(
+        refused.contains("the requested CPUs of LSR Pod must be integer"),
+        "{refused}"
+    );
+    let released = json!({"metadata": {"finalizers": null}});
+    checked
+        .patch("held", &released)
+        .await
+        .expect("finalizers can be removed");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn exclusive_cpus_are_reserved_at_pod_creation_and_at_resize() {
     let checked = CheckedPods::start().await;

@@ -190,6 +190,8 @@ async fn node() -> AgentNode {
         memory_bytes: raw.memory,
         qos: Qos::Burstable.into(),
         deleting: false,
+        controller: 0,
+        version: 0,
     };
     AgentNode::with_pods(Pods {
         pods: vec![pod],

@@ -48,20 +48,29 @@ fn busy_time_equals_non_idle_time_at_any_load_share() {
     for burn in [5, 20, 40] {
         // Out of step with the kernel's ticks of 1, 4 or 10 ms.
         let load = Loop::start(cpu, burn * MS, (53 - burn) * MS);
-        let (stretch, used) = without_missed_switches(&mut Meter::start(cpu), &load);
+        let mut meter = Meter::start(cpu);
+        let (mut stretch, mut used) = without_missed_switches(&mut meter, &load);
+        // Programs and kernel count time that the host takes away at different moments.
+        for _ in 0..2 {
+            if !equals_non_idle_time(&stretch) && stretch.stat.steal_ns > 0 {
+                (stretch, used) = without_missed_switches(&mut meter, &load);
+            }
+        }
+        assert!(equals_non_idle_time(&stretch), "{burn} ms of 53: {stretch:?}");
         let (length, busy) = (stretch.length_ns(), stretch.counts.busy_ns);
-        let not_idle = length.saturating_sub(stretch.stat.idle_ns);
-        // The kernel does not count interrupts as idle; to the programs the idle task is idle with them.
-        let interrupts = length / 50;
-        assert!(
-            busy.abs_diff(not_idle) <= STAT_RESOLUTION_NS + interrupts,
-            "{burn} ms of 53: {busy} ns counted, {not_idle} ns not idle; {stretch:?}"
-        );
         assert!(
             used > 0 && used <= busy + LATE_NS && busy <= length,
             "{burn} ms of 53: the loop used {used} ns, {busy} ns counted of {length}"
         );
     }
+}
+
+fn equals_non_idle_time(stretch: &CpuInterval) -> bool {
+    let length = stretch.length_ns();
+    let not_idle = length.saturating_sub(stretch.stat.idle_ns);
+    // The kernel does not count interrupts as idle; to the programs the idle task is idle with them.
+    let interrupts = length / 50;
+    stretch.counts.busy_ns.abs_diff(not_idle) <= STAT_RESOLUTION_NS + interrupts
 }
 
 /// Half a second on the CPU, and the time that the loop used in it.

@@ -17,4 +17,5 @@ mod full_node;
 mod replaced_webhook;
 mod resize;
 mod rolled_back;
+mod rollouts;
 mod status_writer;

@@ -1,5 +1,6 @@
 //! Tests of `kubectl headroom advise` with a real Prometheus server: figures per pool, the same figures from saved
-//! answers, and errors where the server or a series is missing.
+//! answers and from series that are stored twice, and errors where the server or a series is missing or nodes have
+//! impossible amounts.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
 
 use e2e::{
     built::programs,
-    prometheus::Prometheus,
+    prometheus::{Prometheus, Samples},
     prometheus_samples::{DAYS, UNTIL, past, past_of_kube_prometheus_stack},
 };
 use serde_json::Value;
@@ -143,7 +144,7 @@ async fn an_unreachable_server_is_named_by_its_query() {
     let cli = programs().await.cli;
     let printed = advise(&cli, &["--prometheus", "http://127.0.0.1:1"]).expect_err("no server listens there");
     assert!(
-        printed.starts_with("error: node-cpu: ") && printed.contains("refused"),
+        printed.starts_with("error: node-cpu-capacity: ") && printed.contains("refused"),
         "{printed}"
     );
 }
@@ -171,4 +172,76 @@ async fn kube_prometheus_stack_as_it_ships_gives_the_same_advice() {
         }
     }
     assert_eq!(pools[0], pools[1]);
+}
+
+#[tokio::test]
+async fn series_that_are_stored_twice_count_once_and_a_selector_separates_clusters() {
+    let cli: PathBuf = programs().await.cli;
+    let (until, days) = (UNTIL.to_string(), DAYS.to_string());
+    let flags = ["--until", &until, "--days", &days, "--pool-label", "label_pool"];
+    let once = Prometheus::over(past()).await;
+    let expected = json(&cli, &[&["--prometheus", &once.url], &flags[..]].concat());
+
+    // Two scrape jobs store each series of two clusters with the same node names.
+    let twice = |samples: Samples, cluster: &str| {
+        let samples = samples.labelled(&format!("cluster={cluster:?}"));
+        samples
+            .labelled("endpoint=\"a\"")
+            .and(&samples.labelled("endpoint=\"b\""))
+    };
+    let south = twice(past_of_kube_prometheus_stack(), "south");
+    let server = Prometheus::over(twice(past(), "north").and(&south)).await;
+    let of_server = [&["--prometheus", &server.url], &flags[..]].concat();
+    let refused = advise(&cli, &of_server).expect_err("two clusters");
+    for part in [
+        "node \"hot-1\"",
+        "label cluster is \"north\" and \"south\"",
+        "--selector cluster=north",
+    ] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    for cluster in ["cluster=north", "cluster=south", "cluster!~nor.*"] {
+        let advice = json(&cli, &[&of_server[..], &["--selector", cluster]].concat());
+        assert_eq!(advice["pools"], expected["pools"], "{cluster}");
+        assert_eq!(advice["left_out"], Value::Array(Vec::new()), "{advice}");
+    }
+}
+
+#[tokio::test]
+async fn nodes_with_impossible_amounts_are_reported_and_left_out() {
+    let cli: PathBuf = programs().await.cli;
+    let (until, days) = (UNTIL.to_string(), DAYS.to_string());
+    let server = Prometheus::over(past()).await;
+    let of_server = ["--prometheus", &server.url, "--until", &until, "--days", &days];
+    let use_twice = "node-cpu=2 * sum by (node) (rate(container_cpu_usage_seconds_total{id=\"/\"}[2m]))";
+    let flags = [&of_server[..], &["--query", use_twice]].concat();
+    let advice = json(&cli, &flags);
+    assert_eq!(advice["pools"][0]["nodes"], 1, "{advice}");
+    let left_out = &advice["left_out"][0];
+    assert_eq!(
+        (
+            &left_out["name"],
+            &left_out["excess"],
+            &left_out["capacity_milli"]
+        ),
+        (&Value::from("hot-1"), &Value::from("use"), &Value::from(32_000)),
+        "{left_out}"
+    );
+    let text = advise(&cli, &flags).expect("an answer");
+    assert!(
+        text.contains("hot-1: use of cpu above its capacity in "),
+        "{text}"
+    );
+
+    let requests_twice = "pod-cpu-request=2.2 * sum by (node, namespace, pod) \
+                          (kube_pod_container_resource_requests{resource=\"cpu\"})";
+    let none = advise(&cli, &[&of_server[..], &["--query", requests_twice]].concat()).expect_err("no node");
+    for part in [
+        "each of 2 nodes",
+        "requests of cpu above twice its capacity",
+        "--query",
+        "--selector",
+    ] {
+        assert!(none.contains(part), "{none}");
+    }
 }

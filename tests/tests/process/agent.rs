@@ -233,6 +233,8 @@ async fn cpus_that_a_pod_holds_for_itself_are_read_from_its_cpuset() {
         memory_bytes: 1 << 20,
         qos: Qos::Guaranteed.into(),
         deleting: false,
+        controller: 0,
+        version: 0,
     };
     let pods = Pods {
         pods: vec![pod],

@@ -40,6 +40,8 @@ async fn node() -> AgentNode {
         memory_bytes: 1 << 30,
         qos: Qos::Burstable.into(),
         deleting: false,
+        controller: 0,
+        version: 0,
     };
     AgentNode::with_pods(Pods {
         pods: vec![pod],

@@ -29,6 +29,7 @@ use headroom_rules::{
 };
 use headroom_webhook::{
     admission::{
+        callers::CallerCheck,
         endpoint::{Deadline, Family, SloConfiguration, Stores},
         endpoints,
         features::Features,
@@ -86,6 +87,7 @@ impl CheckEndpoint {
                 },
                 limits: Limits::default(),
                 log_sample: 0,
+                callers: CallerCheck::default(),
             })
         };
         Self {

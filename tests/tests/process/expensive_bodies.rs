@@ -18,6 +18,7 @@ use headroom_testbed::{
 };
 use headroom_webhook::{
     admission::{
+        callers::CallerCheck,
         endpoint::{Colocation, Deadline, Family},
         endpoints,
         features::Features,
@@ -73,6 +74,7 @@ fn router() -> Router {
         stores,
         limits: Limits::default(),
         log_sample: LOG_SAMPLE,
+        callers: CallerCheck::default(),
     })
 }
 
@@ -81,6 +83,7 @@ fn bodies() -> BTreeMap<&'static str, Vec<BodyShape>> {
     let mut bodies = BTreeMap::from([
         ("/mutate-node-status", shapes("status", "system:node:n1")),
         ("/validate-node", shapes("", "somebody")),
+        ("/probe-node", shapes("", "somebody")),
     ]);
     for target in targets() {
         let shapes = bodies.entry(target.path).or_default();

@@ -11,10 +11,10 @@ use e2e::{
     tls_server::{TlsServer, json_answer},
 };
 use headroom_domain::names;
+use headroom_kit::serve::RequestBody;
 use headroom_testbed::{programs::get, webhook::Webhook};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
 use k8s_openapi::ByteString;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn api_server(folder: &TempDir, nodes: u32) -> TlsServer {
     .await
 }
 
-async fn answer(request: Request<Incoming>, nodes: Bytes, nothing: Bytes) -> Response<Full<Bytes>> {
+async fn answer(request: Request<RequestBody>, nodes: Bytes, nothing: Bytes) -> Response<Full<Bytes>> {
     let uri = request.uri().clone();
     if uri.query().is_some_and(|query| query.contains("watch=")) {
         sleep(Duration::from_secs(3600)).await;

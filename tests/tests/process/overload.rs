@@ -13,6 +13,7 @@ use e2e::{
 };
 use futures::future::join_all;
 use headroom_testbed::{pathological::shapes, webhook::Webhook};
+use headroom_webhook::admission::endpoint::LONGEST_REVIEW;
 use http::StatusCode;
 use tokio::{
     io::AsyncWriteExt as _,
@@ -74,20 +75,24 @@ async fn any_posted_body_adds_less_than_64_mib() {
     let mut admission = Admission::connect(&webhook).await;
     admission.post("/mutate-node-status", &node_review()).await;
     let idle = memory(&webhook, "VmRSS");
-    for bytes in [3_000_000, 7 << 20] {
+    // The longest take more time than a debug build has for a heartbeat; they are read all the same.
+    for bytes in [3_000_000, LONGEST_REVIEW] {
         for (path, sub_resource, user) in [
             ("/mutate-node-status", "status", "system:node:n1"),
             ("/validate-node", "", "somebody"),
         ] {
             for shape in shapes(sub_resource, user) {
-                let (status, answer) = admission.post(path, &shape.body(bytes)).await;
-                let is_late = answer.contains("no answer within") || answer.contains("did not arrive within");
-                assert!(
-                    status != StatusCode::SERVICE_UNAVAILABLE || is_late,
-                    "{}: {answer}",
-                    shape.name
-                );
-                if status == StatusCode::REQUEST_TIMEOUT {
+                let answered = admission.try_post(path, &shape.body(bytes)).await;
+                if let Some((status, answer)) = &answered {
+                    let is_late =
+                        ["no answer within", "did not arrive within"].map(|text| answer.contains(text));
+                    assert!(
+                        *status != StatusCode::SERVICE_UNAVAILABLE || is_late.contains(&true),
+                        "{}: {answer}",
+                        shape.name
+                    );
+                }
+                if answered.is_none_or(|(status, _)| status == StatusCode::REQUEST_TIMEOUT) {
                     // The webhook closes a connection with an unread body.
                     admission = Admission::connect(&webhook).await;
                 }
@@ -117,7 +122,7 @@ async fn all_concurrent_bodies_fit_the_manifests_memory_limit() {
         .iter()
         .find(|shape| shape.name == "a long operation")
         .expect("the shape")
-        .body(7 << 20)
+        .body(LONGEST_REVIEW)
         .into();
     let mut clients = JoinSet::new();
     for path in PATHS.repeat(8) {

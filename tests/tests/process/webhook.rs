@@ -2,7 +2,10 @@
 //! end.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use assert_cmd::Command;
 use e2e::{
@@ -24,7 +27,7 @@ use tokio::{
 };
 
 /// No process listens on port 1 of loopback.
-const NO_API_SERVER: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+pub(crate) const NO_API_SERVER: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
     "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
     "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     "users": [{"name": "u", "user": {"token": "t"}}]}"#;
@@ -36,10 +39,15 @@ pub(crate) async fn alone(folder: &TempDir, flags: &[&str]) -> Webhook {
 
 /// A webhook that reaches the API server in that way, with more flags, and answers.
 pub(crate) async fn spawn(folder: &TempDir, way: &str, flags: &[&str]) -> Webhook {
+    spawn_program(folder, programs().await.webhook, way, flags).await
+}
+
+/// A webhook like that of [`spawn`], started by this program.
+pub(crate) async fn spawn_program(folder: &TempDir, program: PathBuf, way: &str, flags: &[&str]) -> Webhook {
     let kubeconfig = folder.path().join("kubeconfig");
     fs::write(&kubeconfig, way).expect("write");
     let mut webhook = Webhook::spawn(&WebhookOptions {
-        program: programs().await.webhook,
+        program,
         name: "webhook-0".to_owned(),
         folder: folder.path().to_owned(),
         kubeconfig,

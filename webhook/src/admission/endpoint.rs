@@ -21,7 +21,8 @@ pub use self::{
     deadline::Deadline,
     declaration::{
         BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
-        Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, UnknownSource, When, Work,
+        LONGEST_REVIEW, Namespaces, Objects, Pass, Reinvocation, RequestLimits, Rule, SideEffects,
+        UnknownSource, When, Work,
     },
     erased::{AnyEndpoint, StepInfo},
     run::{Admitted, StepContext},
@@ -45,7 +46,7 @@ pub struct Endpoint<S: ?Sized + 'static> {
 /// An object that a request names, that is not known yet and that is probably on its way.
 pub struct Awaited<S: ?Sized> {
     /// True while there is one.
-    pub is_missing: fn(&Request, &Draft<'_>, &S) -> bool,
+    pub is_missing: fn(&Request, &Draft<'_>, &S, &Switches) -> bool,
     /// Maximum time that the steps wait for it, from the arrival of the request on. In an idle cluster a watch
     /// delivers an object within milliseconds.
     pub longest: Duration,

@@ -8,6 +8,7 @@ mod mutate_reservation;
 mod node_fields;
 mod pod_membership;
 mod pod_types;
+mod probe_node;
 mod profiles;
 pub mod quota_behaviour;
 mod quota_fields;
@@ -19,11 +20,15 @@ mod validate_pod_binding;
 
 use headroom_kit::gate::{Gate, GateSet};
 
-use crate::admission::endpoint::{AnyEndpoint, Family};
+use crate::admission::{
+    endpoint::{AnyEndpoint, Family},
+    features::IGNORED_GATES,
+};
 
 /// Every endpoint. Clients meet mutating ones before validating ones, so they stand here in that order.
 pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &mutate_node_status::ENDPOINT,
+    &probe_node::ENDPOINT,
     &mutate_pod::ENDPOINT,
     &mutate_reservation::ENDPOINT,
     &mutate_elasticquota::ENDPOINT,
@@ -48,9 +53,10 @@ pub fn served(families: &[Family]) -> Vec<&'static dyn AnyEndpoint> {
         .collect()
 }
 
-/// The gates of all endpoints and steps.
+/// The gates of all endpoints and steps, and those without effect.
 pub fn gates() -> impl Iterator<Item = &'static Gate> {
-    ENDPOINTS.iter().flat_map(|endpoint| endpoint.gates())
+    let of_endpoints = ENDPOINTS.iter().flat_map(|endpoint| endpoint.gates());
+    of_endpoints.chain(&IGNORED_GATES)
 }
 
 /// The names of all steps.

@@ -53,8 +53,8 @@ pub enum StepError {
     #[error(transparent)]
     Rewrite(#[from] RewriteError),
     /// A colocation profile that is for the pod, and cannot be applied to it.
-    #[error("colocation profile {profile:?} cannot be applied: {reason}")]
-    Profile { profile: String, reason: String },
+    #[error(transparent)]
+    Profile(#[from] BlockingProfile),
     /// The pod's node affinity is unreadable.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
@@ -67,13 +67,6 @@ pub enum StepError {
     /// A stored value that cannot be put back.
     #[error(transparent)]
     PutBack(#[from] PutBackError),
-}
-
-impl From<BlockingProfile> for StepError {
-    fn from(stop: BlockingProfile) -> Self {
-        let BlockingProfile { profile, reason } = stop;
-        Self::Profile { profile, reason }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +95,9 @@ pub enum AdmissionError {
     /// More requests at once than are served.
     #[error("more than {limit} requests at once")]
     TooMany { limit: usize },
+    /// Only API servers with a client certificate may call.
+    #[error("the caller has no client certificate of an API server")]
+    Caller,
     /// No endpoint has this path.
     #[error("there is no endpoint {path:?}")]
     UnknownPath { path: String },
@@ -116,6 +112,9 @@ pub enum AdmissionError {
         /// Header of the request, empty if it is missing.
         found: String,
     },
+    /// A field outside the objects is longer than an API server can send.
+    #[error("{field} is longer than {limit} bytes")]
+    TooLong { field: String, limit: usize },
     /// The body is longer than accepted.
     #[error("the body is longer than {limit} bytes")]
     TooLarge { limit: usize },
@@ -205,6 +204,10 @@ impl AdmissionError {
     pub fn answer(&self) -> (StatusCode, ReviewOutcome) {
         match self {
             Self::Denied(_) => (StatusCode::OK, ReviewOutcome::Denied),
+            Self::Step {
+                source: StepError::Unknown(_),
+                ..
+            } => (StatusCode::SERVICE_UNAVAILABLE, ReviewOutcome::Failed),
             Self::Step { .. } | Self::Panicked { .. } | Self::Encode(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, ReviewOutcome::Failed)
             }
@@ -215,6 +218,7 @@ impl AdmissionError {
                 (StatusCode::SERVICE_UNAVAILABLE, ReviewOutcome::Rejected)
             }
             Self::SlowBody { .. } => (StatusCode::REQUEST_TIMEOUT, ReviewOutcome::Rejected),
+            Self::Caller => (StatusCode::FORBIDDEN, ReviewOutcome::Rejected),
             Self::UnknownPath { .. } => (StatusCode::NOT_FOUND, ReviewOutcome::Rejected),
             Self::Method { .. } => (StatusCode::METHOD_NOT_ALLOWED, ReviewOutcome::Rejected),
             Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, ReviewOutcome::Rejected),
@@ -224,6 +228,7 @@ impl AdmissionError {
             | Self::NotJson(_)
             | Self::Field { .. }
             | Self::TooWide { .. }
+            | Self::TooLong { .. }
             | Self::Version { .. }
             | Self::NotAnObject { .. }
             | Self::WrongKind { .. }
@@ -258,12 +263,14 @@ mod tests {
     #[rstest]
     #[case::denied(denial().into(), 200, ReviewOutcome::Denied)]
     #[case::step(AdmissionError::Step { step: "s", source: StepError::Read { field: "f".to_owned(), source: json_error() } }, 500, ReviewOutcome::Failed)]
+    #[case::unknown(AdmissionError::Step { step: "s", source: StepError::Unknown("pods") }, 503, ReviewOutcome::Failed)]
     #[case::panicked(AdmissionError::Panicked { step: "s" }, 500, ReviewOutcome::Failed)]
     #[case::encode(AdmissionError::Encode(json_error()), 500, ReviewOutcome::Failed)]
     #[case::deadline(AdmissionError::Deadline { limit: Duration::from_secs(1) }, 503, ReviewOutcome::Failed)]
     #[case::unknown_source(AdmissionError::UnknownSource { step: "s", resource: "pods" }, 503, ReviewOutcome::Failed)]
     #[case::wrong_kind(AdmissionError::WrongKind { field: "request.object.kind", found: "A".to_owned(), expected: "B".to_owned() }, 400, ReviewOutcome::Rejected)]
     #[case::too_many(AdmissionError::TooMany { limit: 1 }, 503, ReviewOutcome::Rejected)]
+    #[case::caller(AdmissionError::Caller, 403, ReviewOutcome::Rejected)]
     #[case::path(AdmissionError::UnknownPath { path: "/".to_owned() }, 404, ReviewOutcome::Rejected)]
     #[case::method(AdmissionError::Method { method: http::Method::GET }, 405, ReviewOutcome::Rejected)]
     #[case::content_type(AdmissionError::ContentType { found: String::new() }, 400, ReviewOutcome::Rejected)]
@@ -276,6 +283,7 @@ mod tests {
     #[case::field(AdmissionError::Field { field: "f".to_owned(), source: json_error() }, 400, ReviewOutcome::Rejected)]
     #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, ReviewOutcome::Rejected)]
     #[case::too_wide(AdmissionError::TooWide { field: "request".to_owned() }, 400, ReviewOutcome::Rejected)]
+    #[case::too_long(AdmissionError::TooLong { field: "request.dryRun".to_owned(), limit: 1 }, 400, ReviewOutcome::Rejected)]
     #[case::not_an_object(AdmissionError::NotAnObject { field: "request.object" }, 400, ReviewOutcome::Rejected)]
     #[case::missing(AdmissionError::Missing { field: "request" }, 400, ReviewOutcome::Rejected)]
     fn each_error_answers_what_the_table_says(

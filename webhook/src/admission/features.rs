@@ -8,8 +8,21 @@ use headroom_rules::{
     SWITCHES,
     switch::{Compat, SwitchError, Switches},
 };
+use tracing::warn;
 
 use super::shadow::Shadow;
+
+/// Gates of koord-manager that have no effect here, so that its command line is accepted.
+pub static IGNORED_GATES: [Gate; 6] = [
+    Gate::beta("WebhookFramework", NO_EFFECT),
+    Gate::alpha("EnableSyncGPUSharedResource", NO_EFFECT),
+    Gate::alpha("ColocationProfileController", NO_EFFECT),
+    Gate::alpha("DisablePVCReservation", NO_EFFECT),
+    Gate::alpha("PriorityTransformer", NO_EFFECT),
+    Gate::alpha("PreemptionPolicyTransformer", NO_EFFECT),
+];
+
+const NO_EFFECT: &str = "Accepted from koord-manager's command line, without effect.";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features {
@@ -39,6 +52,19 @@ impl Features {
             gates,
             switches: Switches::preset(SWITCHES, Compat::Headroom),
             shadow: Shadow::default(),
+        }
+    }
+
+    /// Warns of gates without effect that have been set.
+    pub fn warn_of_ignored_gates(&self) {
+        for gate in &IGNORED_GATES {
+            let is_on = self.gates.enabled(gate);
+            if is_on != gate.default {
+                warn!(
+                    gate = gate.name,
+                    is_on, "the feature gate has no effect in Headroom"
+                );
+            }
         }
     }
 
@@ -93,7 +119,7 @@ mod tests {
         let features = features().with(text, [&FIXED]).unwrap();
         assert!(features.gates.enabled(&FREE) && features.gates.enabled(&FIXED));
         assert!(!features.switches.is_on(&device::INIT_CONTAINERS));
-        assert!(features.switches.is_on(&extended::INIT_CONTAINERS));
+        assert!(features.switches.is_on(&extended::SIDECARS));
         assert_eq!(features.with("", [&FIXED]), Ok(features.clone()));
     }
 

@@ -10,6 +10,14 @@ headroom_kit::metrics! {
         "Admission requests answered, by result: allowed, denied, failed or rejected.",
     );
 
+    pub static CALLERS: Counter<1> = Counter::new(
+        "headroom_webhook_callers_total",
+        Unit::Count,
+        &["caller"],
+        "Requests to the admission port by caller: verified (an API server, by its client certificate), \
+         unverified, or refused by --callers. The replica's own calls of its port are included.",
+    );
+
     /// Time from the request line to the answer.
     pub static REVIEW_SECONDS: Histogram<2> = Histogram::new(
         "headroom_webhook_review_duration_seconds",

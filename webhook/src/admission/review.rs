@@ -7,13 +7,18 @@ use headroom_domain::field::Cause;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::admission::{
-    draft::{Fields as _, Notes, Tree},
-    error::AdmissionError,
-    refusal::{DenialStyle, Refusal},
+use crate::{
+    admission::{
+        draft::{Fields as _, Notes, Tree},
+        error::AdmissionError,
+        refusal::{DenialStyle, Refusal},
+    },
+    store::caller::ReviewCaller,
 };
 
 const KIND: &str = "AdmissionReview";
+/// Longest member of a review besides the objects: user, options and others. Go's HTTP server reads headers of up to 1 MiB.
+pub const LONGEST_HEAD: usize = 1 << 20;
 
 /// The versions of AdmissionReview that are read; the answer has the version of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +71,8 @@ pub struct Request {
     pub name: String,
     /// User of the request.
     pub user: User,
+    /// Client that posted the review; no part of the review, which every client can write.
+    pub caller: ReviewCaller,
     /// True if nothing will be stored.
     pub is_dry_run: bool,
 }
@@ -169,9 +176,7 @@ fn head(review: &Tree<'_>) -> Result<(Version, Request), AdmissionError> {
 /// Parses the request of a review.
 fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
     let text = |path: &[&str]| field::<String>(review, path);
-    let operation = review
-        .read(&["request", "operation"])
-        .map_err(|source| unreadable(&["request", "operation"], source))?;
+    let operation = optional(review, &["request", "operation"])?;
     Ok(Request {
         uid: text(&["request", "uid"])?,
         operation: operation.ok_or(AdmissionError::Missing {
@@ -188,23 +193,29 @@ fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
             name: text(&["request", "userInfo", "username"])?,
             groups: field(review, &["request", "userInfo", "groups"])?,
         },
+        caller: ReviewCaller::default(),
         is_dry_run: field(review, &["request", "dryRun"])?,
     })
 }
 
 /// A part of a review; the empty one if it is absent.
 fn field<T: DeserializeOwned + Default>(review: &Tree<'_>, path: &[&str]) -> Result<T, AdmissionError> {
-    review
-        .read(path)
-        .map(Option::unwrap_or_default)
-        .map_err(|source| unreadable(path, source))
+    optional(review, path).map(Option::unwrap_or_default)
 }
 
-fn unreadable(path: &[&str], source: serde_json::Error) -> AdmissionError {
-    AdmissionError::Field {
-        field: path.join("."),
-        source,
+/// A part of a review; `None` if it is absent. A long one is not read: its text would be copied, also into the error.
+fn optional<T: DeserializeOwned>(review: &Tree<'_>, path: &[&str]) -> Result<Option<T>, AdmissionError> {
+    let field = || path.join(".");
+    if review.get(path).is_some_and(|part| part.length() > LONGEST_HEAD) {
+        return Err(AdmissionError::TooLong {
+            field: field(),
+            limit: LONGEST_HEAD,
+        });
     }
+    review.read(path).map_err(|source| AdmissionError::Field {
+        field: field(),
+        source,
+    })
 }
 
 /// Maximum number of characters of a client's text in messages and logs.
@@ -402,6 +413,7 @@ mod tests {
                     name: "system:node:n1".to_owned(),
                     groups: vec!["system:nodes".to_owned()]
                 },
+                caller: ReviewCaller::Unverified,
                 is_dry_run: false,
             }
         );
@@ -437,6 +449,7 @@ mod tests {
     #[case::no_uid("/request/uid", json!(""), "request.uid is missing")]
     #[case::no_object("/request/object", json!(null), "request.object is missing")]
     #[case::no_old_object("/request/oldObject", json!(null), "request.oldObject is missing")]
+    #[case::long_text("/request/dryRun", json!("x".repeat(LONGEST_HEAD)), "request.dryRun is longer than 1048576 bytes")]
     #[case::unknown_operation("/request/operation", json!("PATCH"), "unknown variant `PATCH`")]
     fn a_wrong_part_is_named(#[case] part: &str, #[case] value: Value, #[case] reason: &str) {
         let mut question = question();

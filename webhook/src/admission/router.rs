@@ -5,6 +5,7 @@ mod audit;
 mod buffer;
 mod evaluator;
 mod intake;
+mod pass;
 mod permits;
 mod pod_review;
 mod serial_queue;
@@ -28,18 +29,22 @@ use tracing::{Instrument as _, Span};
 pub use self::answer::{HttpAnswer, ReviewDecision};
 use self::{
     audit::Audit,
-    evaluator::{Attempt, Evaluator},
+    evaluator::{Attempt, Evaluator, ReviewCall},
     intake::{Intake, Received},
     permits::{LanePermit, Lanes},
     serial_queue::SerialQueue,
     wait::{Wait, WaitLimit},
 };
-use crate::admission::{
-    endpoint::{AnyEndpoint, Deadline, Stores},
-    error::AdmissionError,
-    features::Features,
-    metrics,
-    review::shortened,
+use crate::{
+    admission::{
+        callers::CallerCheck,
+        endpoint::{AnyEndpoint, Deadline, LONGEST_REVIEW, Stores},
+        error::AdmissionError,
+        features::Features,
+        metrics,
+        review::shortened,
+    },
+    store::caller::ReviewCaller,
 };
 
 /// Limits on requests to a replica.
@@ -62,6 +67,8 @@ pub struct Options {
     pub limits: Limits,
     /// One in this many unchanged answers has a log line; 0 for none.
     pub log_sample: u32,
+    /// Recognizes API servers.
+    pub callers: CallerCheck,
 }
 
 /// Answers admission requests, with bodies from anywhere. Clones share everything.
@@ -77,17 +84,17 @@ struct RouterContext {
     intake: Intake,
     lanes: Lanes,
     audit: Audit,
+    callers: CallerCheck,
 }
 
 /// Counts a request as in flight while it lives.
 struct InFlight(::metrics::Gauge);
 
 impl Default for Limits {
-    /// 7 MiB hold object and oldObject at the largest size that the API server accepts from a client, 3 MiB, with
-    /// space for its additions; 16 MiB hold 200 heartbeats of usual size.
+    /// 16 MiB hold 200 heartbeats of usual size.
     fn default() -> Self {
         Self {
-            body_bytes: 7 << 20,
+            body_bytes: LONGEST_REVIEW,
             concurrent: 256,
             buffered_kib: 16 << 10,
         }
@@ -116,12 +123,14 @@ impl Router {
             stores,
             limits,
             log_sample,
+            callers,
         } = options;
         Self {
             shared: Arc::new(RouterContext {
                 intake: Intake::new(&limits),
                 lanes: Lanes::new(&endpoints, &limits),
                 audit: Audit::new(log_sample),
+                callers,
                 evaluator: Evaluator::new(features, stores, time_of_day),
                 endpoints,
                 limits,
@@ -147,9 +156,26 @@ impl Router {
         self.shared.serve(request).await
     }
 
-    /// Answers a review that is already in memory: decodes it, runs the steps, encodes the verdict. Waits for nothing.
+    /// Answers a review of any caller that is already in memory: decodes it, runs the steps, encodes the verdict. Waits
+    /// for nothing.
     pub fn answer(&self, endpoint: &dyn AnyEndpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
-        self.shared.evaluator.answer(endpoint, body, deadline)
+        self.answer_to(ReviewCaller::Unverified, endpoint, body, deadline)
+    }
+
+    /// Answers like [`Router::answer`] to that caller.
+    pub fn answer_to(
+        &self,
+        caller: ReviewCaller,
+        endpoint: &dyn AnyEndpoint,
+        body: &[u8],
+        deadline: Deadline,
+    ) -> HttpAnswer {
+        let call = ReviewCall {
+            endpoint,
+            caller,
+            deadline,
+        };
+        self.shared.evaluator.answer(call, body)
     }
 }
 
@@ -222,7 +248,16 @@ impl RouterContext {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
+        let caller = match self.callers.check(parts.extensions.get()) {
+            Ok(caller) => caller,
+            Err(error) => return error.into(),
+        };
         let deadline = Deadline::for_request(endpoint.declaration().timeout(), parts.uri.query(), started);
+        let call = ReviewCall {
+            endpoint,
+            caller,
+            deadline,
+        };
         let received = match self.receive(endpoint, parts, body, deadline).await {
             Ok(received) => Arc::new(received),
             Err(error) => return error.into(),
@@ -241,24 +276,19 @@ impl RouterContext {
                 Err(error) => return error.into(),
             };
             let attempt = if let Some(queue) = permit.offload_queue.clone() {
-                self.attempt_offloaded(
-                    endpoint,
-                    &queue,
-                    Arc::clone(&received),
-                    permit,
-                    deadline,
-                    wait_limit,
-                )
-                .await
+                self.attempt_offloaded(call, &queue, Arc::clone(&received), permit, wait_limit)
+                    .await
             } else {
                 // Free again after this attempt: no review waits for one that waits for an object.
                 let _permit = permit;
-                self.evaluator
-                    .attempt(endpoint, received.bytes(), deadline, wait_limit)
+                self.evaluator.attempt(call, received.bytes(), wait_limit)
             };
             match attempt {
                 Attempt::Answered(answer) => return *answer,
-                Attempt::Missing => wait_limit = wait.for_arrivals().await,
+                Attempt::Missing => {
+                    let waited = received.unless_needed(wait.for_arrivals()).await;
+                    wait_limit = waited.unwrap_or(WaitLimit::Reached);
+                }
             }
         }
     }
@@ -297,11 +327,10 @@ impl RouterContext {
     /// its turn is not started.
     async fn attempt_offloaded(
         self: &Arc<Self>,
-        endpoint: &'static dyn AnyEndpoint,
+        call: ReviewCall<'static>,
         queue: &Arc<SerialQueue>,
         received: Arc<Received>,
         permit: LanePermit,
-        deadline: Deadline,
         wait_limit: WaitLimit,
     ) -> Attempt {
         let (shared, span) = (Arc::clone(self), Span::current());
@@ -311,17 +340,13 @@ impl RouterContext {
             if answer_tx.is_closed() {
                 return;
             }
-            let attempt = span.in_scope(|| {
-                shared
-                    .evaluator
-                    .attempt(endpoint, received.bytes(), deadline, wait_limit)
-            });
+            let attempt = span.in_scope(|| shared.evaluator.attempt(call, received.bytes(), wait_limit));
             let _is_awaited = answer_tx.send(attempt).is_ok();
         }));
-        let error = match timeout_at(deadline.at().into(), answered).await {
+        let error = match timeout_at(call.deadline.at().into(), answered).await {
             Ok(Ok(attempt)) => return attempt,
             Ok(Err(_panic)) => AdmissionError::Panicked { step: "answer" },
-            Err(_elapsed) => deadline.error(),
+            Err(_elapsed) => call.deadline.error(),
         };
         Attempt::Answered(Box::new(error.into()))
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use headroom_kit::{admin::PartReadiness, log::chain, tls::provider};
+use headroom_kit::{admin::PartReadiness, log::chain, serve::ReservedPlace, tls::provider};
 use http::{HeaderValue, Method, Request, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
@@ -21,7 +21,7 @@ use rustls::{
 };
 use serde_json::json;
 use tokio::{
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
@@ -66,9 +66,14 @@ pub enum SelfCallError {
 }
 
 /// Calls the port that we serve until `stopping`: ready from the first answer on, as long as there are answers.
-pub async fn repeat(bound: SocketAddr, ready: &PartReadiness, stopping: &CancellationToken) {
+pub async fn repeat(
+    bound: SocketAddr,
+    place: &ReservedPlace,
+    ready: &PartReadiness,
+    stopping: &CancellationToken,
+) {
     stopping
-        .run_until_cancelled(decide_readiness(|| call(bound), ready))
+        .run_until_cancelled(decide_readiness(|| call(bound, place), ready))
         .await;
 }
 
@@ -97,19 +102,31 @@ where
     }
 }
 
-/// Connects to our own port and waits for any answer.
+/// Connects to our own port, on the place reserved for this, and waits for any answer.
 ///
 /// # Errors
 /// There is none in time.
-pub async fn call(bound: SocketAddr) -> Result<(), SelfCallError> {
+pub async fn call(bound: SocketAddr, place: &ReservedPlace) -> Result<(), SelfCallError> {
     let address = reachable(bound);
-    let answered = timeout(LIMIT, ask(address)).await;
+    let answered = timeout(LIMIT, ask(address, place)).await;
     answered.map_err(|_elapsed| SelfCallError::Slow { address })?
 }
 
-async fn ask(address: SocketAddr) -> Result<(), SelfCallError> {
+/// Connects from a port that the listener knows.
+async fn connect(address: SocketAddr, place: &ReservedPlace) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.bind(SocketAddr::new(address.ip(), 0))?;
+    place.set(socket.local_addr()?);
+    socket.connect(address).await
+}
+
+async fn ask(address: SocketAddr, place: &ReservedPlace) -> Result<(), SelfCallError> {
     let failed = |source| SelfCallError::Connect { address, source };
-    let tcp = TcpStream::connect(address).await.map_err(failed)?;
+    let tcp = connect(address, place).await.map_err(failed)?;
     let connector = TlsConnector::from(Arc::new(settings()?));
     let tls = connector
         .connect(ServerName::IpAddress(address.ip().into()), tcp)
@@ -214,7 +231,7 @@ mod tests {
 
     use headroom_kit::{
         admin::Readiness,
-        serve::{Limits, Listener},
+        serve::{Limits, Listener, RequestBody},
         supervise::Shutdown,
         tls::{self, CertStore, ClientAuth, MinVersion, self_signed},
     };
@@ -226,17 +243,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_that_serves_is_answered_and_one_that_does_not_is_an_error() {
-        let place = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let now = std::time::SystemTime::now();
-        let files = self_signed::ensure(place.path(), &["a.svc".to_owned()], now).unwrap();
+        let files = self_signed::ensure(folder.path(), &["a.svc".to_owned()], now).unwrap();
         let store = CertStore::load("test", files, now).unwrap();
         let tls = tls::server_config(store, MinVersion::Tls12, &ClientAuth::None, &["http/1.1"]).unwrap();
         let listener = Listener::bind("test", ([127, 0, 0, 1], 0).into(), Limits::default())
             .await
             .unwrap();
-        let address = listener.address();
+        let (address, place) = (listener.address(), listener.reserved());
         let (asked_tx, mut asked) = mpsc::unbounded_channel();
-        let answer = move |request: Request<hyper::body::Incoming>| {
+        let answer = move |request: Request<RequestBody>| {
             let asked_tx = asked_tx.clone();
             async move {
                 let path = request.uri().path().to_owned();
@@ -249,7 +266,7 @@ mod tests {
         };
         let shutdown = Shutdown::new();
         let serving = tokio::spawn(listener.serve_http(Some(tls), shutdown.clone(), answer));
-        call(address).await.unwrap();
+        call(address, &place).await.unwrap();
         let (path, body) = asked.recv().await.unwrap();
         assert_eq!(path, NODE_STATUS.declaration().path);
         let review = crate::admission::review::decode(&body).unwrap();
@@ -257,7 +274,10 @@ mod tests {
 
         shutdown.stop();
         serving.await.unwrap();
-        assert!(matches!(call(address).await, Err(SelfCallError::Connect { .. })));
+        assert!(matches!(
+            call(address, &place).await,
+            Err(SelfCallError::Connect { .. })
+        ));
     }
 
     #[tokio::test(start_paused = true)]

@@ -130,7 +130,7 @@ impl ExpectedObject {
     /// The entries that must be there. An endpoint that is switched off needs none, and may have them.
     fn wanted(&self, gates: &GateSet) -> Vec<&ExpectedEntry> {
         let entries = self.entries.iter();
-        entries.filter(|entry| entry.endpoint.is_enabled(gates)).collect()
+        entries.filter(|entry| entry.is_wanted(gates)).collect()
     }
 
     /// True if an endpoint of this label has an entry in it.

@@ -41,6 +41,7 @@ fn apply(text: &str, flags: &Features, features: &ArcSwap<Features>) {
     match parse(text, flags) {
         Ok(wanted) => {
             if **features.load() != wanted {
+                wanted.warn_of_ignored_gates();
                 info!(text, "feature gates and switches of the ConfigMap are in force");
                 features.store(Arc::new(wanted));
             }
@@ -54,10 +55,15 @@ fn apply(text: &str, flags: &Features, features: &ArcSwap<Features>) {
     }
 }
 
-/// The gates of node amplification decide which loops run, so they are for the flags alone.
+/// The gates of node amplification decide which loops run, and those of counted pods how sums are kept, so they are for the
+/// flags alone.
 fn parse(text: &str, flags: &Features) -> Result<Features, FeatureError> {
     let nodes = endpoints::served(&[Family::Nodes]);
-    flags.with(text, nodes.into_iter().flat_map(<dyn AnyEndpoint>::gates))
+    let of_nodes = nodes.into_iter().flat_map(<dyn AnyEndpoint>::gates);
+    flags.with(
+        text,
+        of_nodes.chain(endpoints::quota_behaviour::quota_start_gates()),
+    )
 }
 
 #[cfg(test)]
@@ -70,6 +76,18 @@ mod tests {
 
     fn gate(name: &str) -> &'static Gate {
         endpoints::gates().find(|gate| gate.name == name).unwrap()
+    }
+
+    #[test]
+    fn gates_of_counted_pods_are_for_the_flags_alone() {
+        let flags = Features::with_gates(GateSet::parse(endpoints::gates(), "").unwrap());
+        let refused = parse("ElasticQuotaIgnorePodOverhead=true", &flags).unwrap_err();
+        assert_eq!(refused, FeatureError::AtStart("ElasticQuotaIgnorePodOverhead"));
+        let accepted = parse("PriorityTransformer=true", &flags).unwrap();
+        assert!(
+            accepted.gates.enabled(gate("PriorityTransformer")),
+            "without effect"
+        );
     }
 
     #[tokio::test]

@@ -2,12 +2,13 @@
 //! token.
 
 mod cache;
+mod certificate;
 mod claims;
 mod queue;
 
 use std::{
     collections::BTreeSet,
-    net::{Ipv6Addr, SocketAddr},
+    net::Ipv6Addr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -16,10 +17,10 @@ use headroom_domain::{installation::Installation, names};
 use headroom_kit::serve::Peer;
 use rustls::pki_types::CertificateDer;
 use tonic::metadata::MetadataMap;
-use x509_parser::parse_x509_certificate;
 
 use self::{
     cache::{Cache, TokenKey},
+    certificate::certified,
     claims::Claims,
     queue::ReviewQueue,
 };
@@ -47,7 +48,9 @@ const MOST_REFUSED: usize = 10_000;
 /// Issuers kept: an API server has one, and two while it changes to another.
 const MOST_ISSUERS: usize = 8;
 /// Length limit of a token, in bytes; Kubernetes' own are about 1 KiB.
-const LONGEST_TOKEN: usize = 16 << 10;
+pub(super) const LONGEST_TOKEN: usize = 4 << 10;
+/// Prefix of the users that service accounts are.
+const ACCOUNTS: &str = "system:serviceaccount:";
 /// Key in a TokenReview's `extra` with the UID of the pod that the token is bound to.
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
@@ -58,12 +61,12 @@ pub enum Credential {
     Certificate(Arc<[CertificateDer<'static>]>),
 }
 
-/// Client: its credential and the address of its connection.
+/// Client: its credential and its connection.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
     pub credential: Credential,
     /// The other end of its connection; `[::]:0` if that is not known.
-    pub address: SocketAddr,
+    pub peer: Peer,
 }
 
 /// Interval between two reviews of the credential of an open stream or watch: a revoked token is good for no longer.
@@ -87,6 +90,8 @@ pub struct Authenticator {
     reviewer: Arc<dyn Reviewer>,
     /// The user that agents are, without its prefix for service accounts.
     agent_account: String,
+    /// The account that users have tokens of, in the same form.
+    viewer_account: String,
     agents: ReviewQueue,
     unknown_issuers: ReviewQueue,
     people: ReviewQueue,
@@ -122,9 +127,12 @@ impl Caller {
     /// # Errors
     /// Neither came.
     pub fn from_request(metadata: &MetadataMap, peer: Option<&Peer>) -> Result<Self, StreamError> {
-        let address = peer.map_or_else(|| (Ipv6Addr::UNSPECIFIED, 0).into(), |peer| peer.address);
         let credential = Credential::from_request(metadata, peer)?;
-        Ok(Self { credential, address })
+        let unknown = || Peer::new((Ipv6Addr::UNSPECIFIED, 0).into(), None);
+        Ok(Self {
+            credential,
+            peer: peer.cloned().unwrap_or_else(unknown),
+        })
     }
 }
 
@@ -153,6 +161,7 @@ impl Authenticator {
         Self {
             reviewer,
             agent_account: format!("{namespace}:{}", installation.agent_service_account()),
+            viewer_account: format!("{}:{}", installation.namespace, installation.named(names::VIEWER)),
             agents: ReviewQueue::new(AGENT_REVIEWS),
             unknown_issuers: ReviewQueue::new(UNKNOWN_ISSUER_REVIEWS),
             people: ReviewQueue::new(PEOPLE_REVIEWS),
@@ -172,7 +181,7 @@ impl Authenticator {
             Credential::Certificate(chain) => certified(chain, SystemTime::now()),
             Credential::Token(token) => match self.known(&TokenKey::hash(token)) {
                 Some(agent) => Ok(agent),
-                None => self.reviewed(token, caller.address).await,
+                None => self.reviewed(token, &caller.peer).await,
             },
         }
     }
@@ -188,7 +197,7 @@ impl Authenticator {
         };
         // The old result has expired, whatever the new one is.
         self.known.remove(&TokenKey::hash(token));
-        self.reviewed(token, caller.address).await
+        self.reviewed(token, &caller.peer).await
     }
 
     /// Authorizes users of the debug service, by a token for the webhook's audience: with a token for the API server,
@@ -200,16 +209,24 @@ impl Authenticator {
         let Credential::Token(token) = &caller.credential else {
             return Err(StreamError::NoCredential);
         };
-        Claims::for_webhook(token, SystemTime::now()).map_err(unasked)?;
+        let claims = Claims::for_webhook(token, SystemTime::now()).map_err(unasked)?;
         let key = TokenKey::hash(token);
         refuse_known(&self.refused_people, &key)?;
-        let permit = self.people.acquire(caller.address).await.ok_or_else(too_many)?;
+        let permit = self
+            .people
+            .acquire(caller.peer.address)
+            .await
+            .ok_or_else(too_many)?;
         refuse_known(&self.refused_people, &key)?;
+        let _busy = caller.peer.keep_open();
         let Some(user) = self.user(token).await? else {
             permit.was_bad();
             self.refused_people.insert(key, TokenRefusal::Bad, REFUSED_FOR);
             return Err(StreamError::BadToken);
         };
+        if user.name.strip_prefix(ACCOUNTS) == Some(&self.viewer_account) {
+            claims.check_validity()?;
+        }
         let is_allowed = self
             .reviewer
             .may_get(&user, names::DEBUG_URL)
@@ -226,7 +243,7 @@ impl Authenticator {
     }
 
     /// Agent of a token, by a review, or by a recent result.
-    async fn reviewed(&self, token: &str, address: SocketAddr) -> Result<AgentIdentity, StreamError> {
+    async fn reviewed(&self, token: &str, peer: &Peer) -> Result<AgentIdentity, StreamError> {
         let claims = Claims::for_webhook(token, SystemTime::now()).map_err(unasked)?;
         let key = TokenKey::hash(token);
         refuse_known(&self.refused_agents, &key)?;
@@ -235,7 +252,9 @@ impl Authenticator {
         } else {
             &self.unknown_issuers
         };
-        let permit = queue.acquire(address).await.ok_or_else(too_many)?;
+        let permit = queue.acquire(peer.address).await.ok_or_else(too_many)?;
+        // The client cannot hasten its review; few run at once.
+        let _busy = peer.keep_open();
         // The token may have been reviewed meanwhile.
         refuse_known(&self.refused_agents, &key)?;
         if let Some(agent) = self.known(&key) {
@@ -331,7 +350,7 @@ fn agent(
         groups: _,
         mut extra,
     } = user;
-    if name.strip_prefix("system:serviceaccount:") != Some(agent_account) {
+    if name.strip_prefix(ACCOUNTS) != Some(agent_account) {
         return Err(TokenRefusal::NotAnAgent { user: name });
     }
     let mut only = |key| {
@@ -347,37 +366,6 @@ fn agent(
         node,
         pod_uid,
         expires,
-    })
-}
-
-/// The agent that a verified client certificate names.
-fn certified(chain: &[CertificateDer<'_>], now: SystemTime) -> Result<AgentIdentity, StreamError> {
-    let parsed = chain.first().and_then(|leaf| parse_x509_certificate(leaf).ok());
-    let (_, certificate) = parsed.ok_or(StreamError::NoCredential)?;
-    let subject = certificate.subject();
-    let mut organisations = subject.iter_organization().filter_map(|name| name.as_str().ok());
-    let mut common_names = subject.iter_common_name().filter_map(|name| name.as_str().ok());
-    let name = common_names.next().unwrap_or_default();
-    let node = name
-        .strip_prefix(names::AGENT_CERTIFICATE_PREFIX)
-        .filter(|node| !node.is_empty());
-    let is_agent = organisations.any(|name| name == names::AGENT_CERTIFICATE_ORGANISATION);
-    let node = node.filter(|_| is_agent && common_names.next().is_none());
-    let Some(node) = node else {
-        return Err(StreamError::NotAnAgent {
-            user: format!("{name:?}"),
-        });
-    };
-    let end = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or_default();
-    let expires = SystemTime::UNIX_EPOCH + Duration::from_secs(end);
-    // The handshake checked it too, but a stream may be older than that.
-    if expires <= now {
-        return Err(StreamError::Expired);
-    }
-    Ok(AgentIdentity {
-        node: node.to_owned(),
-        pod_uid: None,
-        expires: Some(expires),
     })
 }
 

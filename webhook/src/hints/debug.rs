@@ -245,6 +245,9 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
         let count = |bound: &NodePods| (bound.sum(), u32::try_from(bound.pods.len()).unwrap_or(u32::MAX));
         cluster.pods.with_node(&node.name, count)
     });
+    let places = cluster
+        .pods
+        .with_node(&node.name, |bound| open_places(bound, now));
     let rules = decision
         .outcomes
         .map(|_, outcome| outcome.rules().into_iter().map(wire::Rule::from).collect());
@@ -270,7 +273,19 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
         would_be: cluster
             .projected_allocatable(node, now)
             .and_then(|would| amounts(would.allocatable)),
+        places,
     }
+}
+
+fn open_places(bound: &NodePods, now: Duration) -> Vec<wire::OpenPlace> {
+    let open = bound.places.open_at(now);
+    open.map(|place| wire::OpenPlace {
+        owner: place.owner.to_string(),
+        kind: place.kind.name().to_owned(),
+        amounts: Some(place.amounts.into()),
+        closes_in_ms: u64::try_from(place.closes_at.saturating_sub(now).as_millis()).unwrap_or(u64::MAX),
+    })
+    .collect()
 }
 
 /// Amounts of both resources; unset if neither is known.

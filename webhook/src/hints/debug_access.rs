@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use headroom_kit::{
-    log::chain,
+    log::{LineLimit, chain},
     serve::{Hold, Peer},
 };
 use tonic::{Request, Status};
 use tracing::info;
 
-use super::{StreamError, auth::Caller, refusal_log::RefusalLog};
+use super::{StreamError, auth::Caller, refusal_lines};
 use crate::hints::stream_context::StreamContext;
 
 #[derive(Clone)]
 pub(super) struct DebugAccess {
     shared: Arc<StreamContext>,
-    refusals: Arc<RefusalLog>,
+    refusals: Arc<LineLimit>,
 }
 
 impl DebugAccess {
@@ -23,7 +23,7 @@ impl DebugAccess {
     pub(super) fn new(shared: Arc<StreamContext>) -> Self {
         Self {
             shared,
-            refusals: Arc::default(),
+            refusals: Arc::new(refusal_lines()),
         }
     }
 
@@ -34,7 +34,7 @@ impl DebugAccess {
     ) -> Result<(Caller, Option<Hold>), Status> {
         let admitted = self.check(request).await;
         admitted.map_err(|error| {
-            if let Some(left_out) = self.refusals.line() {
+            if let Some(left_out) = self.refusals.line(()) {
                 info!(error = %chain(&error), left_out, "refused a debug call");
             }
             error.into()

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::SystemTime};
 
 use futures::{StreamExt as _, stream::Map};
-use headroom_kit::{log::chain, serve::Peer};
+use headroom_kit::{
+    log::{LineLimit, chain},
+    serve::Peer,
+};
 use headroom_proto::v1alpha1::{Directive, HintReport, hints_server};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -15,7 +18,7 @@ use super::{
     agent_version::AgentVersion,
     auth::Caller,
     metrics::STREAM_ENDS,
-    refusal_log::RefusalLog,
+    refusal_lines,
     session::{Outgoing, Session},
     stream_context::StreamContext,
 };
@@ -29,14 +32,14 @@ type Directives = Map<ReceiverStream<Outgoing>, fn(Outgoing) -> Result<Directive
 #[derive(Clone)]
 pub struct HintService {
     shared: Arc<StreamContext>,
-    refusals: Arc<RefusalLog>,
+    refusals: Arc<LineLimit>,
 }
 
 impl HintService {
     pub fn new(shared: Arc<StreamContext>) -> Self {
         Self {
             shared,
-            refusals: Arc::default(),
+            refusals: Arc::new(refusal_lines()),
         }
     }
 
@@ -51,7 +54,9 @@ impl HintService {
             return Err(StreamError::Expired);
         }
         let version = AgentVersion::from_metadata(request.metadata());
-        info!(node = %agent.node, peer = %caller.address, %version, "opened the stream of an agent");
+        if let Some(left_out) = self.shared.streams.lines.line(agent.node.clone()) {
+            info!(node = %agent.node, peer = %caller.peer.address, %version, left_out, "opened the stream of an agent");
+        }
         let (directives_tx, directives) = mpsc::channel(QUEUE);
         let session = Session::new(Arc::clone(&self.shared), agent, version, directives_tx);
         // The connection can no longer be closed to make place for others.
@@ -76,7 +81,7 @@ impl hints_server::Hints for HintService {
         let peer = request.extensions().get::<Peer>().map(|peer| peer.address);
         self.open(request).await.map(Response::new).map_err(|error| {
             STREAM_ENDS.with([error.label()]).increment(1);
-            if let Some(left_out) = self.refusals.line() {
+            if let Some(left_out) = self.refusals.line(()) {
                 warn!(?peer, error = %chain(&error), left_out, "refused an agent's stream");
             }
             error.into()

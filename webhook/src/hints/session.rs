@@ -117,16 +117,21 @@ impl Session {
             self.shared.cluster.hints.leave(&self.agent.node);
         }
         let node = &self.agent.node;
+        let line = self.shared.streams.lines.line(node.clone());
         let (label, status) = match end {
             StreamEnd::Closed => ("closed", None),
             StreamEnd::Broken(status) => ("broken", Some(status)),
             StreamEnd::Refused(error) => {
-                warn!(%node, error = %chain(&error), "ended the stream of an agent");
+                if line.is_some() {
+                    warn!(%node, error = %chain(&error), "ended the stream of an agent");
+                }
                 (error.label(), Some(error.into()))
             }
         };
         STREAM_ENDS.with([label]).increment(1);
-        info!(%node, reason = label, "the stream of an agent ended");
+        if let Some(left_out) = line {
+            info!(%node, reason = label, left_out, "the stream of an agent ended");
+        }
         if let Some(status) = status {
             // A client that does not read will not learn why.
             let _is_told = timeout(STUCK_AFTER, self.directives.send(Err(status)))
@@ -327,7 +332,9 @@ async fn outlived(shared: &StreamContext, caller: Box<Caller>, mut agent: AgentI
             }
             Ok(again) => agent = again,
             Err(error @ (StreamError::Unchecked(_) | StreamError::TooMany)) => {
-                warn!(node = %agent.node, error = %chain(&error), "could not check the token of an open stream again");
+                if let Some(left_out) = shared.streams.lines.line(agent.node.clone()) {
+                    warn!(node = %agent.node, error = %chain(&error), left_out, "could not check the token of an open stream again");
+                }
             }
             Err(error) => return error,
         }

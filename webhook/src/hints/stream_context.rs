@@ -51,13 +51,20 @@ pub struct InstallState {
     pub registered: LastFaults,
     /// Reads how many seconds the serving certificate is still good for; negative after its end.
     pub certificate_left_s: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// Reads which callers of the admission port are answered.
+    pub callers: Arc<dyn Fn() -> &'static str + Send + Sync>,
 }
 
 impl InstallState {
-    /// Combines the faults, which are updated later, and the certificate in use.
-    pub fn new(registered: LastFaults, certificates: Arc<CertStore>) -> Self {
+    /// Combines the faults, which are updated later, the certificate in use, and the answered callers.
+    pub fn new(
+        registered: LastFaults,
+        certificates: Arc<CertStore>,
+        callers: Arc<dyn Fn() -> &'static str + Send + Sync>,
+    ) -> Self {
         Self {
             registered,
+            callers,
             certificate_left_s: Arc::new(move || certificates.left_s(SystemTime::now())),
         }
     }
@@ -69,6 +76,7 @@ impl Default for InstallState {
         Self {
             registered: LastFaults::default(),
             certificate_left_s: Arc::new(|| i64::MAX),
+            callers: Arc::new(|| "any"),
         }
     }
 }

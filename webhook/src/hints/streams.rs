@@ -3,16 +3,25 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use headroom_kit::log::LineLimit;
 use tokio_util::sync::CancellationToken;
 
 use super::{agent_version::AgentVersion, metrics::STREAMS};
 
+/// Interval of log lines about the streams of one node.
+const LINE_EVERY: Duration = Duration::from_secs(6);
+/// Log lines about the streams of one node after a quiet time.
+const LINE_BURST: u32 = 20;
+
 /// The open streams, one a node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Streams {
     open: Mutex<HashMap<String, OpenStream>>,
+    /// Log lines about the streams of each node.
+    pub lines: LineLimit<String>,
 }
 
 /// The stream of a node.
@@ -28,6 +37,15 @@ pub struct StreamPlace {
     streams: Arc<Streams>,
     node: String,
     replaced: CancellationToken,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            open: Mutex::default(),
+            lines: LineLimit::new(LINE_EVERY, LINE_BURST),
+        }
+    }
 }
 
 impl Streams {

@@ -7,13 +7,13 @@ use headroom_kit::{
     admin::PartReadiness,
     serve::{Limits, Listener},
     supervise::Supervisor,
-    tls::{CertStore, ClientAuth},
+    tls::CertStore,
 };
-use tracing::info;
 
 use super::{StartError, threads::Threads};
 use crate::{
     admission::{
+        callers::CallerCheck,
         endpoint::Stores,
         endpoints,
         features::Features,
@@ -26,13 +26,13 @@ use crate::{
 /// Divisor of the open-files limit: connections of the admission port may use this share.
 const FILES_OF_ADMISSION: u64 = 4;
 
-/// Opens the admission port and calls it repeatedly. It is served until the returned value is dropped.
+/// Opens the admission port over these stores, features and callers, and calls it repeatedly. It is served until the
+/// returned value is dropped.
 pub(super) async fn serve(
     args: &Args,
     files: u64,
     store: Arc<CertStore>,
-    stores: Stores,
-    features: Arc<ArcSwap<Features>>,
+    (stores, features, callers): (Stores, Arc<ArcSwap<Features>>, CallerCheck),
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) -> Result<Threads, StartError> {
@@ -41,14 +41,16 @@ pub(super) async fn serve(
     let limits = Limits::default().at_most(files / FILES_OF_ADMISSION);
     let listener = threads
         .run(Listener::bind("admission", args.admission_addr, limits))
-        .await?;
-    let (address, shutdown) = (listener.address(), supervisor.shutdown());
+        .await?
+        .exempt(args.api_server_addresses.clone());
+    let (address, place, shutdown) = (listener.address(), listener.reserved(), supervisor.shutdown());
     let router = Router::new(router::Options {
         endpoints: endpoints::served(&args.serve),
         features,
         stores,
         limits: router::Limits::default(),
         log_sample: args.log_sample,
+        callers,
     });
     let answer = move |request| {
         let router = router.clone();
@@ -59,17 +61,8 @@ pub(super) async fn serve(
         "admission",
         listener.serve_http(Some(tls), shutdown.clone(), answer),
     );
-    let needs_certificate = matches!(args.tls.client_auth(), ClientAuth::Required(_));
     supervisor.spawn("self-call", async move {
-        if needs_certificate {
-            info!(
-                "clients need a certificate that we do not have: reporting ready without a call of our \
-             own port"
-            );
-            ready.ready();
-        } else {
-            self_call::repeat(address, &ready, shutdown.stopping()).await;
-        }
+        self_call::repeat(address, &place, &ready, shutdown.stopping()).await;
         shutdown.stopping().cancelled().await;
     });
     Ok(threads)

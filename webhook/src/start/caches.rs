@@ -23,7 +23,7 @@ use super::{
 use crate::{
     admission::{
         endpoint::{Colocation, Family, PodQuotas, SloConfiguration, Stores},
-        endpoints::quota_behaviour::quota_behaviour,
+        endpoints::quota_behaviour::{quota_behaviour, quota_counting},
         features::Features,
     },
     args::Args,
@@ -33,7 +33,8 @@ use crate::{
         colocation::label_rules::WatchedRules,
         informer::UNKNOWN_AFTER,
         known::KnownSources,
-        quota::with_pods::QuotasWithPods,
+        quota::with_pods::{QuotasOfPods, QuotasWithPods},
+        quota_pods::QuotaPods,
         quota_view::QuotaView,
         sources::{Opening, SourceStores},
     },
@@ -99,6 +100,7 @@ pub(super) async fn follow(
     let known = KnownSources::default();
     let stores = SourceStores {
         label_rules: Arc::new(WatchedRules::new(options.label_rules)),
+        quota_pods: QuotaPods::new(quota_counting(&options.features.load()), known.signal()),
         ..SourceStores::new(
             Arc::clone(&cluster.nodes),
             Arc::clone(&cluster.pods),
@@ -106,6 +108,9 @@ pub(super) async fn follow(
             &known.signal(),
         )
     };
+    let binding = &options.binding;
+    let bypasses = binding.bypass_labels.iter().chain(&binding.bypass_annotations);
+    stores.pods.by_name.keep_keys(bypasses.cloned().collect());
     let quotas = Arc::new(QuotasWithPods {
         index: Arc::clone(&stores.quotas),
         pods: Arc::clone(&stores.pods.by_name),
@@ -195,8 +200,9 @@ fn of_pods(
         pods: Arc::clone(&stores.pods.by_name) as _,
         profiles: Arc::new(stores.profiles.clone()),
         label_rules: Arc::clone(&stores.label_rules) as _,
+        limit_ranges: Arc::clone(&stores.limit_ranges) as _,
         quotas: PodQuotas {
-            tree: Arc::clone(quotas) as _,
+            tree: Arc::new(QuotasOfPods(Arc::clone(quotas))),
             nodes: Arc::clone(&stores.quota_trees) as _,
             pod_usage: Arc::clone(&stores.quota_pods) as _,
             known,

@@ -213,15 +213,15 @@ mod tests {
         };
         let wants = WantedSources {
             families: vec![Family::Nodes, Family::Koordinator],
-            features: features("ElasticValidatingWebhook=false").shared(),
+            features: features("ElasticValidatingWebhook=false,PodValidatingWebhook=false").shared(),
         };
         let in_force = Arc::clone(&wants.features);
         let followers = Followers::new(wants, opening, known.clone(), readiness.clone());
         let keeping = tokio::spawn(followers.keep());
         for (gates, is_wanted) in [
-            ("", false),
-            ("BindingAdmissionWebhook=true", true),
-            ("BindingAdmissionWebhook=false", false),
+            ("PodValidatingWebhook=false", false),
+            ("", true),
+            ("PodValidatingWebhook=false", false),
             ("BindingAdmissionWebhook=true", true),
         ] {
             let gates = [gates, "ElasticValidatingWebhook=false"].map(str::to_owned);

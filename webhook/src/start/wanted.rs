@@ -70,20 +70,23 @@ mod tests {
         let checked = "PodMutatingWebhook=false,ElasticMutatingWebhook=false,ElasticValidatingWebhook=false";
         assert_eq!(
             names(&[Family::Koordinator], checked).get(3..).unwrap(),
-            ["elasticquotas"]
+            ["limitranges", "elasticquotas", "pods-by-name"]
         );
         assert!(names(&[Family::Koordinator], "EnableQuotaAdmission=true").contains(&"quota-pods"));
         let quotas = "PodMutatingWebhook=false,ElasticMutatingWebhook=false";
         let of_quotas = names(&[Family::Koordinator], quotas);
-        assert_eq!(of_quotas.get(3..).unwrap(), ["elasticquotas", "pods-by-name"]);
+        assert_eq!(
+            of_quotas.get(3..).unwrap(),
+            ["limitranges", "elasticquotas", "pods-by-name"]
+        );
     }
 
     #[test]
     fn a_gate_that_is_switched_on_wants_what_its_step_reads_and_the_watch_that_brings_it() {
         let families = [Family::Koordinator];
         let by_name = sources::PODS_BY_NAME.name;
-        let without_quotas = "ElasticValidatingWebhook=false";
-        assert!(!names(&families, without_quotas).contains(&by_name));
+        let without = "ElasticValidatingWebhook=false,PodValidatingWebhook=false";
+        assert!(!names(&families, without).contains(&by_name));
         let with = names(&families, "BindingAdmissionWebhook=true");
         let at = |name: &str| with.iter().position(|other| *other == name).unwrap();
         assert!(at("pods") < at(by_name), "{with:?}");

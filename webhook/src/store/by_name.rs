@@ -72,6 +72,13 @@ impl<K: Keep> Store for ByName<K> {
         insert(listing, &object);
     }
 
+    fn list_unreadable(&self, listing: &mut Self::Listing, object: K) {
+        let name = object.meta().name.as_deref().unwrap_or_default();
+        if let Some(kept) = self.get(name) {
+            listing.insert(name.into(), kept);
+        }
+    }
+
     fn replace(&self, listing: Self::Listing) {
         self.change(|all| *all = listing);
         self.arrivals.notify();

@@ -83,13 +83,15 @@ impl Cluster {
         } = settings;
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(HintTable::default()));
         let config_map = installation.slo_config.name.to_string();
+        let pods = Arc::new(Pods::new(Arc::clone(&changes), Arc::clone(&clock)));
         Self {
             nodes: Arc::new(Nodes::new(
                 Arc::clone(&changes),
                 Arc::clone(&hints),
+                Arc::clone(&pods),
                 Arc::clone(&clock),
             )),
-            pods: Arc::new(Pods::new(Arc::clone(&changes))),
+            pods,
             webhook_user: installation.webhook_user(),
             floor: Arc::new(Floor::new(installation, without, Arc::clone(&changes))),
             policies: Arc::new(Policies::new(file, config_map, Arc::clone(&changes))),

@@ -2,6 +2,7 @@
 //! name, and the labels that pods must have. They exist only where an endpoint that is served reads them.
 
 pub mod label_rules;
+pub mod limit_ranges;
 pub mod namespaces;
 pub mod pod_fan;
 mod pod_keys;

@@ -27,7 +27,7 @@ pub fn load(file: Option<&Path>) -> Result<Amplification, ConfigError> {
 #[cfg(test)]
 mod tests {
     use headroom_domain::{
-        policy::{Bounds, Floor, Mode, Policy},
+        policy::{AnnotationEffect, Bounds, Floor, Mode, Policy},
         ratio::Cents,
         resource::PerResource,
     };
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let policy = read(
-            "amplification:\n  mode: auto\n  floor: none\n  bounds:\n    cpu: {min: 0.5, max: 1.85}\n    \
+            "amplification:\n  mode: auto\n  floor: none\n  annotations: lower\n  bounds:\n    cpu: {min: 0.5, max: 1.85}\n    \
              memory: {max: 1.29}\n  target: {cpu: 0.85, memory: 1}\n  staticMax: {cpu: 3, memory: 1.1}\n",
         )
         .unwrap();
@@ -64,6 +64,7 @@ mod tests {
                 memory: Cents(110),
             },
             floor: Floor::None,
+            annotations: AnnotationEffect::Lower,
             target_ppm: PerResource {
                 cpu: 850_000,
                 memory: 1_000_000,
@@ -99,6 +100,10 @@ mod tests {
     #[case("amplifications: {}", "amplifications: unknown field")]
     #[case("amplification: {mode: Auto}", "amplification.mode: unknown variant")]
     #[case("amplification: {floor: zero}", "amplification.floor: unknown variant")]
+    #[case(
+        "amplification: {annotations: none}",
+        "amplification.annotations: unknown variant"
+    )]
     #[case(
         "amplification: {bounds: {gpu: {max: 2}}}",
         "amplification.bounds.gpu: unknown field"

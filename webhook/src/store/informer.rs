@@ -3,10 +3,16 @@
 //!
 //! A store without activity of the API server for [`UNKNOWN_AFTER`] is unknown, not empty and not unchanged: a dead
 //! connection resembles a quiet cluster. Bookmarks, and watches that end on time, distinguish the two.
+//!
+//! Objects are read one by one. One that cannot be read spoils neither its list nor its watch.
 
 mod error_log;
+mod event;
 mod health;
+mod list_splitter;
 mod presence;
+mod reading;
+mod watch_error;
 mod watch_loop;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
@@ -68,6 +74,11 @@ pub trait Store: Send + Sync {
     fn apply(&self, object: Self::Object);
     /// Applies the last state of a deleted object.
     fn delete(&self, object: Self::Object);
+    /// Applies a new or changed object that cannot be read. `object` has only its names, version, labels, annotations,
+    /// node and phase. The last readable state stays in force.
+    fn apply_unreadable(&self, _object: Self::Object) {}
+    /// Adds an object of a list that cannot be read: its last readable state, if the store has one.
+    fn list_unreadable(&self, _listing: &mut Self::Listing, _object: Self::Object) {}
     /// Records whether the store still follows the API server. Until it does, the store answers that it does not
     /// know; it begins as unknown, and a complete list makes it known.
     fn set_known(&self, is_known: bool);

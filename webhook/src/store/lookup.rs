@@ -17,6 +17,7 @@ use headroom_domain::{
 };
 use headroom_rules::{
     enhanced::LabelRules,
+    mixed_resources::DefaultResources,
     pod_quota::Usage,
     profile::PriorityClass,
     quota::{QuotaKey, QuotaTree},
@@ -30,7 +31,7 @@ use crate::store::{
     pending_admissions::PendingAdmission,
     pending_limit::PendingLimit,
     quota::pending::AdmittedQuota,
-    quota_request::QuotaRequest,
+    quota_request::{PodName, QuotaRequest},
 };
 
 /// Known pods, bound or not, all in memory.
@@ -55,6 +56,12 @@ pub trait LabelRuleLookup: Send + Sync {
     fn label_rules(&self) -> Arc<LabelRules>;
 }
 
+/// LimitRanges that give cpu or memory to containers without them, in memory.
+pub trait LimitRangeLookup: Send + Sync {
+    /// LimitRanges of a namespace by name; none while they are not known.
+    fn limit_ranges(&self, namespace: &str) -> Vec<(String, DefaultResources)>;
+}
+
 /// Decides over all quotas; returns the admission to record, if any.
 pub type Decide<'d> = dyn FnMut(&dyn QuotaTree) -> Option<(QuotaKey, AdmittedQuota)> + 'd;
 
@@ -73,8 +80,9 @@ pub trait QuotaLookup: Send + Sync {
 
 /// The nodes of quota trees, in memory.
 pub trait TreeNodesLookup: Send + Sync {
-    /// Nodes of a tree; `None` if no profile selects them.
-    fn nodes(&self, tree: &str) -> Option<Arc<LabelSelector>>;
+    /// Nodes of a tree, from the first profile in the namespace of the tree's root, or with `None` from the first in any
+    /// namespace; `None` if no profile selects them.
+    fn nodes(&self, tree: &str, namespace: Option<&str>) -> Option<Arc<LabelSelector>>;
 }
 
 /// Use of quotas by their pods, in memory.
@@ -83,12 +91,16 @@ pub trait QuotaUsageLookup: Send + Sync {
     /// while not all pods are known.
     fn usage(&self, request: &QuotaRequest, now: Instant) -> Option<Vec<Usage>>;
 
+    /// True if more pods of the controller with that UID, in the Pod's namespace, were admitted and not stored than were
+    /// stored lately. One more is refused then.
+    fn is_ahead(&self, pod: &PodName, controller: &str, now: Instant) -> bool;
+
     /// Counts the Pod from now on if `fits` finds quota left beyond the current use. No other request is decided in
     /// between. `fits` is not called while not all pods are known. A Pod that requests none of the limited resources
     /// leaves no record.
     ///
     /// # Errors
-    /// It fits and cannot count, because too many pods were admitted and are not stored.
+    /// It fits and cannot count, because too many pods, or too many of its controller, were admitted and are not stored.
     fn admit(
         &self,
         request: QuotaRequest,
@@ -97,12 +109,12 @@ pub trait QuotaUsageLookup: Send + Sync {
     ) -> Result<Option<Box<dyn PendingAdmission>>, PendingLimit>;
 }
 
-/// Labels and annotations of a pod. Pods with equal ones share them.
+/// Labels and annotations of a pod that rules read: those of Koordinator's domain and ours, and those with a key that
+/// the configuration names. Pods with equal ones share them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PodKeys {
     pub labels: BTreeMap<String, String>,
-    /// The keys of its annotations. A value is empty unless the key is one of Koordinator's domains and the value has at most
-    /// 256 bytes.
+    /// A value is empty unless the key is of one of the domains and the value has at most 256 bytes.
     pub annotations: BTreeMap<String, String>,
 }
 

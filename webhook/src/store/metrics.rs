@@ -20,6 +20,15 @@ headroom_kit::metrics! {
         "Failures to list or watch a resource; each is tried again.",
     );
 
+    /// Objects that do not have the type of their resource.
+    pub static INFORMER_UNREADABLE: Counter<1> = Counter::new(
+        "headroom_webhook_informer_unreadable_total",
+        Unit::Count,
+        &["resource"],
+        "Objects received from the API server that could not be read. The last readable state of an object \
+         counts; without one the node of a pod, or its quota, is unknown. The log names the object.",
+    );
+
     /// Time since the API server last gave a sign of life.
     pub static INFORMER_AGE: Gauge<1> = Gauge::new(
         "headroom_webhook_informer_age_seconds",
@@ -35,6 +44,16 @@ headroom_kit::metrics! {
         &["resource"],
         "1 while the store of this resource counts, else 0: not listed yet, or no watch event for 90 \
          seconds. The replica then lowers no node below the stored value.",
+    );
+
+    /// Places that pods left, by kind.
+    pub static PLACES_OPENED: Counter<1> = Counter::new(
+        "headroom_webhook_places_opened_total",
+        Unit::Count,
+        &["kind"],
+        "Pods of controllers that left a node, so that their capacity is kept for successors for up to \
+         10 minutes, by kind: daemonset, tied (can run on that node only) or other. Every replica \
+         counts all of them.",
     );
 
     /// Colocation profiles, by whether they can be read.
@@ -61,6 +80,15 @@ headroom_kit::metrics! {
         &[],
         "Creations, changes and removals of ElasticQuotas that this replica admitted and its watch \
          has not delivered yet; each counts for at most 30 seconds.",
+    );
+
+    /// Quotas whose list of namespaces counts in part.
+    pub static QUOTA_LISTS_CUT: Counter<0> = Counter::new(
+        "headroom_webhook_quota_lists_cut_total",
+        Unit::Count,
+        &[],
+        "Versions of ElasticQuotas whose list of namespaces counts only in part: the quotas of one namespace list \
+         more than 8,192 namespaces, or all together more than 65,536. The log names the quota.",
     );
 
     /// Versions of the ConfigMap with rules for labels.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use headroom_domain::selector::Labels;
+use headroom_domain::{capacity::recorded_places, selector::Labels};
 use headroom_rules::slo;
 
 use crate::store::{
@@ -14,6 +14,7 @@ use crate::store::{
     hint_table::HintTable,
     informer::Store,
     node::{Node, object::WatchedNode},
+    pods::Pods,
     ratio_owner_conflict::RatioOwnerConflicts,
 };
 
@@ -22,6 +23,8 @@ use crate::store::{
 pub struct Nodes {
     changes: Arc<Changes>,
     hints: Arc<HintTable>,
+    /// Receives the places on record of a Node that is seen for the first time.
+    pods: Arc<Pods>,
     clock: Arc<Clock>,
     ratio_conflicts: RatioOwnerConflicts,
     state: RwLock<NodesState>,
@@ -37,10 +40,11 @@ struct NodesState {
 
 impl Nodes {
     /// Empty store; changes are announced to the followers of the node.
-    pub fn new(changes: Arc<Changes>, hints: Arc<HintTable>, clock: Arc<Clock>) -> Self {
+    pub fn new(changes: Arc<Changes>, hints: Arc<HintTable>, pods: Arc<Pods>, clock: Arc<Clock>) -> Self {
         Self {
             changes,
             hints,
+            pods,
             clock,
             ratio_conflicts: RatioOwnerConflicts::default(),
             state: RwLock::default(),
@@ -91,6 +95,15 @@ impl Nodes {
         self.hints.observe_node(&node.asked(), self.clock.now());
     }
 
+    /// Takes over the places on record of a Node that this replica has not seen. Before the Node counts as known: a
+    /// decision without them would lower it.
+    fn inherit_places(&self, node: &Node) {
+        if self.get(&node.name).is_none() {
+            let recorded = recorded_places(&node.state.annotations, &node.uid);
+            self.pods.inherit_places(&node.name, &recorded);
+        }
+    }
+
     /// Removes the hints of a Node object that `now` is not, records its annotations, and notifies followers.
     fn notify(&self, name: &str, before: Option<&Node>, now: Option<&Node>) {
         if let Some(before) = before
@@ -130,7 +143,17 @@ impl Store for Nodes {
         listing.insert(node.name.clone(), node);
     }
 
+    fn list_unreadable(&self, listing: &mut NodeListing, object: WatchedNode) {
+        let name = object.metadata.name.unwrap_or_default();
+        if let Some(node) = self.get(&name) {
+            listing.insert(name, node);
+        }
+    }
+
     fn replace(&self, listing: NodeListing) {
+        for node in listing.values() {
+            self.inherit_places(node);
+        }
         let before = {
             let mut state = self.write();
             state.has_synced = true;
@@ -148,6 +171,7 @@ impl Store for Nodes {
 
     fn apply(&self, object: WatchedNode) {
         let node = Arc::new(Node::from(object));
+        self.inherit_places(&node);
         let before = self.write().nodes.insert(node.name.clone(), Arc::clone(&node));
         self.notify(&node.name, before.as_deref(), Some(&node));
     }
@@ -182,7 +206,8 @@ mod tests {
 
     fn world() -> NodeEvents {
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(HintTable::default()));
-        let nodes = Nodes::new(Arc::clone(&changes), Arc::clone(&hints), Arc::default());
+        let pods = Arc::new(Pods::new(Arc::clone(&changes), Arc::default()));
+        let nodes = Nodes::new(Arc::clone(&changes), Arc::clone(&hints), pods, Arc::default());
         NodeEvents {
             changes,
             hints,
@@ -236,6 +261,35 @@ mod tests {
             way(&nodes);
             assert!(hints.get("n1", Duration::ZERO).is_none());
         }
+    }
+
+    #[test]
+    fn places_on_record_are_taken_over_from_a_node_that_is_seen_for_the_first_time() {
+        let marker = json!({
+            "cpu": "2",
+            "from": {"cpu": {"raw": "1", "places": {"daemonSets": 400}}},
+            "uid": "u1",
+        });
+        let annotations = json!({"headroom.sh/amplified-allocatable": marker.to_string()});
+        let object = |uid: &str| -> WatchedNode {
+            let metadata =
+                json!({"name": "n1", "uid": uid, "resourceVersion": "1", "annotations": annotations});
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        };
+        let open = |nodes: &Nodes| {
+            nodes
+                .pods
+                .with_node("n1", |bound| bound.places.sums(nodes.clock.now()).cpu.total())
+        };
+        let NodeEvents { nodes, .. } = world();
+        list(&nodes, [object("u1")]);
+        assert_eq!(open(&nodes), 400);
+        list(&nodes, [object("u1")]);
+        nodes.apply(object("u1"));
+        assert_eq!(open(&nodes), 400, "once");
+        let NodeEvents { nodes, .. } = world();
+        nodes.apply(object("u2"));
+        assert_eq!(open(&nodes), 0, "the record of another Node of this name");
     }
 
     #[test]

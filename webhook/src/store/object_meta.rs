@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::{Deserialize, Deserializer};
 
 /// Metadata fields that are read.
@@ -11,16 +12,20 @@ use serde::{Deserialize, Deserializer};
 #[serde(rename_all = "camelCase", default)]
 struct ReadMeta {
     annotations: Option<BTreeMap<String, String>>,
+    #[serde(deserialize_with = "any_time")]
     creation_timestamp: Option<Time>,
+    deletion_grace_period_seconds: Option<i64>,
+    #[serde(deserialize_with = "any_time")]
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
     name: Option<String>,
     namespace: Option<String>,
+    owner_references: Option<Vec<OwnerReference>>,
     resource_version: Option<String>,
     uid: Option<String>,
 }
 
-/// For `#[serde(deserialize_with)]`: name, namespace, UID, resource version, times, labels and annotations.
+/// For `#[serde(deserialize_with)]`: name, namespace, owners, UID, resource version, times, labels and annotations.
 ///
 /// # Errors
 /// One of those has another type than in Kubernetes.
@@ -28,24 +33,35 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(metadata: D) -> Result<Obje
     let ReadMeta {
         annotations,
         creation_timestamp,
+        deletion_grace_period_seconds,
         deletion_timestamp,
         labels,
         name,
         namespace,
+        owner_references,
         resource_version,
         uid,
     } = ReadMeta::deserialize(metadata)?;
     Ok(ObjectMeta {
         annotations,
         creation_timestamp,
+        deletion_grace_period_seconds,
         deletion_timestamp,
         labels,
         name,
         namespace,
+        owner_references,
         resource_version,
         uid,
         ..ObjectMeta::default()
     })
+}
+
+/// Reads a time. One beyond the range of [`Timestamp`] becomes the last one: Go writes times of the year 10000, and a
+/// user can create an object with such a deletion time.
+fn any_time<'de, D: Deserializer<'de>>(time: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(time)?;
+    Ok(text.map(|text| Time(text.parse().unwrap_or(Timestamp::MAX))))
 }
 
 #[cfg(test)]
@@ -71,6 +87,14 @@ mod tests {
         format!(
             r#"{{"metadata": {{}}, "items": [{{"metadata": {metadata}}}, {{"metadata": {{"name": "b"}}}}]}}"#
         )
+    }
+
+    #[test]
+    fn time_after_the_year_9999_is_a_time() {
+        let metadata =
+            r#"{"metadata": {"deletionTimestamp": "10000-01-01T11:59:59Z", "creationTimestamp": null}}"#;
+        let pod: WatchedPod = serde_json::from_str(metadata).unwrap();
+        assert!(pod.metadata.deletion_timestamp.is_some() && pod.metadata.creation_timestamp.is_none());
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::{
 
 use headroom_rules::explain::Explanation;
 
+use crate::store::caller::ReviewCaller;
+
 /// Most reviews that are kept.
 pub const MOST_DECISIONS: usize = 1_000;
 /// Most memory of all of them, in bytes. One takes about 1 KiB, and 24 KiB at most.
@@ -41,6 +43,8 @@ pub struct PodDecision {
     pub review: String,
     /// True if nothing was to be stored.
     pub is_dry_run: bool,
+    /// Client that posted the review.
+    pub caller: ReviewCaller,
     /// Outcome of the review: `allowed`, `denied` or `failed`.
     pub outcome: &'static str,
     /// Reasons of a refusal, field by field if rules name fields.
@@ -75,7 +79,8 @@ struct KeptDecisions {
 }
 
 impl PodDecisions {
-    /// Keeps a decision, and drops the oldest ones beyond the limit.
+    /// Keeps a decision, and drops the oldest ones beyond the limit: those of unverified callers first, who can post any
+    /// number of reviews.
     pub fn record(&self, mut decision: PodDecision) {
         decision.shorten();
         let bytes = decision.bytes();
@@ -85,7 +90,9 @@ impl PodDecisions {
         kept.decisions.push_back(decision);
         kept.bytes = kept.bytes.saturating_add(bytes);
         while kept.decisions.len() > MOST_DECISIONS || kept.bytes > MOST_BYTES {
-            let Some(oldest) = kept.decisions.pop_front() else {
+            let mut decisions = kept.decisions.iter();
+            let unverified = decisions.position(|decision| decision.caller == ReviewCaller::Unverified);
+            let Some(oldest) = kept.decisions.remove(unverified.unwrap_or_default()) else {
                 break;
             };
             kept.bytes = kept.bytes.saturating_sub(oldest.bytes());
@@ -195,6 +202,7 @@ mod tests {
             },
             review: "r".to_owned(),
             is_dry_run: false,
+            caller: ReviewCaller::Verified,
             outcome: "allowed",
             reasons: Vec::new(),
             explanation: Explanation::default(),
@@ -223,6 +231,25 @@ mod tests {
             (found[0].review.as_str(), found[999].review.as_str()),
             ("1000", "1")
         );
+    }
+
+    #[test]
+    fn reviews_of_unverified_callers_push_out_no_other() {
+        let decisions = PodDecisions::default();
+        decisions.record(decision("real", ""));
+        for number in 0..2 * MOST_DECISIONS {
+            decisions.record(PodDecision {
+                caller: ReviewCaller::Unverified,
+                review: number.to_string(),
+                ..decision("forged", "")
+            });
+        }
+        assert_eq!(decisions.of_pod("n", "real").len(), 1);
+        for _ in 0..MOST_DECISIONS {
+            decisions.record(decision("real", ""));
+        }
+        assert_eq!(decisions.of_pod("n", "forged"), []);
+        assert_eq!(decisions.kept().0, MOST_DECISIONS);
     }
 
     /// Everything that a client may choose is as long as can be.

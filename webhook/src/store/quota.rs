@@ -9,7 +9,10 @@
 
 mod derived;
 pub mod index;
+mod listed_namespaces;
 pub mod object;
 pub mod pending;
+mod pending_handle;
+mod stored;
 pub mod tree_nodes;
 pub mod with_pods;

@@ -3,11 +3,14 @@
 //!
 //! It has a watch of its own, because other stores keep CPU and memory alone; it is followed while quotas are evaluated.
 
+mod controller_pace;
+pub mod counting;
 pub mod ledger;
 pub mod object;
 pub mod pending;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
@@ -16,11 +19,14 @@ use headroom_domain::{amounts::Amounts, quantity::Quantity};
 use headroom_rules::pod_quota::{Transformation, Usage, growth};
 
 use self::{
+    counting::QuotaCounting,
     ledger::{Ledger, summable},
     object::WatchedQuotaPod,
-    pending::{NewPendingPod, PendingPods},
+    pending::{AdmissionKey, NewPendingPod, PendingPods},
 };
 use crate::store::{
+    arrivals::Arrivals,
+    caller::ReviewCaller,
     informer::Store,
     lookup::QuotaUsageLookup,
     pending_admissions::PendingAdmission,
@@ -35,6 +41,8 @@ const FAILING_LIMIT: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct QuotaPods {
     state: Mutex<QuotaPodsState>,
+    counting: QuotaCounting,
+    arrivals: Arrivals,
     this: Weak<QuotaPods>,
 }
 
@@ -49,15 +57,21 @@ struct QuotaPodsState {
 #[derive(Debug)]
 struct PendingPodHandle {
     pods: Arc<QuotaPods>,
-    number: u64,
+    admission: AdmissionKey,
     is_kept: bool,
 }
 
 impl QuotaPods {
-    /// No pods, and none are known.
-    pub fn new() -> Arc<Self> {
+    /// No pods, and none are known. Pods of controllers that others wait for are announced to `arrivals`.
+    pub fn new(counting: QuotaCounting, arrivals: Arrivals) -> Arc<Self> {
+        let state = QuotaPodsState {
+            ledger: Ledger::new(counting),
+            ..QuotaPodsState::default()
+        };
         Arc::new_cyclic(|this| Self {
-            state: Mutex::default(),
+            state: Mutex::new(state),
+            counting,
+            arrivals,
             this: Weak::clone(this),
         })
     }
@@ -68,7 +82,8 @@ impl QuotaPods {
         (state.ledger.len(), state.pending.len())
     }
 
-    /// Use of these groups of pods, pending admissions included; `None` while not all pods are known.
+    /// Use of these groups of pods, pending admissions included; `None` while not all pods are known, or one of theirs
+    /// cannot be read.
     pub fn sums(
         &self,
         groups: &[PodGroup],
@@ -76,12 +91,16 @@ impl QuotaPods {
         now: Instant,
     ) -> Option<GroupUsage> {
         let mut state = self.lock();
-        state.pending.expire(now);
+        state.expire(now);
         let QuotaPodsState {
             is_known,
             ledger,
             pending,
         } = &*state;
+        let is_known = *is_known
+            && groups
+                .iter()
+                .all(|group| ledger.is_known(group, &BTreeSet::new()));
         let mut sums = is_known.then(GroupUsage::default)?;
         for group in groups {
             let pods = ledger.add_all(&mut sums.usage.stored, group, transformation);
@@ -108,7 +127,7 @@ impl QuotaPods {
     pub fn clear(&self) {
         let mut state = self.lock();
         state.is_known = false;
-        state.ledger = Ledger::default();
+        state.ledger = Ledger::new(self.counting);
         state.pending.clear();
     }
 
@@ -118,9 +137,21 @@ impl QuotaPods {
 }
 
 impl QuotaPodsState {
+    /// True while all pods that count in the quotas of a request are known, with the resources that these limit.
+    fn knows(&self, request: &QuotaRequest) -> bool {
+        let mut groups = request.levels.iter().flatten();
+        self.is_known && groups.all(|group| self.ledger.is_known(group, &request.resources))
+    }
+
+    /// Ends admissions that have lasted long enough, and the count of pods that are overdue.
+    fn expire(&mut self, now: Instant) {
+        self.pending.expire(now);
+        self.ledger.expire(now);
+    }
+
     /// Use of other pods, for the resources that count.
     fn usage(&mut self, request: &QuotaRequest, now: Instant) -> Vec<Usage> {
-        self.pending.expire(now);
+        self.expire(now);
         let mut stored = vec![Quantity::ZERO; request.resources.len()];
         let mut claimed = stored.clone();
         let named = |sums: &[Quantity]| -> Amounts {
@@ -165,7 +196,15 @@ impl QuotaPodsState {
 impl QuotaUsageLookup for QuotaPods {
     fn usage(&self, request: &QuotaRequest, now: Instant) -> Option<Vec<Usage>> {
         let mut state = self.lock();
-        state.is_known.then(|| state.usage(request, now))
+        state.knows(request).then(|| state.usage(request, now))
+    }
+
+    fn is_ahead(&self, pod: &PodName, controller: &str, now: Instant) -> bool {
+        let mut state = self.lock();
+        state.pending.expire(now);
+        let pace = &mut state.pending.pace;
+        let controller = pace.key(&pod.namespace, controller);
+        controller.is_some_and(|controller| pace.check(controller, pod, now).is_err())
     }
 
     fn admit(
@@ -178,7 +217,7 @@ impl QuotaUsageLookup for QuotaPods {
             return Ok(None);
         };
         let mut state = self.lock();
-        if !state.is_known {
+        if !state.knows(&request) {
             return Ok(None);
         }
         let usage = state.usage(&request, now);
@@ -192,29 +231,38 @@ impl QuotaUsageLookup for QuotaPods {
             requested,
             replaced,
             resources,
+            controller,
+            caller,
             ..
         } = request;
         let requested = requested.filtered(|name, _| resources.contains(name));
         if requested.is_empty() {
             return Ok(None);
         }
+        let controller = state.pending.pace.key(&pod.namespace, &controller);
         let new = NewPendingPod {
             uid,
+            controller: controller.filter(|_| replaced == 0),
             group,
             requested: summable(requested),
-            replaced,
+            // No event would ever be later than a forged version.
+            replaced: match caller {
+                ReviewCaller::Verified => replaced,
+                ReviewCaller::Unverified => replaced.min(state.ledger.newest()),
+            },
+            caller,
         };
-        let number = state.pending.add(pod, new, now)?;
+        let admission = state.pending.add(pod, new, now)?;
         Ok(Some(Box::new(PendingPodHandle {
             pods,
-            number,
+            admission,
             is_kept: false,
         })))
     }
 }
 
 impl PendingAdmission for PendingPodHandle {
-    /// The Pod counts until the watch delivers it, at most half a minute.
+    /// The Pod counts until the watch delivers it, or for seconds.
     fn keep(mut self: Box<Self>) {
         self.is_kept = true;
     }
@@ -223,7 +271,7 @@ impl PendingAdmission for PendingPodHandle {
 impl Drop for PendingPodHandle {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.pods.lock().pending.end(self.number);
+            self.pods.lock().pending.end(self.admission);
         }
     }
 }
@@ -236,8 +284,16 @@ impl Store for QuotaPods {
         Some(FAILING_LIMIT)
     }
 
+    fn listing(&self) -> Ledger {
+        Ledger::new(self.counting)
+    }
+
     fn list(listing: &mut Ledger, object: WatchedQuotaPod) {
         listing.set(object);
+    }
+
+    fn list_unreadable(&self, listing: &mut Ledger, object: WatchedQuotaPod) {
+        listing.set_unreadable(&object, Some(&self.lock().ledger));
     }
 
     fn replace(&self, listing: Ledger) {
@@ -250,8 +306,25 @@ impl Store for QuotaPods {
     fn apply(&self, object: WatchedQuotaPod) {
         let mut state = self.lock();
         let QuotaPodsState { ledger, pending, .. } = &mut *state;
-        let Some(pod) = ledger.set(object) else { return };
-        pending.end_if(&pod, |entry| ledger.shows(&pod, entry));
+        let Some((pod, uid)) = object.key() else { return };
+        let namespace = &pod.namespace;
+        let controller = pending
+            .pace
+            .key(namespace, object.controller().unwrap_or_default());
+        let (is_new, now) = (!ledger.has(&pod, &uid), Instant::now());
+        ledger.set(object);
+        if let Some(controller) = controller.filter(|_| is_new) {
+            pending.pace.note_seen(controller, now);
+        }
+        let ended = pending.deliver(&pod, |entry| ledger.shows(&pod, entry), now);
+        drop(state);
+        if ended && controller.is_some() {
+            self.arrivals.notify();
+        }
+    }
+
+    fn apply_unreadable(&self, object: WatchedQuotaPod) {
+        self.lock().ledger.set_unreadable(&object, None);
     }
 
     fn delete(&self, object: WatchedQuotaPod) {

@@ -1,4 +1,4 @@
-//! Request of a Pod against its quota, and the pods that count together there.
+//! Request of a Pod against its quota, the pods that count together there, and the limit on a Pod's resources.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,49 @@ use headroom_rules::{
     pod_quota::{Transformation, Usage, namespaces_of},
     quota::{Quota, QuotaTree},
 };
+
+use crate::store::caller::ReviewCaller;
+
+/// Maximum number of resources that are counted for a Pod in addition to the usual ones.
+pub const MOST_RESOURCES: usize = 32;
+/// Maximum length of their names together, in bytes. Every user who may create pods chooses them.
+const MOST_NAME_BYTES: usize = 4_096;
+
+/// A Pod requests more resources than a quota can count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the pod requests {count} resources; its ElasticQuota counts at most {MOST_RESOURCES} in addition to CPU, memory, \
+     ephemeral storage and Koordinator's, with names of {MOST_NAME_BYTES} bytes together"
+)]
+pub struct TooManyResources {
+    count: usize,
+}
+
+/// Checks that a quota can count all resources of a Pod.
+///
+/// # Errors
+/// They are too many.
+pub fn check_resources(requested: &Amounts) -> Result<(), TooManyResources> {
+    if counted_resources(requested).count() == requested.iter().count() {
+        return Ok(());
+    }
+    Err(TooManyResources {
+        count: requested.iter().count(),
+    })
+}
+
+/// Names of the resources of a Pod that are counted.
+pub fn counted_resources(requested: &Amounts) -> impl Iterator<Item = &str> {
+    let (mut count, mut bytes) = (0_usize, 0_usize);
+    requested.iter().map(|(name, _)| name).filter(move |name| {
+        if Amounts::is_usual(name) {
+            return true;
+        }
+        count = count.saturating_add(1);
+        bytes = bytes.saturating_add(name.len());
+        count <= MOST_RESOURCES && bytes <= MOST_NAME_BYTES
+    })
+}
 
 /// Pods that belong to one quota, whether or not the quota exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,6 +85,10 @@ pub struct QuotaRequest {
     pub resources: BTreeSet<Box<str>>,
     /// Renaming of resources by annotation.
     pub transformation: Transformation,
+    /// UID of the Pod's controller; empty if it has none.
+    pub controller: Box<str>,
+    /// Client that posted the review.
+    pub caller: ReviewCaller,
 }
 
 /// Use of a quota by groups of pods, with all pods of them.

@@ -18,8 +18,11 @@ use crate::store::{
     colocation::pods::PodsByName,
     known::KnownSources,
     lookup::QuotaLookup as _,
-    quota::{index::QuotaIndex, with_pods::QuotasWithPods},
-    quota_pods::QuotaPods,
+    quota::{
+        index::QuotaIndex,
+        with_pods::{QuotasOfPods, QuotasWithPods},
+    },
+    quota_pods::{QuotaPods, counting::QuotaCounting},
     quota_request::{GroupUsage, PodGroup},
     sources::{self, Source},
 };
@@ -82,6 +85,11 @@ pub struct SourceAge {
 }
 
 impl QuotaView {
+    /// The quotas as pods belong to them.
+    pub fn of_pods(&self) -> QuotasOfPods {
+        QuotasOfPods(Arc::clone(&self.quotas))
+    }
+
     /// State of the source of quotas and of the source of their pods.
     pub fn sources(&self) -> [SourceAge; 2] {
         let of = |source: &'static Source| SourceAge {
@@ -120,7 +128,7 @@ impl Default for QuotaView {
                 index: QuotaIndex::new(arrivals.clone()),
                 pods: Arc::new(PodsByName::new(arrivals)),
             }),
-            pod_usage: QuotaPods::new(),
+            pod_usage: QuotaPods::new(QuotaCounting::default(), Arrivals::default()),
             known: KnownSources::default(),
             behaviour: Arc::new(QuotaBehaviour::default),
         }

@@ -13,8 +13,8 @@ use super::{
     access::{Access, AccessNamespace},
     arrivals::Arrivals,
     colocation::{
-        label_rules::WatchedRules, pod_fan::PodFan, pods::PodsByName, profile_sources::ProfileSources,
-        profiles,
+        label_rules::WatchedRules, limit_ranges::LimitRanges, pod_fan::PodFan, pods::PodsByName,
+        profile_sources::ProfileSources, profiles,
     },
     informer::{self, LastActivity, Presence, Store, Subject},
     nodes::Nodes,
@@ -25,7 +25,7 @@ use super::{
         object,
         tree_nodes::{self, TreeNodes},
     },
-    quota_pods::QuotaPods,
+    quota_pods::{QuotaPods, counting::QuotaCounting},
 };
 
 /// Objects of the API server that a store of this replica follows.
@@ -69,6 +69,8 @@ pub struct SourceStores {
     pub profiles: ProfileSources,
     /// The labels that pods must have.
     pub label_rules: Arc<WatchedRules>,
+    /// The defaults of containers, for warnings.
+    pub limit_ranges: Arc<LimitRanges>,
     pub quotas: Arc<QuotaIndex>,
     /// The nodes of quota trees.
     pub quota_trees: Arc<TreeNodes>,
@@ -86,7 +88,7 @@ pub struct Opened {
     pub task: Option<BoxFuture<'static, ()>>,
 }
 
-pub static ALL: [&Source; 11] = [
+pub static ALL: [&Source; 12] = [
     &NODES,
     &PODS,
     &PODS_BY_NAME,
@@ -95,6 +97,7 @@ pub static ALL: [&Source; 11] = [
     &NAMESPACES,
     &PRIORITY_CLASSES,
     &LABEL_RULES,
+    &LIMIT_RANGES,
     &QUOTAS,
     &QUOTA_TREES,
     &QUOTA_PODS,
@@ -129,7 +132,7 @@ pub static PODS: Source = Source {
 /// All pods, by namespace and name.
 pub static PODS_BY_NAME: Source = Source {
     name: "pods-by-name",
-    about: "Labels of all pods, keys of their annotations, and Koordinator's values, by namespace and name.",
+    about: "Labels and annotations of all pods with keys of Koordinator's domain, of ours or of the configuration, by namespace and name.",
     access: PODS.access,
     presence: PODS.presence,
     shares: Some(&PODS),
@@ -212,6 +215,20 @@ pub static LABEL_RULES: Source = Source {
     close: Some(|stores| stores.label_rules.clear()),
 };
 
+/// LimitRanges of all namespaces. Without them only a warning is missing.
+pub static LIMIT_RANGES: Source = Source {
+    name: "limitranges",
+    about: "Names of up to 16,384 LimitRanges that give cpu or memory to containers without them, by namespace.",
+    access: Access::watch("", "limitranges"),
+    presence: Presence::Always,
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&LIMIT_RANGES, api, &opening.stores.limit_ranges)
+    },
+    close: Some(|stores| stores.limit_ranges.clear()),
+};
+
 pub static QUOTAS: Source = Source {
     name: object::PLURAL,
     about: "Place in its tree, namespaces, min, max and guarantee of each ElasticQuota.",
@@ -271,9 +288,10 @@ impl SourceStores {
             policies,
             profiles: ProfileSources::new(arrivals),
             label_rules: Arc::new(WatchedRules::default()),
+            limit_ranges: Arc::default(),
             quotas: QuotaIndex::new(arrivals.clone()),
             quota_trees: Arc::default(),
-            quota_pods: QuotaPods::new(),
+            quota_pods: QuotaPods::new(QuotaCounting::default(), arrivals.clone()),
         }
     }
 }

@@ -80,6 +80,32 @@ fn what_pods_used_in_a_frame_is_there_by_its_end() {
     }
 }
 
+/// A pod's task that names isolated CPUs runs there, and no frame contains that.
+#[test]
+fn a_pods_use_of_isolated_cpus_is_not_subtracted_when_it_leaves() {
+    let root = tempfile::tempdir().unwrap();
+    let question = hierarchy(root.path());
+    let cpus = root.path().join("devices/system/cpu");
+    fs::create_dir_all(&cpus).unwrap();
+    fs::write(cpus.join("online"), "0-7\n").unwrap();
+    let timing = Profile::Demo.timing();
+    let uses = ["\n", "7\n"].map(|isolated| {
+        fs::write(cpus.join("isolated"), isolated).unwrap();
+        let mut reader = AccountReader::new(Procfs::at(Path::new("/proc"), root.path()), &timing);
+        let mut used = Vec::new();
+        for turn in 4..20 {
+            // A core and a half.
+            let spent = format!("usage_usec {}\n", turn * 375_000);
+            fs::write(root.path().join("kubepods/poda/cpu.stat"), spent).unwrap();
+            if let Some((_, pods)) = reader.answer(at(turn * 250), &question).pods {
+                used.extend(pods.used.into_values().map(|used| (used.low.cpu, used.high.cpu)));
+            }
+        }
+        used.pop().unwrap()
+    });
+    assert_eq!(uses, [(1500, 1500), (500, 1500)]);
+}
+
 #[test]
 fn a_read_that_does_not_end_holds_up_nobody_and_is_told_of() {
     let root = tempfile::tempdir().unwrap();

@@ -6,11 +6,15 @@
 //! as those of the predecessor, with conversions in both directions, and the version before is dropped.
 //!
 //! Optional parts need no new version: they follow the record, where agents without them stop reading. The bounds of
-//! frames that do not count are such a part.
+//! frames that do not count are such a part, and after them the lineages of pods.
 
 use std::time::Duration;
 
-use headroom_domain::{estimate::Snapshot, resource::PerResource};
+use headroom_domain::{
+    estimate::{Lineage, Snapshot},
+    resource::PerResource,
+};
+use serde::de::DeserializeOwned;
 
 use super::{CheckpointError, CheckpointFile, Owner, format};
 
@@ -36,7 +40,7 @@ pub(super) const PREDECESSOR: Schema = Schema {
 };
 
 /// Type of [`Snapshot::bounds`].
-type Bounds = PerResource<Vec<(u64, u64)>>;
+pub(super) type Bounds = PerResource<Vec<(u64, u64)>>;
 
 /// A record as it was read.
 #[derive(Debug)]
@@ -53,11 +57,12 @@ impl Schema {
     /// The record cannot be written down.
     pub(super) fn encode(self, record: &CheckpointFile, since: Duration) -> Result<Vec<u8>, CheckpointError> {
         if self == OWN {
-            let bounds = record.snapshot.bounds();
-            if bounds == Bounds::default() {
-                return format::encode(self.version, &(since, record));
-            }
-            return format::encode(self.version, &(since, record, bounds));
+            let (bounds, lineages) = (record.snapshot.bounds(), record.snapshot.lineages());
+            return match (bounds == Bounds::default(), lineages.is_empty()) {
+                (true, true) => format::encode(self.version, &(since, record)),
+                (false, true) => format::encode(self.version, &(since, record, bounds)),
+                (_, false) => format::encode(self.version, &(since, record, bounds, lineages)),
+            };
         }
         let CheckpointFile {
             owner,
@@ -76,15 +81,10 @@ impl Schema {
     pub(super) fn decode(self, bytes: &[u8]) -> Result<Read, CheckpointError> {
         if self == OWN {
             let ((since, record), rest): ((_, CheckpointFile), _) = format::decode(self.version, bytes)?;
-            let bounds: Bounds = if rest.is_empty() {
-                Bounds::default()
-            } else {
-                postcard::from_bytes(rest)?
-            };
-            let record = CheckpointFile {
-                snapshot: record.snapshot.with_bounds(&bounds),
-                ..record
-            };
+            let (bounds, rest): (Bounds, _) = optional(rest)?;
+            let (lineages, _): (Vec<Lineage>, _) = optional(rest)?;
+            let snapshot = record.snapshot.with_bounds(&bounds).with_lineages(&lineages);
+            let record = CheckpointFile { snapshot, ..record };
             let since = Some(since);
             return Ok(Read { record, since });
         }
@@ -99,4 +99,15 @@ impl Schema {
         };
         Ok(Read { record, since: None })
     }
+}
+
+/// The next optional part and the bytes after it; the default if there is none.
+///
+/// # Errors
+/// The bytes are not such a part.
+fn optional<T: DeserializeOwned + Default>(rest: &[u8]) -> Result<(T, &[u8]), CheckpointError> {
+    if rest.is_empty() {
+        return Ok((T::default(), rest));
+    }
+    Ok(postcard::take_from_bytes(rest)?)
 }

@@ -10,6 +10,7 @@ use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
     policy::Policy,
     resource::PerResource,
+    workload::Workload,
 };
 
 use super::*;
@@ -23,6 +24,11 @@ fn owner() -> Owner {
 
 /// A record of a node with that many pods, each with numbers of many digits in every frame.
 fn record(pods: u64, frames: u64) -> CheckpointFile {
+    record_of(PodRequest::default(), pods, frames)
+}
+
+/// Like [`record`], with this request of each pod.
+fn record_of(request: PodRequest, pods: u64, frames: u64) -> CheckpointFile {
     let timing = Profile::Production.timing();
     let mut estimator = Estimator::new(timing);
     let uid = |pod: u64| format!("0b6e3a54-9f5e-4b8e-8d4a-{pod:012}");
@@ -35,7 +41,7 @@ fn record(pods: u64, frames: u64) -> CheckpointFile {
         generation: 1,
         capacity: plenty,
         raw: plenty,
-        pods: (0..pods).map(|pod| (uid(pod), PodRequest::default())).collect(),
+        pods: (0..pods).map(|pod| (uid(pod), request)).collect(),
         bounds: policy.bounds,
         target_ppm: policy.target_ppm,
         admitted: PerResource::default(),
@@ -471,6 +477,40 @@ fn agents_of_this_version_that_forget_spoiled_frames_read_and_are_read() {
     assert_eq!((since, forgetful.owner.clone()), (OPENED, owner()));
     assert_ne!(forgetful, starved());
     let bytes = format::encode(OWN.version, &(OPENED, &forgetful)).unwrap();
+    assert_eq!(OWN.decode(&bytes).unwrap().record, forgetful);
+}
+
+/// The record of a node with two pods of one controller.
+fn owned() -> CheckpointFile {
+    let request = PodRequest {
+        workload: Some(Workload {
+            controller: 7,
+            version: 8,
+        }),
+        ..PodRequest::default()
+    };
+    record_of(request, 2, 3)
+}
+
+#[test]
+fn controllers_of_pods_are_kept() {
+    let (_folder, mut store) = store();
+    store.save(&owned()).unwrap();
+    let loaded = load(&mut store).unwrap();
+    assert_eq!(loaded.snapshot.lineages().len(), 2);
+    assert_eq!(loaded, owned());
+}
+
+/// Agents of this version that know of spoiled frames alone stop reading after them.
+#[test]
+fn agents_of_this_version_that_forget_controllers_read_and_are_read() {
+    let bytes = encoded(&owned());
+    let read = format::decode::<(Duration, CheckpointFile)>(OWN.version, &bytes);
+    let ((_, forgetful), rest) = read.unwrap();
+    let bounds: schema::Bounds = postcard::from_bytes(rest).unwrap();
+    assert_eq!(bounds, schema::Bounds::default());
+    assert_ne!(forgetful, owned());
+    let bytes = format::encode(OWN.version, &(OPENED, &forgetful, bounds)).unwrap();
     assert_eq!(OWN.decode(&bytes).unwrap().record, forgetful);
 }
 

@@ -134,6 +134,8 @@ fn request(number: usize) -> PodRequest {
         memory_bytes,
         qos: Qos::Burstable.into(),
         deleting: false,
+        controller: 1,
+        version: 1,
     }
 }
 

@@ -292,7 +292,7 @@ async fn serve_hints(
     let tls = is_secure
         .then(|| server_tls(Arc::clone(&keys.store), HTTP_2))
         .transpose()?;
-    tokio::spawn(server::serve(listener, tls, shared, shutdown.clone()));
+    tokio::spawn(server::serve(listener, tls, shared, false, shutdown.clone()));
     Ok(address)
 }
 

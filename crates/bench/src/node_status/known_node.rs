@@ -61,6 +61,7 @@ impl NodeLookup for OneNode {
         let demand = |admitted| PodDemand {
             admitted,
             fit: admitted,
+            ..PodDemand::default()
         };
         Some(PerResource {
             cpu: demand(9_300),

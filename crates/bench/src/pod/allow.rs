@@ -5,7 +5,7 @@ use std::time::Duration;
 use headroom_webhook::admission::{
     endpoint::{
         BrokenStep, Colocation, ConfigurationObject, Declaration, Denials, Endpoint, Entry, FailurePolicy,
-        Kind, Namespaces, Objects, RequestLimits, Rule, SideEffects, Work,
+        Kind, Namespaces, Objects, RequestLimits, Rule, SideEffects, When, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -23,6 +23,7 @@ pub(super) static ENDPOINT: Endpoint<Colocation> = Endpoint {
         modifiers: &[],
         entries: &[Entry {
             name: "allow.headroom.sh",
+            when: When::Always,
             rules: &[Rule {
                 operations: &[Operation::Create],
                 group: "",
@@ -40,7 +41,7 @@ pub(super) static ENDPOINT: Endpoint<Colocation> = Endpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
-        skips_deleting: false,
+        passes: &[],
         work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },

@@ -12,7 +12,7 @@ use headroom_webhook::store::{
         index::{QuotaIndex, QuotaListing},
         with_pods::QuotasWithPods,
     },
-    quota_pods::{QuotaPods, ledger::Ledger, object::WatchedQuotaPod},
+    quota_pods::{QuotaPods, counting::QuotaCounting, ledger::Ledger, object::WatchedQuotaPod},
 };
 use serde_json::{Map, Value, json};
 
@@ -101,7 +101,7 @@ impl Tree {
             QuotaIndex::list(&mut listing, serde_json::from_str(&text)?);
         }
         index.replace(listing);
-        let pods = QuotaPods::new();
+        let pods = QuotaPods::new(QuotaCounting::default(), Arrivals::default());
         let mut ledger = Ledger::default();
         for quota in self.leaves() {
             for number in 0..PODS {

@@ -9,6 +9,7 @@ use headroom_domain::{
 
 use super::{
     EmptyQuery, ReplayRequest,
+    plausibility::ImplausibleNode,
     replay::{Policy, ReplayedNode, Tally},
     span::Span,
     trend::Trend,
@@ -27,6 +28,8 @@ pub struct Advice {
     pub policy: Policy,
     pub pools: Vec<Group>,
     pub nodes: Vec<Group>,
+    /// Nodes that are in no figure.
+    pub left_out: Vec<ImplausibleNode>,
     pub empty: Vec<EmptyQuery>,
 }
 
@@ -72,7 +75,17 @@ pub struct Figures {
 impl Advice {
     /// Computes the figures of the replayed nodes.
     pub fn summarize(span: Span, order: &ReplayRequest, nodes: impl Iterator<Item = ReplayedNode>) -> Self {
-        let nodes: Vec<ReplayedNode> = nodes.filter(ReplayedNode::has_view).collect();
+        let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+        for node in nodes.filter(ReplayedNode::has_view) {
+            match node.excess() {
+                None => kept.push(node),
+                Some(excess) => left_out.push(ImplausibleNode {
+                    name: node.name().to_owned(),
+                    excess,
+                }),
+            }
+        }
+        let nodes = kept;
         let pool = |node: &ReplayedNode| match (&order.pool_label, node.pool()) {
             (None, _) => ALL.to_owned(),
             (Some(_), None) => NONE.to_owned(),
@@ -94,6 +107,7 @@ impl Advice {
                 .iter()
                 .map(|node| Group::summarize(node.name().to_owned(), pool(node), &[node]))
                 .collect(),
+            left_out,
             empty: Vec::new(),
         }
     }

@@ -9,9 +9,41 @@ pub enum AdviceError {
     /// The request fails, before any HTTP response.
     #[error("{query}: request failed: {reason}")]
     Ask { query: String, reason: String },
-    /// A token would be sent unencrypted.
-    #[error("--prometheus-token-file would send the token unencrypted to {host}; use an https:// URL")]
-    PlainToken { host: String },
+    #[error("{credential} would be sent unencrypted to {host}; use an https:// URL")]
+    PlainCredential { credential: String, host: String },
+    #[error(
+        "user {user:?} of the Prometheus server has no password; set HEADROOM_PROMETHEUS_PASSWORD or --prometheus-password-file"
+    )]
+    NoPassword { user: String },
+    #[error(
+        "--prometheus-password-file needs a user: set --prometheus-user, or write http://USER@HOST as the URL"
+    )]
+    NoUser,
+    #[error("the Prometheus server can have one credential, but {first} and {second} are set")]
+    TwoCredentials { first: String, second: String },
+    #[error(
+        "header {name} is not sent through --prometheus-service, because the API server authenticates you with it; use --prometheus"
+    )]
+    ApiServersHeader { name: http::HeaderName },
+    #[error(
+        "node {node:?} has series of several clusters: label {label} is {}; choose one with --selector {label}={}",
+        join_quoted(values), values.first().map_or("", String::as_str)
+    )]
+    SeveralClusters {
+        node: String,
+        label: String,
+        values: Vec<String>,
+    },
+    /// All nodes are left out.
+    #[error(
+        "each of {nodes} nodes is implausible, for example {example}; {}",
+        IMPLAUSIBLE_CAUSE
+    )]
+    AllImplausible {
+        nodes: usize,
+        /// A node with its reason.
+        example: String,
+    },
     /// The server is not Prometheus, or a proxy refuses.
     #[error("{query}: the server returned {status}: {text}")]
     Status {
@@ -67,6 +99,27 @@ pub enum AdviceError {
         measured: usize,
         example: String,
     },
+}
+
+/// Usual causes of implausible nodes, with the fix.
+pub const IMPLAUSIBLE_CAUSE: &str = "the usual causes are series that --query sums twice, and two clusters with the same node names; see \
+                                     --selector";
+
+/// Limit of values in an error.
+const SHOWN_VALUES: usize = 5;
+
+fn join_quoted(values: &[String]) -> String {
+    let shown: Vec<String> = values
+        .iter()
+        .take(SHOWN_VALUES)
+        .map(|value| format!("{value:?}"))
+        .collect();
+    let more = if values.len() > SHOWN_VALUES {
+        " and more"
+    } else {
+        ""
+    };
+    format!("{}{more}", shown.join(" and "))
 }
 
 impl From<AdviceError> for Error {

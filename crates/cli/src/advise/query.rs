@@ -1,8 +1,13 @@
 //! Range queries of `advise`, one for each kind of number, with the usual metric names; each can be replaced.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, iter, str::FromStr};
 
 use headroom_domain::resource::Resource;
+
+use super::{
+    external_labels::NODE_SERIES,
+    matcher::{LabelMatcher, add_matchers},
+};
 
 /// Kind of number that a query returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,23 +46,27 @@ pub struct Query {
 /// A window of two minutes contains at least two scrapes at the usual interval of 30 s or 60 s; pods are queried by
 /// frames of five minutes.
 /// Terminated pods are excluded, because kube-state-metrics still lists their requests.
+///
+/// Two scrape jobs, or two instances of kube-state-metrics, store a series twice, with different labels of the target.
+/// So a `sum` has only operands that an inner `max` has reduced to one series for each object. The kubelet's series of
+/// CPU are totals; those of single CPUs, which other builds of cAdvisor have, are excluded.
 pub static QUERIES: [Query; 11] = [
     Query {
         name: "node-cpu",
         kind: QueryKind::NodeUse,
         resource: Resource::Cpu,
-        promql: r#"sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[2m]))"#,
+        promql: r#"max by (node) (rate(container_cpu_usage_seconds_total{id="/",cpu=~"total|"}[2m]))"#,
         otherwise: Some(
-            r#"sum by (node) (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]) * on (namespace, pod) group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""}))"#,
+            r#"sum by (node) (max by (node, cpu, mode) (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]) * on (namespace, pod) group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""})))"#,
         ),
     },
     Query {
         name: "node-memory",
         kind: QueryKind::NodeUse,
         resource: Resource::Memory,
-        promql: r#"sum by (node) (container_memory_working_set_bytes{id="/"})"#,
+        promql: r#"max by (node) (container_memory_working_set_bytes{id="/"})"#,
         otherwise: Some(
-            r#"sum by (node) ((node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) * on (namespace, pod) group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""}))"#,
+            r#"max by (node) ((node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) * on (namespace, pod) group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""}))"#,
         ),
     },
     Query {
@@ -92,35 +101,35 @@ pub static QUERIES: [Query; 11] = [
         name: "pod-cpu",
         kind: QueryKind::PodUse,
         resource: Resource::Cpu,
-        promql: r#"sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total{container!="",pod!=""}[5m]))"#,
+        promql: r#"sum by (node, namespace, pod) (max by (node, namespace, pod, container) (rate(container_cpu_usage_seconds_total{container!="",pod!="",cpu=~"total|"}[5m])))"#,
         otherwise: None,
     },
     Query {
         name: "pod-memory",
         kind: QueryKind::PodUse,
         resource: Resource::Memory,
-        promql: r#"sum by (node, namespace, pod) (container_memory_working_set_bytes{container!="",pod!=""})"#,
+        promql: r#"sum by (node, namespace, pod) (max by (node, namespace, pod, container) (container_memory_working_set_bytes{container!="",pod!=""}))"#,
         otherwise: None,
     },
     Query {
         name: "pod-memory-anonymous",
         kind: QueryKind::PodAnonymous,
         resource: Resource::Memory,
-        promql: r#"sum by (node, namespace, pod) (container_memory_rss{container!="",pod!=""})"#,
+        promql: r#"sum by (node, namespace, pod) (max by (node, namespace, pod, container) (container_memory_rss{container!="",pod!=""}))"#,
         otherwise: None,
     },
     Query {
         name: "pod-cpu-request",
         kind: QueryKind::PodRequest,
         resource: Resource::Cpu,
-        promql: r#"sum by (node, namespace, pod) (kube_pod_container_resource_requests{resource="cpu",node!=""}) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
+        promql: r#"sum by (node, namespace, pod) (max by (node, namespace, pod, container) (kube_pod_container_resource_requests{resource="cpu",node!=""})) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
         otherwise: None,
     },
     Query {
         name: "pod-memory-request",
         kind: QueryKind::PodRequest,
         resource: Resource::Memory,
-        promql: r#"sum by (node, namespace, pod) (kube_pod_container_resource_requests{resource="memory",node!=""}) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
+        promql: r#"sum by (node, namespace, pod) (max by (node, namespace, pod, container) (kube_pod_container_resource_requests{resource="memory",node!=""})) * on (namespace, pod) group_left () max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)"#,
         otherwise: None,
     },
 ];
@@ -201,29 +210,50 @@ impl FromStr for Replacement {
     }
 }
 
-/// Expression of each query, after replacements.
+/// Expressions of each query, after replacements and with the matchers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expressions(BTreeMap<&'static str, String>);
+pub struct Expressions {
+    /// In order; the next one is used if the previous ones have no series.
+    by_query: BTreeMap<&'static str, Vec<String>>,
+    matchers: Vec<LabelMatcher>,
+    has_defaults: bool,
+}
 
 impl Expressions {
-    /// The default expressions with these replacements. The last replacement of a query wins.
-    pub fn new(replacements: &[Replacement]) -> Self {
-        let usual = all().map(|query| (query.name, query.promql.to_owned()));
-        let replaced = replacements
-            .iter()
-            .map(|Replacement { name, promql }| (*name, promql.clone()));
-        Self(usual.chain(replaced).collect())
-    }
-
-    pub fn expression(&self, query: &Query) -> &str {
-        self.0.get(query.name).map_or(query.promql, String::as_str)
+    /// The default expressions with these replacements and matchers. The last replacement of a query wins.
+    pub fn new(replacements: &[Replacement], matchers: &[LabelMatcher]) -> Self {
+        let usual = |query: &Query| {
+            let promql = iter::once(query.promql).chain(query.otherwise);
+            (query.name, promql.map(str::to_owned).collect())
+        };
+        let mut by_query: BTreeMap<&'static str, Vec<String>> = all().map(usual).collect();
+        for Replacement { name, promql } in replacements {
+            by_query.insert(name, vec![promql.clone()]);
+        }
+        let is_default = |query: &Query| {
+            replacements
+                .iter()
+                .all(|replacement| replacement.name != query.name)
+        };
+        for promql in by_query.values_mut().flatten() {
+            *promql = add_matchers(promql, matchers);
+        }
+        Self {
+            by_query,
+            matchers: matchers.to_vec(),
+            has_defaults: QUERIES.iter().any(is_default),
+        }
     }
 
     /// Expressions of a query, in order; the next one is used if the previous ones have no series.
-    pub fn expressions<'e>(&'e self, query: &'e Query) -> impl Iterator<Item = &'e str> {
-        let first = self.expression(query);
-        let otherwise = query.otherwise.filter(|_| first == query.promql);
-        std::iter::once(first).chain(otherwise)
+    pub fn expressions(&self, query: &Query) -> &[String] {
+        self.by_query.get(query.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Selector of the nodes' series with all labels; `None` if all queries are replaced.
+    pub fn node_series(&self) -> Option<String> {
+        self.has_defaults
+            .then(|| add_matchers(NODE_SERIES, &self.matchers))
     }
 }
 
@@ -242,22 +272,40 @@ mod tests {
     #[test]
     fn an_expression_is_replaced_by_name() {
         let replacement: Replacement = "node-cpu=sum(a{b=\"c\"})".parse().unwrap();
-        let expressions = Expressions::new(&[replacement]);
-        assert_eq!(expressions.expression(&QUERIES[0]), "sum(a{b=\"c\"})");
-        assert_eq!(expressions.expression(&QUERIES[1]), QUERIES[1].promql);
+        let expressions = Expressions::new(&[replacement], &[]);
+        assert_eq!(expressions.expressions(&QUERIES[0]), ["sum(a{b=\"c\"})"]);
+        assert_eq!(expressions.expressions(&QUERIES[1])[0], QUERIES[1].promql);
+        assert_eq!(expressions.node_series().unwrap(), NODE_SERIES);
     }
 
     #[test]
     fn a_replaced_expression_has_no_fallback() {
-        let usual = Expressions::new(&[]);
-        let of_node: Vec<&str> = usual.expressions(&QUERIES[0]).collect();
+        let usual = Expressions::new(&[], &[]);
+        let of_node = usual.expressions(&QUERIES[0]);
         assert!(
             of_node.len() == 2 && of_node[1].contains("node_cpu_seconds_total"),
             "{of_node:?}"
         );
-        let replaced = Expressions::new(&["node-cpu=a".parse().unwrap()]);
-        assert_eq!(replaced.expressions(&QUERIES[0]).collect::<Vec<_>>(), ["a"]);
-        assert_eq!(usual.expressions(&POOLS).count(), 1);
+        let replaced = Expressions::new(&["node-cpu=a".parse().unwrap()], &[]);
+        assert_eq!(replaced.expressions(&QUERIES[0]), ["a"]);
+        assert_eq!(usual.expressions(&POOLS).len(), 1);
+    }
+
+    #[test]
+    fn each_expression_has_the_matchers() {
+        let replacement = "node-cpu=a".parse().unwrap();
+        let expressions = Expressions::new(&[replacement], &["c=x".parse().unwrap()]);
+        assert_eq!(expressions.expressions(&QUERIES[0]), [r#"a{c="x"}"#]);
+        for promql in all().flat_map(|query| expressions.expressions(query)) {
+            let (braces, matchers) = (promql.matches('{').count(), promql.matches(r#"{c="x""#).count());
+            assert!(matchers > 0 && matchers == braces, "{promql}");
+        }
+        assert!(expressions.node_series().unwrap().contains(r#"{c="x","#));
+        let all: Vec<Replacement> = QUERIES
+            .iter()
+            .map(|query| format!("{query}=a").parse().unwrap())
+            .collect();
+        assert_eq!(Expressions::new(&all, &[]).node_series(), None);
     }
 
     #[test]

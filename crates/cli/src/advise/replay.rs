@@ -13,6 +13,7 @@ use headroom_domain::{
 };
 
 use super::{
+    plausibility::{Excess, Plausibility},
     record::Record,
     slots::{NodeFrame, PodMoment},
 };
@@ -46,6 +47,7 @@ pub struct ReplayedNode {
     /// First frame of each pod.
     births: BTreeMap<String, u64>,
     first: Option<u64>,
+    plausibility: Plausibility,
     tally: PerResource<Tally>,
     /// Number of pods that ran here, from the second day on.
     pods: u64,
@@ -106,6 +108,7 @@ impl ReplayedNode {
             anonymous: BTreeMap::new(),
             births: BTreeMap::new(),
             first: None,
+            plausibility: Plausibility::default(),
             tally: PerResource::default(),
             pods: 0,
             pods_at_risk: 0,
@@ -141,6 +144,11 @@ impl ReplayedNode {
         self.given.view().is_some()
     }
 
+    /// Amount that cannot be that of one machine, if too many frames have one.
+    pub fn excess(&self) -> Option<Excess> {
+        self.plausibility.excess()
+    }
+
     /// Assigns the node to a pool.
     pub fn join(&mut self, pool: &str) {
         self.pool = Some(pool.to_owned());
@@ -161,6 +169,7 @@ impl ReplayedNode {
             return;
         };
         let size = PerResource { cpu, memory };
+        self.plausibility.check(moment, size.map(|_, size| size.capacity));
         let frame = self.frame(moment, &size);
         for (estimator, min) in [(&mut self.given, None), (&mut self.needed, Some(LOWEST))] {
             let view = view(moment, &size, &self.policy, min);

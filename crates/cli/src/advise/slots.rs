@@ -116,7 +116,10 @@ impl Past {
             };
             if query.kind == QueryKind::NodePool {
                 let node = self.nodes.entry(name.clone()).or_default();
-                node.pool = pool_label.and_then(|label| labels.get(label)).cloned();
+                // Another instance of kube-state-metrics may lack the label.
+                if let Some(pool) = pool_label.and_then(|label| labels.get(label)) {
+                    node.pool = Some(pool.clone());
+                }
                 continue;
             }
             let span = self.span;
@@ -272,9 +275,10 @@ mod tests {
     fn a_label_names_the_pool() {
         let mut past = Past::new(Span::new(0, 300), 60);
         let labels = [("node", "a"), ("label_pool", "blue")];
-        past.add(&POOLS, Some("label_pool"), series(&labels, &[(300, 1)]));
-        assert_eq!(past.nodes()["a"].pool(), Some("blue"));
         past.add(&POOLS, Some("label_none"), series(&labels, &[(300, 1)]));
         assert_eq!(past.nodes()["a"].pool(), None);
+        past.add(&POOLS, Some("label_pool"), series(&labels, &[(300, 1)]));
+        past.add(&POOLS, Some("label_pool"), series(&labels[..1], &[(300, 1)]));
+        assert_eq!(past.nodes()["a"].pool(), Some("blue"));
     }
 }

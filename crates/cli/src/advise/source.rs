@@ -5,24 +5,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use http::{Request, StatusCode};
+use headroom_domain::resource::Resource;
+use http::{HeaderName, HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::{Client, client::Body};
 use serde::Deserialize;
 
 use super::{
     error::AdviceError,
+    external_labels::check_clusters,
     query::{Expressions, Query},
     series::{self, Series},
     span::{FRAME_S, Span},
 };
 use crate::cause::innermost;
 
+/// Seconds between two checks of the clusters. A part of the history, usually a day, has several.
+const CLUSTERS_EVERY_S: u64 = 6 * 3600;
 /// Characters of an unusable response that an error contains.
 const SHOWN: usize = 200;
 
 pub enum Source {
-    Server(Server),
+    Server(Box<Server>),
     Saved(PathBuf),
 }
 
@@ -30,6 +34,8 @@ pub struct Server {
     /// HTTP client with the credentials.
     pub client: Client,
     pub prefix: String,
+    /// Headers of each request.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     pub expressions: Expressions,
     /// Seconds between two samples of a node.
     pub step_s: u64,
@@ -48,10 +54,7 @@ impl Source {
     /// Expressions or files of a query, for messages.
     pub fn asked(&self, query: &Query) -> String {
         match self {
-            Self::Server(server) => {
-                let expressions: Vec<&str> = server.expressions.expressions(query).collect();
-                expressions.join(" and ")
-            }
+            Self::Server(server) => server.expressions.expressions(query).join(" and "),
             Self::Saved(directory) => format!("{}/{query}*.json", directory.display()),
         }
     }
@@ -64,8 +67,9 @@ impl Server {
     /// The request fails or is refused, or the response cannot be parsed or saved.
     pub async fn answer(&self, query: &'static Query, span: &Span) -> Result<Vec<Series>, AdviceError> {
         let (mut bytes, mut series) = (Vec::new(), Vec::new());
+        let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
         for expression in self.expressions.expressions(query) {
-            bytes = self.ask(query, expression, span).await?;
+            bytes = self.ask(query.name, expression, span, step_s).await?;
             series = series::read(query.name, query.resource, &bytes)?;
             if !series.is_empty() {
                 break;
@@ -78,8 +82,26 @@ impl Server {
         Ok(series)
     }
 
-    async fn ask(&self, query: &Query, expression: &str, span: &Span) -> Result<Vec<u8>, AdviceError> {
-        let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
+    /// Checks that the series of each node are those of one cluster, at a few times of the range.
+    ///
+    /// # Errors
+    /// The request fails or is refused, or a node is in several clusters.
+    pub async fn check_clusters(&self, span: &Span) -> Result<(), AdviceError> {
+        let Some(expression) = self.expressions.node_series() else {
+            return Ok(());
+        };
+        let name = "node-cpu-capacity";
+        let bytes = self.ask(name, &expression, span, CLUSTERS_EVERY_S).await?;
+        check_clusters(&series::read(name, Resource::Cpu, &bytes)?)
+    }
+
+    async fn ask(
+        &self,
+        name: &str,
+        expression: &str,
+        span: &Span,
+        step_s: u64,
+    ) -> Result<Vec<u8>, AdviceError> {
         let parameters = form_urlencoded::Serializer::new(String::new())
             .append_pair("query", expression)
             .append_pair("start", &(span.start_s() + step_s).to_string())
@@ -88,12 +110,13 @@ impl Server {
             .finish();
         let path = format!("{}/api/v1/query_range?{parameters}", self.prefix);
         let cannot = |reason: String| AdviceError::Ask {
-            query: query.name.to_owned(),
+            query: name.to_owned(),
             reason,
         };
-        let request = Request::get(path)
+        let mut request = Request::get(path)
             .body(Body::empty())
             .map_err(|error| cannot(error.to_string()))?;
+        request.headers_mut().extend(self.headers.iter().cloned());
         let response = self
             .client
             .send(request)
@@ -113,14 +136,14 @@ impl Server {
         if is_prometheus {
             Ok(bytes.to_vec())
         } else {
-            Err(response_error(query, status, &bytes))
+            Err(response_error(name, status, &bytes))
         }
     }
 }
 
 /// Error for an unusable response: of the API server if it refuses or cannot forward the request, else of the server.
-fn response_error(query: &Query, status: StatusCode, bytes: &[u8]) -> AdviceError {
-    let query = query.name.to_owned();
+fn response_error(query: &str, status: StatusCode, bytes: &[u8]) -> AdviceError {
+    let query = query.to_owned();
     match serde_json::from_slice(bytes) {
         Ok(Refusal { kind, message }) if kind == "Status" => AdviceError::ApiServer {
             query,
@@ -201,8 +224,7 @@ mod tests {
 
     #[test]
     fn an_error_response_names_the_server_that_refused() {
-        let error =
-            |bytes: &[u8]| response_error(query("node-cpu"), StatusCode::FORBIDDEN, bytes).to_string();
+        let error = |bytes: &[u8]| response_error("node-cpu", StatusCode::FORBIDDEN, bytes).to_string();
         assert_eq!(
             error(br#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"services \"p\" is forbidden","code":403}"#),
             "node-cpu: the API server returned 403 Forbidden: services \"p\" is forbidden"

@@ -16,6 +16,8 @@ const FIRST_KERNEL: [u32; 2] = [5, 8];
 const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
 /// Operating system on which agents run.
 const SYSTEM: &str = "linux";
+/// CPU that an agent requests, in milli-cores, by the manifest.
+const AGENT_MILLI: i64 = 50;
 /// Limit of nodes that a message names.
 const NAMED: usize = 3;
 
@@ -27,6 +29,7 @@ pub static BEFORE: &[&CheckRow] = &[
     &ARCHITECTURE_UNKNOWN,
     &KERNEL_TOO_OLD,
     &NOT_LINUX,
+    &NO_ROOM_FOR_AGENT,
     &KOORDINATOR_BESIDE,
 ];
 
@@ -134,6 +137,31 @@ static NOT_LINUX: CheckRow = CheckRow {
     },
 };
 
+static NO_ROOM_FOR_AGENT: CheckRow = CheckRow {
+    code: "no-room-for-agent",
+    severity: Severity::Notice,
+    source: CheckSource::ApiServer,
+    about: "A node has less than the 50m of CPU free that its agent requests. The agent preempts no pod: it waits, and the node keeps its raw allocatable.",
+    fix: "None needed: the agent starts when pods leave. To start it earlier, move a pod away, or lower the agent's request.",
+    find: |evidence| {
+        let all = evidence.free_cpu.as_ref().map_err(Clone::clone)?;
+        let full: Vec<&str> = all
+            .iter()
+            .filter(|(_, free)| *free < AGENT_MILLI)
+            .map(|(node, _)| node.as_str())
+            .collect();
+        Ok(if full.is_empty() {
+            Vec::new()
+        } else {
+            vec![nodes(
+                &full,
+                all.len(),
+                "have less than 50m of CPU free for an agent",
+            )]
+        })
+    },
+};
+
 static KOORDINATOR_BESIDE: CheckRow = CheckRow {
     code: "koordinator-beside",
     severity: Severity::Notice,
@@ -158,20 +186,24 @@ fn machines(
     for machine in all.iter().filter(|machine| is_it(machine)) {
         groups.entry(said(machine)).or_default().push(&machine.node);
     }
-    let sentences = groups.into_iter().map(|(said, nodes)| {
-        let named: Vec<&str> = nodes.iter().copied().take(NAMED).collect();
-        let more = match nodes.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!(
-            "{} of {} nodes {said}: {}{more}",
-            nodes.len(),
-            all.len(),
-            named.join(", ")
-        )
-    });
+    let sentences = groups
+        .into_iter()
+        .map(|(said, named)| nodes(&named, all.len(), &said));
     Ok(sentences.collect())
+}
+
+/// Sentence about some of `all` nodes, of which the first are named.
+fn nodes(nodes: &[&str], all: usize, said: &str) -> String {
+    let named: Vec<&str> = nodes.iter().copied().take(NAMED).collect();
+    let more = match nodes.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "{} of {all} nodes {said}: {}{more}",
+        nodes.len(),
+        named.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -197,8 +229,20 @@ mod tests {
             missing_rights: Ok(Vec::new()),
             machines: Ok(vec![machine("a"), machine("b")]),
             has_koordinator: Ok(false),
+            free_cpu: Ok(free([50, 5000])),
             ..Evidence::default()
         }
+    }
+
+    fn free<const N: usize>(milli: [i64; N]) -> Vec<(String, i64)> {
+        let nodes = ["a", "b", "c", "d", "e"].into_iter().zip(milli);
+        nodes.map(|(node, milli)| (node.to_owned(), milli)).collect()
+    }
+
+    #[test]
+    fn the_agents_request_is_that_of_the_manifest() {
+        let manifest = include_str!("../../../../deploy/kustomize/base/agent.yaml");
+        assert!(manifest.contains(&format!("cpu: {AGENT_MILLI}m")));
     }
 
     fn with(change: impl Fn(&mut Machine)) -> Vec<Machine> {
@@ -255,6 +299,11 @@ mod tests {
         },
         "not-linux",
         "4 of 5 nodes run windows: they get no agent: b, c, d and 1 more"
+    )]
+    #[case::full(
+        Evidence { free_cpu: Ok(free([49, 50, 0, -100, 7])), ..fit() },
+        "no-room-for-agent",
+        "4 of 5 nodes have less than 50m of CPU free for an agent: a, c, d and 1 more"
     )]
     #[case::koordinator(
         Evidence { has_koordinator: Ok(true), ..fit() },

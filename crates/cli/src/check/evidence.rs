@@ -27,6 +27,8 @@ pub struct Evidence {
     /// Resources of the manifests that the user may not create.
     pub missing_rights: CheckAnswer<Vec<String>>,
     pub machines: CheckAnswer<Vec<Machine>>,
+    /// Allocatable CPU of each Linux node minus the requests of its pods, in milli-cores.
+    pub free_cpu: CheckAnswer<Vec<(String, i64)>>,
     /// True if Koordinator's MutatingWebhookConfiguration exists.
     pub has_koordinator: CheckAnswer<bool>,
 }
@@ -56,6 +58,7 @@ impl Default for Evidence {
             has_policies: not_asked(),
             missing_rights: not_asked(),
             machines: not_asked(),
+            free_cpu: not_asked(),
             has_koordinator: not_asked(),
         }
     }

@@ -30,6 +30,7 @@ pub static INSTALLED: &[&CheckRow] = &[
     &ANNOTATIONS_UNPROTECTED,
     &VERSIONS_DIFFER,
     &FLOOR_ACCEPTED,
+    &CALLERS_UNPROVEN,
 ];
 
 static WEBHOOK_UNREACHABLE: CheckRow = CheckRow {
@@ -75,6 +76,15 @@ static FLOOR_ACCEPTED: CheckRow = CheckRow {
     about: "The API server does not keep the floor, and --accept-no-floor lets the webhook raise nodes anyway.",
     fix: "None needed if this is intended; docs/floor.md describes the effect of an outage.",
     find: |evidence| floor(evidence, true),
+};
+
+static CALLERS_UNPROVEN: CheckRow = CheckRow {
+    code: "callers-unproven",
+    severity: Severity::Warning,
+    source: CheckSource::Replicas,
+    about: "--callers=client-certificate is set, and no API server has presented its certificate to a replica yet. The replica still answers every client that reaches the admission port.",
+    fix: "Set up the API servers as docs/callers.md describes, or set --callers=any.",
+    find: callers,
 };
 
 static ANNOTATIONS_UNPROTECTED: CheckRow = CheckRow {
@@ -161,6 +171,18 @@ fn floor(evidence: &Evidence, is_accepted: bool) -> Messages {
         (!floor.trouble.is_empty() && floor.accepted == is_accepted).then(|| floor.trouble.clone())
     });
     Ok(each_once(troubles))
+}
+
+fn callers(evidence: &Evidence) -> Messages {
+    let answers = evidence.answers()?.iter();
+    let unproven = answers.filter(|answer| answer.callers == "unproven");
+    let sentences = unproven.map(|answer| {
+        format!(
+            "replica {} answers every client until an API server presents its certificate",
+            answer.replica
+        )
+    });
+    Ok(sentences.collect())
 }
 
 fn annotations(evidence: &Evidence) -> Messages {
@@ -397,6 +419,11 @@ pub(crate) mod tests {
         |answer: &mut GetInstallationResponse| answer.agents_by_version = [(String::new(), 2)].into(),
         "versions-differ",
         &format!("2 agents have an earlier version, the webhook {}", env!("CARGO_PKG_VERSION"))
+    )]
+    #[case::unproven(
+        |answer: &mut GetInstallationResponse| answer.callers = "unproven".to_owned(),
+        "callers-unproven",
+        "replica webhook-a answers every client until an API server presents its certificate"
     )]
     fn each_condition_is_found_by_its_row_only(
         #[case] break_it: impl Fn(&mut GetInstallationResponse),

@@ -22,7 +22,7 @@ use crate::{
     output::{
         self, NodeVerdict, derivation_json, measured_json, page, policy_json, report_json, row_members, words,
     },
-    view::{NodeView, Rule},
+    view::{NodeView, OpenPlace, Rule},
 };
 
 /// Why a node has its allocatable: a summary, then the deciding reasons. --why derives each number.
@@ -236,6 +236,8 @@ fn explanation_json(node: &NodeView, next_write: NextWrite) -> Value {
     all.insert("policy".to_owned(), json!(node.policy.as_ref().map(policy_json)));
     all.insert("policy_refused".to_owned(), json!(node.policy_refused));
     all.insert("floor_trouble".to_owned(), json!(node.floor_trouble));
+    let places = node.places.iter().map(place_json);
+    all.insert("places".to_owned(), places.collect());
     Value::Object(all)
 }
 
@@ -248,6 +250,22 @@ fn rule_json(resource: Resource, rule: &Rule) -> Value {
     };
     let unit = words(resource).1;
     json!({"rule": name, unit: amount, "ratio_nano": ratio, "why": why})
+}
+
+fn place_json(place: &OpenPlace) -> Value {
+    let OpenPlace {
+        owner,
+        kind,
+        amounts,
+        closes_in,
+    } = place;
+    json!({
+        "owner": owner,
+        "kind": kind,
+        "cpu_milli": amounts.cpu,
+        "mem_bytes": amounts.memory,
+        "closes_in_ms": u64::try_from(closes_in.as_millis()).unwrap_or(u64::MAX),
+    })
 }
 
 #[cfg(test)]

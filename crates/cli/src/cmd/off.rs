@@ -1,15 +1,18 @@
 //! `off`: restores nodes to raw allocatable through the mode annotation, and waits until they are raw.
 //!
-//! It needs the API server and no port of the webhook: it patches an annotation through `nodes/status`, and admission
-//! does the rest. A
-//! dry run shows the result in advance.
+//! It needs the API server and no port of the webhook: it patches an annotation of the Nodes, and the next status write
+//! of each Node restores it. The leader of the webhook sends one within seconds, and a kubelet every ten. A dry run
+//! shows the result in advance.
 
 mod node_result;
 mod off_end;
 
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
-use headroom_domain::names;
+use headroom_domain::{
+    capacity::{ProbeAnswer, QUESTION},
+    names,
+};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt as _,
@@ -38,9 +41,9 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Restore raw allocatable and remove Headroom's annotations, on all nodes or on one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Patches the annotation headroom.sh/mode=off through nodes/status of each node, and waits. Allocatable stays above raw while the
-pods bound to a node need it. Requires permission to list nodes and to patch nodes/status, and no connection to the webhook. To
-uninstall, run this first, then delete the installation, then remove the annotation.
+Patches the annotation headroom.sh/mode=off on each node, and waits. Allocatable stays above raw while the pods bound to a node
+need it. Requires permission to list and to patch nodes, and no connection to the webhook. To uninstall, run this first, then
+delete the installation, then remove the annotation.
 
 With --now the last line is one of three. `restored`: all nodes are raw, exit code 0. `waiting`: some nodes are not raw yet,
 with the reasons, exit code 1; the webhook restores them later. `unanswered`: no webhook processed the writes, with the commands that
@@ -185,12 +188,10 @@ impl NodeClient {
         }
     }
 
-    /// Patches the mode of a node that is not off or not raw yet, and returns the remains. If nothing can be done
-    /// yet, the patch
-    /// is a no-op for the API server.
+    /// Patches the mode of a node that is not off yet, and returns the remains.
     async fn switched_off(&self, node: Node) -> Result<OffResult, Error> {
         let is_off = node.annotations().get(names::MODE).map(String::as_str) == Some("off");
-        let node = if is_off && traces(&node).next().is_none() {
+        let node = if is_off {
             node
         } else {
             let params = PatchParams::default();
@@ -200,9 +201,8 @@ impl NodeClient {
         self.probed(&node).await
     }
 
-    /// Predicts the node with mode `off`. The webhook removes the probe annotation from each write it processes, so
-    /// an
-    /// annotation that remains means that no webhook processed the write.
+    /// Predicts the node with mode `off`. A webhook replaces the question by its decision, so a question that remains
+    /// means that no webhook answered.
     async fn probed(&self, node: &Node) -> Result<OffResult, Error> {
         if traces(node).next().is_none() {
             return Ok(OffResult::new(node, Remains::Nothing));
@@ -211,26 +211,21 @@ impl NodeClient {
             dry_run: true,
             ..PatchParams::default()
         };
-        let probe = json!({names::MODE: "off", names::KUBELET_RAW: "{}"});
-        let answer = self.written(node, &params, &probe).await?;
-        let is_unanswered = answer.annotations().contains_key(names::KUBELET_RAW);
-        let remains = if is_unanswered {
-            Remains::Unanswered
-        } else if traces(&answer).next().is_some() {
-            Remains::Held
-        } else if self.args.now {
-            Remains::Due
-        } else {
-            Remains::Nothing
-        };
-        Ok(OffResult::new(&answer, remains))
+        let probe = json!({names::MODE: "off", names::KUBELET_RAW: QUESTION});
+        let written = self.written(node, &params, &probe).await?;
+        let answer = written.annotations().get(names::KUBELET_RAW);
+        let answer = answer.and_then(|text| text.parse::<ProbeAnswer>().ok());
+        Ok(match answer {
+            Some(answer) => OffResult::answered(node, &answer, self.args.now),
+            None => OffResult::new(node, Remains::Unanswered),
+        })
     }
 
-    /// Patches annotations through `nodes/status`, which triggers admission.
+    /// Patches annotations of a node.
     async fn written(&self, node: &Node, params: &PatchParams, annotations: &Value) -> Result<Node, Error> {
         let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-        let written = self.nodes.patch_status(&node.name_any(), params, &patch).await;
-        written.map_err(|source| Error::api(&rights::WRITE_STATUS, source))
+        let written = self.nodes.patch(&node.name_any(), params, &patch).await;
+        written.map_err(|source| Error::api(&rights::ANNOTATE_NODES, source))
     }
 }
 

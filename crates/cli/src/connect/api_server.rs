@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use http::StatusCode;
 use kube::{Client, client::AuthError};
 use tower::{BoxError, service_fn};
 
@@ -12,6 +13,8 @@ use crate::cause::innermost;
 pub(super) struct ApiServer {
     pub(super) url: String,
     pub(super) context: String,
+    /// Command that renews the user's OIDC token; `None` for other credentials.
+    pub(super) renewal: Option<String>,
 }
 
 /// The server is unreachable, or its certificate is not the expected one.
@@ -20,6 +23,17 @@ pub(super) struct ApiServer {
 struct UnreachableError {
     server: ApiServer,
     reason: String,
+}
+
+/// The API server rejects an OIDC token, or the kubeconfig has none.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{server} needs a valid OIDC token, and the kubeconfig's {reason}; only kubectl renews it: run `{renewal}`, or log in again"
+)]
+struct OidcTokenError {
+    server: ApiServer,
+    reason: &'static str,
+    renewal: String,
 }
 
 /// A credential plugin or file of the kubeconfig failed.
@@ -34,7 +48,7 @@ struct CredentialError {
 
 impl fmt::Display for ApiServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, context } = self;
+        let Self { url, context, .. } = self;
         write!(f, "the API server at {url} (context {context})")
     }
 }
@@ -45,7 +59,17 @@ impl ApiServer {
         let namespace = client.default_namespace().to_owned();
         let send = service_fn(move |request| {
             let (client, server) = (client.clone(), self.clone());
-            async move { client.send(request).await.map_err(|error| server.error(&error)) }
+            async move {
+                let response = client.send(request).await;
+                let response = response.map_err(|error| server.clone().error(&error))?;
+                match &server.renewal {
+                    Some(renewal) if response.status() == StatusCode::UNAUTHORIZED => {
+                        let renewal = renewal.clone();
+                        Err(server.oidc_error("is rejected, for example because it has expired", renewal))
+                    }
+                    Some(_) | None => Ok(response),
+                }
+            }
         });
         Client::new(send, namespace)
     }
@@ -57,6 +81,11 @@ impl ApiServer {
         let of_credential = causes
             .filter_map(|cause| cause.downcast_ref::<AuthError>())
             .last();
+        if of_credential.is_some()
+            && let Some(renewal) = self.renewal.clone()
+        {
+            return self.oidc_error("is missing", renewal);
+        }
         if let Some(reason) = of_credential {
             return CredentialError {
                 context: self.context,
@@ -67,6 +96,15 @@ impl ApiServer {
         UnreachableError {
             server: self,
             reason: innermost(error).to_string(),
+        }
+        .into()
+    }
+
+    fn oidc_error(self, reason: &'static str, renewal: String) -> BoxError {
+        OidcTokenError {
+            server: self,
+            reason,
+            renewal,
         }
         .into()
     }

@@ -1,6 +1,13 @@
 //! Collects the evidence for `check`, from each replica and from the API server.
 
-use headroom_domain::{installation::Installation, names};
+use std::{collections::BTreeMap, fmt::Debug};
+
+use headroom_domain::{
+    installation::Installation,
+    names,
+    pod::{RequestBasis, requests},
+    quantity::Quantity,
+};
 use headroom_kit::log::chain;
 use headroom_proto::v1alpha1::{GetInstallationRequest, GetInstallationResponse, debug_client::DebugClient};
 use k8s_openapi::api::{
@@ -12,9 +19,12 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{ListParams, PostParams},
 };
+use serde::de::DeserializeOwned;
 use tonic::{Code, Request};
 
-use super::{Client as DebugServiceClient, Connection, Credentials, LIMIT, Route, kubeconfig};
+use super::{
+    Client as DebugServiceClient, Connection, Credentials, LIMIT, Route, counted_pod::CountedPod, kubeconfig,
+};
 use crate::{
     args::ConnectArgs,
     check::{
@@ -23,13 +33,15 @@ use crate::{
         kubernetes_version::KubernetesVersion,
     },
     error::Error,
-    rights,
+    rights::{self, Right},
 };
 
 /// API group and version of the policies that keep the floor.
 const POLICY_GROUP_VERSION: &str = "admissionregistration.k8s.io/v1";
 const POLICIES: &str = "mutatingadmissionpolicies";
-/// Nodes per page of a list.
+/// Operating system of nodes on which agents run.
+const LINUX: &str = "linux";
+/// Objects per page of a list.
 const PAGE: u32 = 500;
 
 /// Kinds of objects in the manifests, by API group and resource.
@@ -170,6 +182,7 @@ pub async fn evidence_before(args: &ConnectArgs) -> Result<Evidence, Error> {
         reason: Box::new(source),
     })?;
     let kubernetes = KubernetesVersion::parse(&version.git_version);
+    let nodes = read_nodes(&api).await;
     Ok(Evidence {
         installation: args.installation(),
         kubernetes: kubernetes.ok_or_else(|| format!("{:?} is not a version", version.git_version)),
@@ -179,7 +192,11 @@ pub async fn evidence_before(args: &ConnectArgs) -> Result<Evidence, Error> {
         missing_rights: missing_rights(&api)
             .await
             .map_err(|error| chain(&error).to_string()),
-        machines: machines(&api).await.map_err(|error| chain(&error).to_string()),
+        free_cpu: match &nodes {
+            Ok(nodes) => free_cpu(&api, nodes).await,
+            Err(error) => Err(error.clone()),
+        },
+        machines: nodes.map(|nodes| nodes.iter().filter_map(machine).collect()),
         has_koordinator: has_koordinator(&api)
             .await
             .map_err(|error| chain(&error).to_string()),
@@ -225,16 +242,47 @@ async fn missing_rights(api: &Client) -> Result<Vec<String>, Error> {
     Ok(missing)
 }
 
-async fn machines(api: &Client) -> Result<Vec<Machine>, Error> {
-    let nodes: Api<Node> = Api::all(api.clone());
+async fn read_nodes(api: &Client) -> Result<Vec<Node>, String> {
+    let mut nodes = Vec::new();
+    let read = read_each(api, &rights::READ_NODES, |node| nodes.push(node)).await;
+    read.map_err(|error| chain(&error).to_string())?;
+    Ok(nodes)
+}
+
+/// Allocatable CPU of each Linux node minus the requests of its pods, in milli-cores.
+async fn free_cpu(api: &Client, nodes: &[Node]) -> Result<Vec<(String, i64)>, String> {
+    let signed = |milli: u64| i64::try_from(milli).unwrap_or(i64::MAX);
+    let allocatable = |node: &Node| {
+        let status = node.status.as_ref()?;
+        let is_linux = status.node_info.as_ref()?.operating_system == LINUX;
+        let quantity: Quantity = status.allocatable.as_ref()?.get("cpu")?.0.parse().ok()?;
+        Some((node.name_any(), signed(quantity.milli().filter(|_| is_linux)?)))
+    };
+    let mut free: BTreeMap<_, _> = nodes.iter().filter_map(allocatable).collect();
+    let read = read_each(api, &rights::LIST_ALL_PODS, |pod: CountedPod| {
+        let node = pod.spec.node_name.as_ref().and_then(|node| free.get_mut(node));
+        if let Some(milli) = node.filter(|_| !pod.has_ended()) {
+            let requests = requests(&pod.spec, &pod.status, RequestBasis::Actual).amounts();
+            *milli = milli.saturating_sub(signed(requests.cpu));
+        }
+    });
+    read.await.map_err(|error| chain(&error).to_string())?;
+    Ok(free.into_iter().collect())
+}
+
+/// Calls `with` for all objects of a kind, which are read page by page.
+async fn read_each<K>(api: &Client, right: &'static Right, mut with: impl FnMut(K)) -> Result<(), Error>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let objects: Api<K> = Api::all(api.clone());
     let mut params = ListParams::default().limit(PAGE);
-    let mut machines = Vec::new();
     loop {
-        let page = nodes.list(&params).await;
-        let page = page.map_err(|source| Error::api(&rights::READ_NODES, source))?;
-        machines.extend(page.items.iter().filter_map(machine));
+        let page = objects.list(&params).await;
+        let page = page.map_err(|source| Error::api(right, source))?;
+        page.items.into_iter().for_each(&mut with);
         match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            None => return Ok(machines),
+            None => return Ok(()),
             Some(next) => params = params.continue_token(&next),
         }
     }

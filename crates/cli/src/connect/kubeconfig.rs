@@ -3,11 +3,11 @@
 use kube::{
     Client, Config,
     client::retry::RetryPolicy,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use tower::{BoxError, Layer as _, retry::RetryLayer, service_fn};
 
-use super::api_server::ApiServer;
+use super::{api_server::ApiServer, proxy::Proxy, transport};
 use crate::{args::ConnectArgs, error::Error, mistyped::context_advice};
 
 /// Creates a client of the API server.
@@ -15,12 +15,13 @@ use crate::{args::ConnectArgs, error::Error, mistyped::context_advice};
 /// # Errors
 /// The kubeconfig is unusable.
 pub async fn api(args: &ConnectArgs) -> Result<Client, Error> {
-    let (config, context) = cluster(args).await?;
+    let (config, context, proxy) = cluster(args).await?;
     let server = ApiServer {
         url: config.cluster_url.to_string(),
         context,
+        renewal: has_oidc_token(&config).then(|| format!("{} version", args.kubectl())),
     };
-    match client(config) {
+    match client(config, proxy) {
         Ok(client) => Ok(server.named_in_errors(client)),
         Err(source) => Err(Error::Cluster {
             attempt: "create a client of the API server",
@@ -34,11 +35,10 @@ pub async fn api(args: &ConnectArgs) -> Result<Client, Error> {
 ///
 /// # Errors
 /// The configuration is unusable.
-pub(crate) fn client(mut config: Config) -> kube::Result<Client> {
-    config.default_retry = false;
+pub(crate) fn client(config: Config, proxy: Option<Proxy>) -> kube::Result<Client> {
     let namespace = config.default_namespace.clone();
     let again = RetryLayer::new(RetryPolicy::default());
-    let once = Client::try_from(config)?;
+    let once = transport::client(config, proxy)?;
     let send = service_fn(move |request| {
         let once = once.clone();
         async move { once.send(request).await.map_err(BoxError::from) }
@@ -46,8 +46,15 @@ pub(crate) fn client(mut config: Config) -> kube::Result<Client> {
     Ok(Client::new(again.layer(send), namespace))
 }
 
-/// Cluster, user and impersonation from the kubeconfig, with the name of the context.
-async fn cluster(args: &ConnectArgs) -> Result<(Config, String), Error> {
+/// True if the user's token is from an OIDC provider. Only kubectl renews it, with a refresh token that may be valid
+/// for one renewal only; kubectl stores the next one.
+fn has_oidc_token(config: &Config) -> bool {
+    let mut providers = config.auth_info.auth_provider.iter();
+    providers.any(|provider| provider.name == "oidc")
+}
+
+/// Cluster, user and impersonation from the kubeconfig, with the name of the context and the proxy.
+async fn cluster(args: &ConnectArgs) -> Result<(Config, String, Option<Proxy>), Error> {
     let options = KubeConfigOptions {
         context: args.context.clone(),
         ..KubeConfigOptions::default()
@@ -67,13 +74,42 @@ async fn cluster(args: &ConnectArgs) -> Result<(Config, String), Error> {
             advice,
         });
     }
-    let config = Config::from_custom_kubeconfig(file, &options).await;
-    let mut config = config.map_err(|error| unusable(&error))?;
+    let (mut config, proxy) = load(file, &context, &options).await?;
     if let Some(user) = &args.as_user {
         config.auth_info.impersonate = Some(user.clone());
         config.auth_info.impersonate_groups = (!args.as_group.is_empty()).then(|| args.as_group.clone());
     }
-    Ok((config, context))
+    Ok((config, context, proxy))
+}
+
+/// Loads the context's configuration, and selects its proxy.
+async fn load(
+    mut file: Kubeconfig,
+    context: &str,
+    options: &KubeConfigOptions,
+) -> Result<(Config, Option<Proxy>), Error> {
+    let chosen = file.contexts.iter().find(|named| named.name == context);
+    let name = chosen.and_then(|named| Some(named.context.as_ref()?.cluster.clone()));
+    let name = name.unwrap_or_default();
+    let mut clusters = file.clusters.iter_mut().filter(|named| named.name == name);
+    let cluster: Option<&mut Cluster> = clusters.find_map(|named| named.cluster.as_mut());
+    // With a value here the library does not read the variables, which it would refuse for servers that need no proxy.
+    let unread = "http://unread".to_owned();
+    let own = cluster.and_then(|cluster| cluster.proxy_url.replace(unread));
+    let own = own.filter(|url| !url.is_empty());
+    let mut config = Config::from_custom_kubeconfig(file, options)
+        .await
+        .map_err(|error| unusable(&error))?;
+    config.proxy_url = None;
+    let plugin = config.auth_info.exec.as_mut();
+    if let Some(known) = plugin.and_then(|plugin| plugin.cluster.as_mut()) {
+        known.proxy_url.clone_from(&own);
+    }
+    let proxy = match own {
+        Some(url) => Some(Proxy::of_cluster(&url, &name)?),
+        None => Proxy::of_environment(&config.cluster_url)?,
+    };
+    Ok((config, proxy))
 }
 
 fn unusable(error: &KubeconfigError) -> Error {
@@ -111,7 +147,7 @@ mod tests {
                 }
             }
         });
-        let client = client(Config::new(url.parse().unwrap())).unwrap();
+        let client = client(Config::new(url.parse().unwrap()), None).unwrap();
         let request = http::Request::get("/").body(kube::client::Body::empty()).unwrap();
         let answer = client.send(request).await.unwrap();
         assert_eq!(answer.status(), http::StatusCode::SERVICE_UNAVAILABLE);

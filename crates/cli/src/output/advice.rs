@@ -3,7 +3,7 @@
 mod headline;
 mod page;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use headroom_domain::{ratio::Cents, resource::Resource};
 use serde_json::{Value, json};
@@ -20,7 +20,10 @@ use crate::{
     advise::{
         Advice, CAVEATS, EmptyQuery,
         advice::{Figures, Group},
+        error::IMPLAUSIBLE_CAUSE,
+        plausibility::{Excess, ImplausibleNode},
     },
+    escape::one_line,
     human_numbers::{percent, short},
 };
 
@@ -38,6 +41,9 @@ const COLUMNS: [RankedColumn; 11] = [
     Number("FILLED").ranked(8),
 ];
 
+/// Limit of nodes with a line of their own; the JSON has all.
+const MOST_LEFT_OUT: usize = 10;
+
 impl Advice {
     /// Renders the table for a layout, with the headline, the legend and the caveats.
     pub fn text(&self, layout: Layout) -> String {
@@ -53,6 +59,9 @@ impl Advice {
             self.headline().join("\n") + "\n\n" + &table.plain()
         };
         text.push_str(&self.needs());
+        for line in self.left_out_lines() {
+            text.push_str(&wrapped(0, &line));
+        }
         for EmptyQuery { name, asked } in &self.empty {
             let _infallible = writeln!(text, "{name} has no series: {asked}");
         }
@@ -84,6 +93,21 @@ impl Advice {
         text
     }
 
+    /// Lines for the nodes that are in no figure, and for the usual causes.
+    fn left_out_lines(&self) -> Vec<String> {
+        let nodes = self.left_out.iter().take(MOST_LEFT_OUT);
+        let mut lines: Vec<String> = nodes
+            .map(|node| one_line(&format!("{node}; the node is left out")).into_owned())
+            .collect();
+        if let Some(more @ 1..) = self.left_out.len().checked_sub(MOST_LEFT_OUT) {
+            lines.push(format!("{more} more nodes are left out; the JSON has all."));
+        }
+        if !lines.is_empty() {
+            lines.push(format!("Of nodes that are left out, {IMPLAUSIBLE_CAUSE}."));
+        }
+        lines
+    }
+
     /// Renders the advice as JSON.
     pub fn json(&self) -> Value {
         json!({
@@ -94,6 +118,7 @@ impl Advice {
             "hi_memory_cents": self.policy.bounds.memory.max.0,
             "pools": self.pools.iter().map(|pool| self.group(pool)).collect::<Vec<_>>(),
             "nodes": self.nodes.iter().map(|node| self.group(node)).collect::<Vec<_>>(),
+            "left_out": self.left_out.iter().map(json_of_left_out).collect::<Vec<_>>(),
             "empty_queries": self.empty.iter().map(|EmptyQuery { name, asked }| json!({"query": name, "asked": asked})).collect::<Vec<_>>(),
             "caveats": CAVEATS,
         })
@@ -140,6 +165,53 @@ fn row(group: &Group, resource: Resource, figures: &Figures) -> [String; COLUMNS
     ]
 }
 
+fn json_of_left_out(node: &ImplausibleNode) -> Value {
+    let Excess {
+        kind,
+        resource,
+        frames,
+        of_frames,
+        highest,
+        capacity,
+    } = node.excess;
+    let unit = unit_of(resource);
+    json!({
+        "name": node.name, "excess": kind.name(), "resource": resource.name(), "frames": frames, "of_frames": of_frames,
+        format!("highest_{unit}"): highest, format!("capacity_{unit}"): capacity,
+    })
+}
+
+impl fmt::Display for ImplausibleNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Excess {
+            kind,
+            resource,
+            frames,
+            of_frames,
+            highest,
+            capacity,
+        } = self.excess;
+        let amount = |amount: u64| short(resource, i128::from(amount));
+        write!(
+            f,
+            "{}: {} of {resource} above {} in {frames} of {of_frames} frames, up to {} of a capacity of {}",
+            self.name,
+            kind.name(),
+            kind.limit(),
+            amount(highest),
+            amount(capacity)
+        )
+    }
+}
+
+/// Unit of a resource in the keys of JSON.
+fn unit_of(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Cpu => "milli",
+        Resource::Memory => "bytes",
+    }
+}
+
 fn json_of(resource: Resource, figures: &Figures, gained_nodes_cents: Option<u64>) -> Value {
     let Figures {
         frames,
@@ -152,10 +224,7 @@ fn json_of(resource: Resource, figures: &Figures, gained_nodes_cents: Option<u64
         judged,
         missed_ppm,
     } = figures;
-    let unit = match resource {
-        Resource::Cpu => "milli",
-        Resource::Memory => "bytes",
-    };
+    let unit = unit_of(resource);
     json!({
         "frames": frames,
         "ratio_p5_cents": low, "ratio_p50_cents": middle, "ratio_p95_cents": high,

@@ -29,6 +29,7 @@ pub(crate) fn members(node: &NodeView) -> Map<String, Value> {
         bound: _,
         pods,
         rules: _,
+        places: _,
     } = node;
     let hint = hint.as_ref();
     let past = hint.and_then(|hint| hint.report.past);
@@ -109,6 +110,7 @@ pub(crate) fn policy(in_force: &InForce) -> Value {
                 bounds,
                 static_max,
                 floor,
+                annotations,
                 target_ppm,
             },
         mode_from,
@@ -120,6 +122,7 @@ pub(crate) fn policy(in_force: &InForce) -> Value {
         ("mode_from", json!(mode_from.name())),
         ("entry", json!(entry)),
         ("floor", json!(floor.name())),
+        ("annotations", json!(annotations.name())),
     ] {
         members.insert(key.to_owned(), value);
     }

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use headroom_domain::{
     hint::{Beginning, NodeHint, Past, Signal},
-    policy::{Bounds, Floor, InForce, Policy, Source},
+    policy::{AnnotationEffect, Bounds, Floor, InForce, Policy, Source},
     resource::Resource,
 };
 
@@ -12,7 +12,7 @@ use super::nodes::hint_age;
 use crate::{
     escape::one_line,
     human_numbers::{age, counted, percent, short, with_unit},
-    view::{Hint, NodeView, sees},
+    view::{Hint, NodeView, OpenPlace, sees},
 };
 
 /// Writes the inputs of the rules: node, policy, newest report.
@@ -24,6 +24,7 @@ pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result
         policy_refused,
         hint,
         pods,
+        places,
         ..
     } = node;
     writeln!(
@@ -39,9 +40,40 @@ pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result
         writeln!(f, "ConfigMap refused: {}", one_line(reason))?;
     }
     match hint {
-        None => writeln!(f, "no agent report yet"),
-        Some(hint) => head(f, hint),
+        None => writeln!(f, "no agent report yet")?,
+        Some(hint) => head(f, hint)?,
     }
+    open_places(f, places)
+}
+
+/// Writes the capacity that pods left for their successors; nothing if there is none.
+fn open_places(f: &mut fmt::Formatter<'_>, places: &[OpenPlace]) -> fmt::Result {
+    if places.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "open places, kept for successors of pods that left:")?;
+    for place in places {
+        let OpenPlace {
+            owner,
+            kind,
+            amounts,
+            closes_in,
+        } = place;
+        let owner = if owner.is_empty() {
+            "controller not known"
+        } else {
+            owner
+        };
+        let [cpu, memory] = Resource::ALL.map(|resource| short(resource, i128::from(*amounts.get(resource))));
+        writeln!(
+            f,
+            "  {} ({}): cpu {cpu}, memory {memory}, closes in {}",
+            one_line(owner),
+            one_line(kind),
+            age(*closes_in)
+        )?;
+    }
+    Ok(())
 }
 
 /// Writes the policy in force.
@@ -53,6 +85,7 @@ fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
                 bounds,
                 static_max,
                 floor,
+                annotations,
                 target_ppm,
             },
         mode_from,
@@ -70,6 +103,9 @@ fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
         Source::Gate => "the feature gate",
     };
     write!(f, "mode {mode} by {by}, floor {}", floor_words(*floor))?;
+    if *annotations != AnnotationEffect::All {
+        write!(f, ", annotations may set: {}", annotations.name())?;
+    }
     match entry {
         Some(entry) if *mode_from != Source::Entry => writeln!(f, ", under {entry}")?,
         Some(_) | None => writeln!(f)?,

@@ -110,6 +110,7 @@ fn show(f: &mut fmt::Formatter<'_>, of: &ReplicaDecision, layout: Layout) -> fmt
         outcome,
         reasons,
         left_out,
+        caller_verified,
         ..
     } = decision;
     let slash = if sub_resource.is_empty() { "" } else { "/" };
@@ -118,7 +119,15 @@ fn show(f: &mut fmt::Formatter<'_>, of: &ReplicaDecision, layout: Layout) -> fmt
     let head = if replica.is_empty() {
         head
     } else {
-        format!("{} {head} (replica {replica}, review {review})", time(*at_ms))
+        let caller = if *caller_verified {
+            ""
+        } else {
+            ", unverified caller"
+        };
+        format!(
+            "{} {head} (replica {replica}, review {review}{caller})",
+            time(*at_ms)
+        )
     };
     f.write_str(&wrapped_at(width, 0, &head))?;
     if name.is_empty() && !replica.is_empty() {
@@ -258,6 +267,7 @@ fn decision_json(of: &ReplicaDecision) -> Value {
         profiles,
         writes,
         left_out,
+        caller_verified,
     } = decision;
     let profiles = profiles
         .iter()
@@ -282,6 +292,7 @@ fn decision_json(of: &ReplicaDecision) -> Value {
         "profiles": profiles.collect::<Value>(),
         "writes": writes.collect::<Value>(),
         "left_out": left_out,
+        "caller_verified": caller_verified,
     })
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn status(name: &str) -> wire::NodeStatus {
         pods: 31,
         rules_cpu: rules(31_500, 128, 40_320, 30_000, &["hint"]),
         would_be: None,
+        places: Vec::new(),
         rules_memory: rules(118 << 30, 100, 118 << 30, 104 << 30, &["hint", "clamped-max"]),
     }
 }

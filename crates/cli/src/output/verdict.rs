@@ -85,7 +85,8 @@ impl NodeVerdict<'_> {
         let Self { node, resource, .. } = *self;
         node.ratio(resource).filter(|now| *now > target)?;
         let mut reasons = node.why(resource).into_iter().filter_map(Why::from_code);
-        let floor = reasons.find(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit))?;
+        let floor =
+            reasons.find(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit | Why::FloorPlaces))?;
         Some(format!("The target is {target}, but {}.", floor.about()))
     }
 
@@ -205,6 +206,7 @@ const fn is_hindrance(why: Why) -> bool {
     match why {
         Why::Absent
         | Why::BadAnnotation
+        | Why::AnnotationIgnored
         | Why::HintHeld
         | Why::MarkerHeld
         | Why::HintStopped
@@ -234,6 +236,7 @@ const fn is_hindrance(why: Why) -> bool {
         | Why::ExclusiveCpus
         | Why::FloorAdmitted
         | Why::FloorFit
+        | Why::FloorPlaces
         | Why::ForeignWriter => false,
     }
 }

@@ -36,6 +36,7 @@ impl ResourceDecision {
             exclusive,
             product,
             pod_demand: held,
+            places,
             cap,
             why,
         } = self;
@@ -46,6 +47,7 @@ impl ResourceDecision {
             Rule::Product => product.map(Term::Amount),
             Rule::Admitted => held.map(|held| Term::Amount(held.admitted)),
             Rule::Fit => held.map(|held| Term::Amount(held.fit)),
+            Rule::Places => (!places.is_empty()).then(|| Term::Amount(places.total())),
             Rule::Cap => cap.map(Term::Amount),
             Rule::Result => result.map(Term::Amount),
         };
@@ -62,7 +64,10 @@ impl ResourceDecision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{capacity::PodDemand, ratio::Cents};
+    use crate::{
+        capacity::{PlaceSums, PodDemand},
+        ratio::Cents,
+    };
 
     #[test]
     fn every_reason_is_listed_once_under_its_rule() {
@@ -74,7 +79,12 @@ mod tests {
             pod_demand: Some(PodDemand {
                 admitted: 9_300,
                 fit: 9_400,
+                ..PodDemand::default()
             }),
+            places: PlaceSums {
+                daemon_sets: 400,
+                ..PlaceSums::default()
+            },
             cap: Some(32_000),
             why: Why::ALL.to_vec(),
             ..ResourceDecision::default()
@@ -93,6 +103,7 @@ mod tests {
                 (Rule::Product, Some(Term::Amount(20_800))),
                 (Rule::Admitted, Some(Term::Amount(9_300))),
                 (Rule::Fit, Some(Term::Amount(9_400))),
+                (Rule::Places, Some(Term::Amount(400))),
                 (Rule::Cap, Some(Term::Amount(32_000))),
                 (Rule::Result, Some(Term::Amount(20_800))),
             ]

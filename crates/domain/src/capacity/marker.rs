@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ParsedWrite, ResourceDecision, Write, amount, cents_of, quantity};
+use super::{ParsedWrite, PlaceSums, ResourceDecision, Write, amount, cents_of, quantity};
 use crate::{
     annotation::Annotation,
     quantity::Quantity,
@@ -20,6 +20,9 @@ use crate::{
 struct WriteOrigin {
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<String>,
+    /// Open places, in milli-cores or bytes, if they raised the written value.
+    #[serde(default, skip_serializing_if = "PlaceSums::is_empty")]
+    places: PlaceSums,
     /// Amplified value before the floor, if pods raised the written value above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     product: Option<String>,
@@ -61,6 +64,7 @@ impl Marker {
                 product_of(resource, outcome, write, given).filter(|product| Some(*product) < result);
             let origin = WriteOrigin {
                 capacity: capacity_of(resource, raw, write, given),
+                places: places_of(resource, outcome, given),
                 product: product.map(|product| quantity(resource, product, family).to_string()),
                 raw: quantity(resource, raw, family).to_string(),
             };
@@ -115,6 +119,12 @@ impl Marker {
         cents_of(self.product(resource)?, self.raw(resource)?)
     }
 
+    /// Open places that raised the written value.
+    pub(super) fn places(&self, resource: Resource) -> PlaceSums {
+        let origin = self.from.get(resource.name());
+        origin.map_or_else(PlaceSums::default, |origin| origin.places)
+    }
+
     /// Written value scaled to another raw value.
     pub(super) fn rescaled(&self, resource: Resource, raw: u64) -> Option<u64> {
         Some(rescaled(raw, self.value(resource)?, self.raw(resource)?))
@@ -156,6 +166,15 @@ impl Marker {
                 .parse()
                 .ok()?,
         )
+    }
+}
+
+/// Open places that raise the result. While the demand of pods is unknown those on record stay: a replica that just
+/// started would otherwise remove them before it reads them.
+fn places_of(resource: Resource, outcome: &ResourceDecision, given: &ParsedWrite<'_>) -> PlaceSums {
+    match (outcome.pod_demand, given.stored) {
+        (None, Some(stored)) => stored.places(resource),
+        (None, None) | (Some(_), _) => outcome.counting_places(),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The floor on allocatable: unless the policy has `Floor::None`, allocatable stays at or above the demand of the
-//! node's admitted pods, up to a cap. Requests of waiting pods may keep the stored value, but never raise it. While
-//! the demand is unknown, no value within the cap is lowered.
+//! node's admitted pods, up to a cap. Requests of waiting pods and the places of pods that left may keep the stored
+//! value, but never raise it. While the demand is unknown, no value within the cap is lowered.
 
-use super::{Basis, ParsedWrite, Why, ratio};
+use super::{Basis, ParsedWrite, PlaceLimits, PlaceSums, Why, Write, amount, ratio};
 use crate::{
+    estimate,
+    hint::{Brake, Freshness, NoRaiseReason},
     policy::{Floor, Mode},
     ratio::{Cents, Ratio},
     resource::Resource,
@@ -22,6 +24,8 @@ pub struct PodDemand {
     pub admitted: u64,
     /// `admitted` plus the bound pods that wait for the kubelet and fit the stored allocatable.
     pub fit: u64,
+    /// Open places of pods that left, without the part that waiting pods in `fit` use.
+    pub places: PlaceSums,
 }
 
 /// Cap of the floor: raw times the mode's maximum (at least 1.00), or the last written value scaled to today's raw if
@@ -43,11 +47,46 @@ pub(super) fn cap(resource: Resource, raw: u64, basis: &Basis<'_>, given: &Parse
         .min(LARGEST)
 }
 
+/// Places within their limits; none in `off` and `static`, where no measurement limits them.
+pub(super) fn places(resource: Resource, raw: u64, write: &Write<'_>, basis: &Basis<'_>) -> PlaceSums {
+    let is_measured = match basis.policy.mode {
+        Mode::Off | Mode::Static => false,
+        Mode::Guard | Mode::Auto => basis.policy.floor != Floor::None,
+    };
+    let Some(held) = basis.pod_demand.filter(|_| is_measured) else {
+        return PlaceSums::default();
+    };
+    // Use of memory is limited by what pods may use, not by the machine.
+    let capacity = match resource {
+        Resource::Cpu => write.new.capacity.get(resource).as_ref(),
+        Resource::Memory => None,
+    };
+    let capacity = capacity
+        .and_then(|quantity| amount(resource, quantity))
+        .unwrap_or(raw);
+    let isolated = basis.hint.map_or(0, |found| *found.isolated.get(resource));
+    let usable = capacity.saturating_sub(isolated);
+    let safe = estimate::safe_use(resource, usable, raw, *basis.policy.target_ppm.get(resource));
+    let limits = PlaceLimits::new(raw, usable, safe, brake(resource, basis));
+    held.get(resource).places.within(&limits)
+}
+
+/// Brake of the hint in force. Without a hint that counts no brake is known, and places of other pods do not hold.
+fn brake(resource: Resource, basis: &Basis<'_>) -> Brake {
+    let Some(found) = basis.hint else {
+        return Brake::Shed;
+    };
+    let is_void =
+        found.freshness == Freshness::Stop || matches!(found.caution, Some(NoRaiseReason::Quarantined(_)));
+    let least = if is_void { Brake::Shed } else { Brake::Off };
+    found.note.resources().get(resource).brake().max(least)
+}
+
 /// `wanted`, or the demand of the node's pods within `cap` if that is larger. Admitted pods count in full, all
-/// fitting pods only up to the stored value. While the demand is unknown, nothing is lowered.
+/// fitting pods and the places `open` only up to the stored value. While the demand is unknown, nothing is lowered.
 pub(super) fn with_floor(
     resource: Resource,
-    (raw, wanted, cap): (u64, u64, u64),
+    (raw, wanted, cap, open): (u64, u64, u64, u64),
     stored: Option<u64>,
     basis: &Basis<'_>,
     why: &mut Vec<Why>,
@@ -62,15 +101,22 @@ pub(super) fn with_floor(
         }
         return wanted.max(within);
     };
-    let PodDemand { admitted, fit } = *held.get(resource);
+    let PodDemand {
+        admitted,
+        fit,
+        places: _,
+    } = *held.get(resource);
     let needed = covering(admitted, raw);
+    let with_places = covering(fit.saturating_add(open), raw).min(within);
     let (fit, admitted) = (covering(fit, raw).min(within), needed.min(cap));
-    let result = wanted.max(fit).max(admitted);
+    let result = wanted.max(with_places).max(admitted);
     if result > wanted {
-        why.push(if admitted >= fit {
+        why.push(if admitted >= with_places {
             Why::FloorAdmitted
-        } else {
+        } else if fit >= with_places {
             Why::FloorFit
+        } else {
+            Why::FloorPlaces
         });
     }
     if needed > result {

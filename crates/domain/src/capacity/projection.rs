@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::{
         estimate::Profile,
-        hint::{Contradiction, NodeHint, Note, Origin, ResourceHint},
+        hint::{Contradiction, NodeHint, Note, ResourceHint},
         policy::{Bounds, Mode},
     };
 
@@ -81,13 +81,8 @@ mod tests {
             signals: Vec::new(),
         };
         EffectiveHint {
-            note: Note::from_hint(&hint),
-            freshness: Freshness::Fresh,
-            origin: Origin::Stream,
             step: PerResource::from_fn(|_| Cents(5)),
-            caution: None,
-            changes_in: None,
-            is_record_due: false,
+            ..EffectiveHint::new(Note::from_hint(&hint), Freshness::Fresh)
         }
     }
 

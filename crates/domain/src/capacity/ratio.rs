@@ -87,8 +87,15 @@ pub(super) fn annotated(resource: Resource, policy: &Policy, given: &ParsedWrite
         .unwrap_or(Ratio::ONE)
 }
 
-/// The administrator's ratio: exact, at least 1, at most `max`; an invalid annotation counts as 1.
+/// The administrator's ratio: exact, at least 1, at most `max`; 1 if the annotation is invalid or the policy lets it
+/// have no effect.
 fn from_annotation(resource: Resource, given: &ParsedWrite<'_>, max: Ratio) -> Chosen {
+    if !given.has_ratio {
+        return Chosen {
+            why: vec![Why::AnnotationIgnored],
+            ..Chosen::restored()
+        };
+    }
     let Some(Ratios(ratios)) = given
         .own_ratio
         .map_or(Some(&Ratios::default()), Annotation::value)

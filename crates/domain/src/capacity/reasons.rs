@@ -18,6 +18,8 @@ pub enum Why {
     Annotation,
     /// The ratio annotation is invalid: counts as 1.00 (G7).
     BadAnnotation,
+    /// The policy lets the ratio annotation have no effect: counts as 1.00.
+    AnnotationIgnored,
     /// A fresh hint is applied.
     Hint,
     /// The hint is old: it may lower the ratio, not raise it.
@@ -60,6 +62,8 @@ pub enum Why {
     FloorAdmitted,
     /// Bound pods that fit the stored value raise the result.
     FloorFit,
+    /// Open places of pods that left keep the stored value.
+    FloorPlaces,
     /// The demand of the node's pods is unknown, so the value is not lowered.
     FloorUnknown,
     /// The demand of pods exceeds the cap: not all of it is covered.
@@ -76,12 +80,13 @@ pub enum Why {
 
 impl Why {
     /// All reasons, in the order of their declaration.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::Absent,
         Self::Unmanaged,
         Self::Restored,
         Self::Annotation,
         Self::BadAnnotation,
+        Self::AnnotationIgnored,
         Self::Hint,
         Self::HintHeld,
         Self::MarkerHeld,
@@ -103,6 +108,7 @@ impl Why {
         Self::ExclusiveCpus,
         Self::FloorAdmitted,
         Self::FloorFit,
+        Self::FloorPlaces,
         Self::FloorUnknown,
         Self::FloorCapped,
         Self::Overflow,
@@ -136,6 +142,7 @@ impl Why {
             Self::Restored => "restored",
             Self::Annotation => "annotation",
             Self::BadAnnotation => "bad-annotation",
+            Self::AnnotationIgnored => "annotation-ignored",
             Self::Hint => "hint",
             Self::HintHeld => "hint-held",
             Self::MarkerHeld => "marker-held",
@@ -157,6 +164,7 @@ impl Why {
             Self::ExclusiveCpus => "exclusive-cpus",
             Self::FloorAdmitted => "floor-admitted",
             Self::FloorFit => "floor-fit",
+            Self::FloorPlaces => "floor-places",
             Self::FloorUnknown => "floor-unknown",
             Self::FloorCapped => "floor-capped",
             Self::Overflow => "overflow",
@@ -179,6 +187,7 @@ impl Why {
             Self::Restored => "amplification is no longer requested: raw is restored",
             Self::Annotation => "the ratio annotation is applied",
             Self::BadAnnotation => "the ratio annotation is invalid: it counts as 1.00",
+            Self::AnnotationIgnored => "the policy ignores the ratio annotation: it counts as 1.00",
             Self::Hint => "a fresh hint is applied",
             Self::HintHeld => {
                 "the hint is old, or comes only from the annotation: it may lower the ratio, not raise it"
@@ -218,6 +227,9 @@ impl Why {
             Self::ExclusiveCpus => "exclusive CPUs are not amplified",
             Self::FloorAdmitted => "raised to the kubelet's allocations for admitted pods",
             Self::FloorFit => "raised to the requests of bound pods that fit the stored value",
+            Self::FloorPlaces => {
+                "raised to keep capacity for successors of pods that left within the last 10 minutes"
+            }
             Self::FloorUnknown => "the demand of the node's pods is not known: nothing is lowered",
             Self::FloorCapped => "pods hold more than the cap: some fail if the kubelet restarts",
             Self::Overflow => "the product is too large: raw stays",
@@ -236,6 +248,7 @@ impl Why {
             Self::Restored
             | Self::Annotation
             | Self::BadAnnotation
+            | Self::AnnotationIgnored
             | Self::Hint
             | Self::HintHeld
             | Self::MarkerHeld
@@ -258,6 +271,7 @@ impl Why {
             Self::ExclusiveCpus => Rule::Exclusive,
             Self::FloorAdmitted => Rule::Admitted,
             Self::FloorFit | Self::FloorUnknown => Rule::Fit,
+            Self::FloorPlaces => Rule::Places,
             Self::FloorCapped => Rule::Cap,
             Self::Overflow => Rule::Product,
         }

@@ -15,6 +15,8 @@ pub enum Rule {
     Admitted,
     /// Demand of admitted pods and of bound pods that fit the stored value.
     Fit,
+    /// K: open places of pods that left, within their limits.
+    Places,
     /// Largest value to which pods can raise the result.
     Cap,
     /// Allocatable that the write stores.
@@ -23,13 +25,14 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order in which they apply.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Baseline,
         Self::Ratio,
         Self::Exclusive,
         Self::Product,
         Self::Admitted,
         Self::Fit,
+        Self::Places,
         Self::Cap,
         Self::Result,
     ];
@@ -43,6 +46,7 @@ impl Rule {
             Self::Product => "product",
             Self::Admitted => "admitted",
             Self::Fit => "fit",
+            Self::Places => "places",
             Self::Cap => "cap",
             Self::Result => "result",
         }
@@ -65,6 +69,9 @@ impl Rule {
             }
             Self::Fit => {
                 "with bound pods that fit the stored value; they keep that value and do not raise it"
+            }
+            Self::Places => {
+                "left by pods of controllers for their successors; with fit, they keep the stored value"
             }
             Self::Cap => "raw times the mode's maximum, or the last written value if larger",
             Self::Result => "allocatable to store",

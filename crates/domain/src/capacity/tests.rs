@@ -3,6 +3,7 @@
 mod exclusive_cpus;
 mod forged;
 mod hint_steps;
+mod places;
 mod pod_floor;
 mod reasons;
 mod unknown_policy;
@@ -14,7 +15,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
-    hint::{Freshness, Note, tests::hint},
+    hint::{Freshness, NoRaiseReason, Note, tests::hint},
     policy::{Bounds, Mode},
 };
 
@@ -93,7 +94,11 @@ fn decided(
 /// Demand of pods for CPU: admitted pods, and all that fit.
 fn cpu_held(admitted: u64, fit: u64) -> PerResource<PodDemand> {
     PerResource {
-        cpu: PodDemand { admitted, fit },
+        cpu: PodDemand {
+            admitted,
+            fit,
+            ..PodDemand::default()
+        },
         memory: PodDemand::default(),
     }
 }

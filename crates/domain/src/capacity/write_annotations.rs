@@ -3,7 +3,7 @@
 use super::{Annotations, Marker, RawNote, Write, amount};
 use crate::{
     annotation::Annotation,
-    policy::Mode,
+    policy::{Mode, Policy},
     quantity::{Format, Quantity},
     ratio::{Cents, Ratios},
     resource::{PerResource, Resource},
@@ -19,6 +19,8 @@ pub(super) struct ParsedWrite<'a> {
     pub(super) raw: PerResource<Option<Quantity>>,
     /// The administrator's ratio annotation, also while `auto` owns the key.
     pub(super) own_ratio: Option<&'a Annotation<Ratios>>,
+    /// True if the policy lets the ratio annotation apply.
+    pub(super) has_ratio: bool,
     /// Last applied ratios, from which hints move on; 1.00 if none was applied.
     pub(super) last: PerResource<Cents>,
     /// True if the mode, or a ratio annotation in `static`, makes Headroom set allocatable; false if the mode is not
@@ -27,7 +29,7 @@ pub(super) struct ParsedWrite<'a> {
 }
 
 impl<'a> ParsedWrite<'a> {
-    pub(super) fn read(write: &Write<'a>, mode: Option<Mode>) -> Self {
+    pub(super) fn read(write: &Write<'a>, policy: Option<&Policy>) -> Self {
         let Annotations {
             ratio,
             raw,
@@ -46,15 +48,17 @@ impl<'a> ParsedWrite<'a> {
         let is_old_life = marker.is_none() && any_marker.is_some();
         let raw = raw.as_ref().filter(|_| !is_old_life);
         let stored = write.old.annotations.marker_of(write.uid);
+        let has_ratio = policy.is_none_or(|policy| policy.annotations.has_ratio());
         Self {
             last: last(write, stored),
             marker,
             stored,
             raw: raw.map(RawNote::values).unwrap_or_default(),
             own_ratio,
-            is_managed: match mode {
+            has_ratio,
+            is_managed: match policy.map(|policy| policy.mode) {
                 None | Some(Mode::Off) => false,
-                Some(Mode::Static) => own_ratio.is_some(),
+                Some(Mode::Static) => has_ratio && own_ratio.is_some(),
                 Some(Mode::Guard | Mode::Auto) => true,
             },
         }

@@ -119,10 +119,19 @@ impl History {
 
     /// Subtracts the use of a departed pod from each frame: `uses` are (frame, low estimate).
     pub fn depart(&mut self, uses: impl Iterator<Item = (u64, u64)>) {
+        self.change_departed(uses, u64::saturating_add);
+    }
+
+    /// Takes back what [`Self::depart`] added for a pod: another pod continues it.
+    pub(super) fn take_back(&mut self, uses: impl Iterator<Item = (u64, u64)>) {
+        self.change_departed(uses, u64::saturating_sub);
+    }
+
+    fn change_departed(&mut self, uses: impl Iterator<Item = (u64, u64)>, change: fn(u64, u64) -> u64) {
         for (index, low) in uses {
             let found = self.slots.binary_search_by_key(&index, |slot| slot.index);
             if let Some(slot) = found.ok().and_then(|at| self.slots.get_mut(at)) {
-                slot.departed = slot.departed.saturating_add(low);
+                slot.departed = change(slot.departed, low);
             }
         }
     }

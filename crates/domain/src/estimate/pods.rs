@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Frame, PodRequest, PodUse, Timing, frame_renumbering::Shift, history::Newcomer, low_ring::LowRing,
+    Frame, PodRequest, PodUse, Timing,
+    frame_renumbering::Shift,
+    history::Newcomer,
+    low_ring::LowRing,
+    succession::{Inherited, Lineage, RecentDepartures, has_lineage},
 };
 use crate::resource::{PerResource, Resource};
 
@@ -41,6 +45,18 @@ pub(super) struct TrackedPod {
     low: PerResource<LowRing>,
     /// E: decaying peak of the high estimate, 48 bits plus [`FRACTION`] bits of fraction.
     peak: PerResource<u64>,
+    /// Trust that it took over from its predecessor. Not serialized here: see [`Lineage`].
+    #[serde(skip)]
+    inherited: PerResource<Option<Inherited>>,
+}
+
+/// Change of the use of departed pods (Dep).
+#[derive(Debug)]
+pub(super) enum DepartureChange {
+    /// The pod has left.
+    Left(TrackedPod),
+    /// It had left, and another pod continues its history.
+    Continued(TrackedPod),
 }
 
 impl TrackedPod {
@@ -53,7 +69,41 @@ impl TrackedPod {
             age: PerResource::default(),
             low: PerResource::from_fn(|_| LowRing::new(timing.ring_frames)),
             peak: PerResource::default(),
+            inherited: PerResource::default(),
         }
+    }
+
+    /// The pod that continues this one.
+    fn succeeded_by(&self, request: PodRequest, timing: &Timing) -> Self {
+        let version = |request: &PodRequest| request.workload.map(|workload| workload.version);
+        let is_same_version = version(&self.request) == version(&request);
+        Self {
+            request,
+            is_listed: true,
+            age: PerResource::default(),
+            inherited: Inherited::from(self, is_same_version, timing),
+            ..self.clone()
+        }
+    }
+
+    /// Hash of its controller.
+    pub(super) fn controller(&self) -> Option<u64> {
+        self.request.workload.map(|workload| workload.controller)
+    }
+
+    /// Valid frames since its own birth, or since its request last grew.
+    pub(super) fn own_age(&self, resource: Resource) -> u32 {
+        *self.age.get(resource)
+    }
+
+    /// r: its request.
+    pub(super) fn requested(&self, resource: Resource) -> u64 {
+        *self.request.requests.get(resource)
+    }
+
+    /// Trust that it took over.
+    pub(super) fn inherited(&self, resource: Resource) -> Option<Inherited> {
+        *self.inherited.get(resource)
     }
 
     /// Low estimates of one resource, by frame.
@@ -61,13 +111,23 @@ impl TrackedPod {
         self.low.get(resource).uses(resource)
     }
 
-    /// c: trusted frames within the trust span.
-    fn trusted(&self, resource: Resource, timing: &Timing) -> u32 {
+    /// Trusted part of the request, in milli-cores or bytes, and as a share in ppm: by its own age, or as taken over
+    /// if that is more.
+    fn trusted(&self, resource: Resource, timing: &Timing) -> (u64, u32) {
         if !self.is_listed || self.request.is_deleting || self.request.has_own_cpus {
-            return 0;
+            return (0, 0);
         }
-        let age = *self.age.get(resource);
-        age.saturating_sub(timing.trust_from).min(timing.trust_span())
+        let request = self.requested(resource);
+        let span = timing.trust_span();
+        let parts = timing.trusted_frames(self.own_age(resource));
+        let share = |part: u128, of: u128| u32::try_from(part * 1_000_000 / of.max(1)).unwrap_or(1_000_000);
+        let own = u128::from(request) * u128::from(parts) / u128::from(span.max(1));
+        let own = u64::try_from(own).unwrap_or(u64::MAX);
+        let inherited = self.inherited(resource);
+        match inherited.map(|inherited| inherited.trusted(request, timing)) {
+            Some(inherited) if inherited > own => (inherited, share(inherited.into(), request.into())),
+            Some(_) | None => (own, share(parts.into(), span.into())),
+        }
     }
 
     /// e: long-term peak, rounded up.
@@ -95,6 +155,7 @@ impl TrackedPod {
         for resource in Resource::ALL {
             if request.requests.get(resource) > self.request.requests.get(resource) {
                 *self.age.get_mut(resource) = 0;
+                *self.inherited.get_mut(resource) = None;
             }
         }
         self.request = *request;
@@ -105,6 +166,9 @@ impl TrackedPod {
         for resource in Resource::ALL {
             let age = self.age.get_mut(resource);
             *age = age.saturating_add(u32::from(is_valid));
+            if let Some(inherited) = self.inherited.get_mut(resource) {
+                inherited.age = inherited.age.saturating_add(u32::from(is_valid));
+            }
             let low = self.low.get_mut(resource);
             low.push(resource, frame, *used.low.get(resource));
             let peak = self.peak.get_mut(resource);
@@ -120,6 +184,9 @@ pub struct Pods {
     tracked: BTreeMap<String, TrackedPod>,
     /// R: sum of all listed requests.
     bound: PerResource<u64>,
+    /// Pods that left within the last ten minutes. A restart of the agent forgets them.
+    #[serde(skip)]
+    departures: RecentDepartures,
 }
 
 impl Pods {
@@ -136,30 +203,92 @@ impl Pods {
     }
 
     /// Records frame number `index` and returns the pods that have left: neither listed nor with a cgroup. A pod is
-    /// not tracked if it is not listed when it is first measured, or beyond [`MOST_TRACKED`].
+    /// not tracked if it is not listed when it is first measured, or beyond [`MOST_TRACKED`]. A pod that is first
+    /// measured continues the history of a pod of its controller that has left.
     pub(super) fn end_frame(
         &mut self,
         index: u64,
         frame: &Frame,
         listed: &BTreeMap<String, PodRequest>,
         timing: &Timing,
-    ) -> Vec<TrackedPod> {
+    ) -> Vec<DepartureChange> {
         let is_gone = |uid: &String, pod: &mut TrackedPod| {
             !pod.is_listed && !frame.pods.contains_key(uid) && !frame.unmeasured.contains(uid)
         };
-        let departed: Vec<TrackedPod> = self.tracked.extract_if(.., is_gone).map(|(_, pod)| pod).collect();
+        let mut changes = Vec::new();
+        for (_, pod) in self.tracked.extract_if(.., is_gone) {
+            if pod.controller().is_some() {
+                self.departures.push(index, pod.clone());
+            }
+            changes.push(DepartureChange::Left(pod));
+        }
+        self.departures.forget(index, MOST_TRACKED, timing);
+        let newcomers = frame.pods.keys().filter(|uid| !self.tracked.contains_key(*uid));
+        let newcomers: Vec<_> = newcomers
+            .filter_map(|uid| Some((uid, *listed.get(uid)?)))
+            .collect();
+        for (uid, request) in newcomers {
+            if self.tracked.len() >= MOST_TRACKED {
+                break;
+            }
+            let pod = match self.predecessor(&request) {
+                Some((predecessor, has_left)) => {
+                    let pod = predecessor.succeeded_by(request, timing);
+                    changes.extend(has_left.then_some(DepartureChange::Continued(predecessor)));
+                    pod
+                }
+                None => TrackedPod::born(request, index, timing),
+            };
+            self.tracked.insert(uid.clone(), pod);
+        }
         for (uid, used) in &frame.pods {
             if let Some(pod) = self.tracked.get_mut(uid) {
                 pod.observe(index, frame.is_valid, used, timing);
-            } else if let Some(request) = listed.get(uid)
-                && self.tracked.len() < MOST_TRACKED
-            {
-                let mut pod = TrackedPod::born(*request, index, timing);
-                pod.observe(index, frame.is_valid, used, timing);
-                self.tracked.insert(uid.clone(), pod);
             }
         }
-        departed
+        self.departures
+            .forget(index, MOST_TRACKED - self.tracked.len(), timing);
+        changes
+    }
+
+    /// Removes the pod that a new one continues: one of its controller that left within ten minutes (true), or whose
+    /// object is gone and whose cgroup was still measured (false).
+    fn predecessor(&mut self, request: &PodRequest) -> Option<(TrackedPod, bool)> {
+        let controller = request.workload?.controller;
+        if let Some(pod) = self.departures.remove_first(controller) {
+            return Some((pod, true));
+        }
+        let is_it = |pod: &TrackedPod| !pod.is_listed && pod.controller() == Some(controller);
+        let found = self.tracked.iter().find(|(_, pod)| is_it(pod));
+        let uid = found.map(|(uid, _)| uid.clone())?;
+        Some((self.tracked.remove(&uid)?, false))
+    }
+
+    /// Lineages of the tracked pods, for a checkpoint.
+    pub(super) fn lineages(&self) -> Vec<Lineage> {
+        let with_one = self.tracked.iter().filter(|(_, pod)| has_lineage(pod));
+        with_one
+            .map(|(uid, pod)| Lineage {
+                uid: uid.clone(),
+                workload: pod.request.workload,
+                inherited: pod.inherited,
+            })
+            .collect()
+    }
+
+    /// Restores the result of [`Self::lineages`]; pods that are not tracked are skipped.
+    pub(super) fn restore_lineages(&mut self, lineages: &[Lineage]) {
+        for Lineage {
+            uid,
+            workload,
+            inherited,
+        } in lineages
+        {
+            if let Some(pod) = self.tracked.get_mut(uid) {
+                pod.request.workload = *workload;
+                pod.inherited = *inherited;
+            }
+        }
     }
 
     /// Returns true if this state is possible under that timing, with no frame later than `last`.
@@ -170,6 +299,7 @@ impl Pods {
     /// Marks all pods as listed: until the server sends a view, none has left.
     pub(super) fn resume(&mut self) {
         self.bound = PerResource::default();
+        self.departures = RecentDepartures::default();
         for pod in self.tracked.values_mut() {
             pod.is_listed = true;
         }
@@ -189,12 +319,8 @@ impl Pods {
 
     /// Rw: sum of the requests, each weighted by its pod's trust and rounded down.
     pub fn warm(&self, resource: Resource, timing: &Timing) -> u64 {
-        let span = u128::from(timing.trust_span());
-        self.tracked.values().fold(0, |sum, pod| {
-            let request = u128::from(*pod.request.requests.get(resource));
-            let warm = request * u128::from(pod.trusted(resource, timing)) / span;
-            sum.saturating_add(u64::try_from(warm).unwrap_or(u64::MAX))
-        })
+        let trusted = self.tracked.values().map(|pod| pod.trusted(resource, timing).0);
+        trusted.fold(0, u64::saturating_add)
     }
 
     /// Pods old enough to be added, with their own peak, to frames before their start. A request that grew costs a
@@ -211,16 +337,12 @@ impl Pods {
 
     /// Trust per listed pod; 0 for pods that are not tracked.
     pub(super) fn trust(&self, listed: &BTreeMap<String, PodRequest>, timing: &Timing) -> Vec<Trust> {
-        let ppm = |parts: u32| {
-            let ppm = u64::from(parts) * 1_000_000 / u64::from(timing.trust_span());
-            u32::try_from(ppm).unwrap_or(1_000_000)
-        };
         let trust = |uid: &String| {
             let pod = self.tracked.get(uid);
-            let parts = |resource| pod.map_or(0, |pod| pod.trusted(resource, timing));
+            let ppm = |resource| pod.map_or(0, |pod| pod.trusted(resource, timing).1);
             Trust {
                 uid: uid.clone(),
-                ppm: PerResource::from_fn(|resource| ppm(parts(resource))),
+                ppm: PerResource::from_fn(ppm),
             }
         };
         listed.keys().map(trust).collect()
@@ -301,7 +423,12 @@ mod tests {
         }
 
         fn end(&mut self, frame: &Frame) -> Vec<TrackedPod> {
-            self.pods.end_frame(frame.index, frame, &self.listed, &TIMING)
+            let changes = self.pods.end_frame(frame.index, frame, &self.listed, &TIMING);
+            let left = changes.into_iter().filter_map(|change| match change {
+                DepartureChange::Left(pod) => Some(pod),
+                DepartureChange::Continued(_) => None,
+            });
+            left.collect()
         }
 
         fn warm(&self) -> u64 {

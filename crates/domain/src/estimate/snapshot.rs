@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Brakes, Estimator, History, MarginCalibrator, Pods, Publication, Timing, frame_renumbering::Shift,
+    Brakes, Estimator, History, Lineage, MarginCalibrator, Pods, Publication, Timing,
+    frame_renumbering::Shift,
 };
 use crate::{
     hint::Brake,
@@ -89,6 +90,19 @@ impl Snapshot {
                 .get_mut(resource)
                 .restore_bounds(bounds.get(resource));
         }
+        self
+    }
+
+    /// Controllers of the pods, and trust that they took over. They are not in the serialized form, for the same reason
+    /// as bounds.
+    pub fn lineages(&self) -> Vec<Lineage> {
+        self.pods.lineages()
+    }
+
+    /// Adds separately saved lineages to the snapshot; pods that are not tracked are skipped.
+    #[must_use]
+    pub fn with_lineages(mut self, lineages: &[Lineage]) -> Self {
+        self.pods.restore_lineages(lineages);
         self
     }
 

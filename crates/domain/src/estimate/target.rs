@@ -63,6 +63,15 @@ fn share(value: u64, ppm: u32) -> u64 {
     u64::try_from(u128::from(value) * u128::from(ppm) / 1_000_000).unwrap_or(u64::MAX)
 }
 
+/// T: safe use of a node with that capacity and raw allocatable. A theta above 1 counts as 1.
+pub fn safe_use(resource: Resource, capacity: u64, raw: u64, target_ppm: u32) -> u64 {
+    let target_ppm = target_ppm.min(1_000_000);
+    match resource {
+        Resource::Cpu => share(capacity, target_ppm).min(raw),
+        Resource::Memory => share(raw, target_ppm),
+    }
+}
+
 /// Measured slack. A theta above 1 counts as 1; sums saturate at 2⁶⁴-1.
 pub fn slack(inputs: &Inputs) -> Slack {
     let Inputs {
@@ -75,11 +84,7 @@ pub fn slack(inputs: &Inputs) -> Slack {
         warm_requests,
         bound,
     } = *inputs;
-    let target_ppm = target_ppm.min(1_000_000);
-    let safe = match resource {
-        Resource::Cpu => share(capacity, target_ppm).min(raw),
-        Resource::Memory => share(raw, target_ppm),
-    };
+    let safe = safe_use(resource, capacity, raw, target_ppm);
     let with_margin = (u128::from(peak) * (1_000_000 + u128::from(margin_ppm))).div_ceil(1_000_000);
     let predicted_peak = u64::try_from(with_margin).unwrap_or(u64::MAX);
     let slack = i128::from(safe) - i128::from(predicted_peak) + i128::from(warm_requests) - i128::from(raw);

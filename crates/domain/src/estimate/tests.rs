@@ -327,6 +327,7 @@ fn a_hint_can_be_derived_from_saturated_numbers() {
 }
 
 mod invariants;
+mod succession;
 mod vectors;
 
 /// A frame measured in part because of starvation: the measured part counts against the node and never in its favour.

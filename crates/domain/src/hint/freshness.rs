@@ -90,6 +90,8 @@ pub struct EffectiveHint {
     /// True if the Node's annotation must be written. Otherwise replicas without the agent's stream would soon stop
     /// holding it, or this replica would return to its own earlier report, in which pods have other exclusive CPUs.
     pub is_record_due: bool,
+    /// CPUs of the machine that no pod may use, in milli-cores; 0 if only the Node is known.
+    pub isolated: PerResource<u64>,
 }
 
 /// Query for the hint of a node, for one write.
@@ -149,6 +151,7 @@ impl EffectiveHint {
             caution: None,
             changes_in: None,
             is_record_due: false,
+            isolated: PerResource::default(),
         }
     }
 

@@ -18,6 +18,19 @@ pub const CONTROLLER_MANAGED: &str = "config.koordinator.sh/controller-managed";
 /// Annotation on a Pod: batch resources requested by its containers, as JSON for Koordinator's agent on the node.
 pub const EXTENDED_RESOURCE_SPEC: &str = "node.koordinator.sh/extended-resource-spec";
 
+/// Annotation on a Pod: the value of `oom_score_adj` for its processes, which Koordinator's agent writes.
+pub const OOM_SCORE_ADJ: &str = "koordinator.sh/oom-score-adj";
+
+/// Annotation on a Pod: values of `oom_score_adj` for its containers, as JSON.
+pub const OOM_SCORE_ADJ_SPEC: &str = "koordinator.sh/oom-score-adj-spec";
+
+/// Annotation on a Pod: its order in evictions by Koordinator's agent.
+pub const EVICTION_PRIORITY: &str = "koordinator.sh/eviction-priority";
+
+/// Annotation on a Pod: a kubelet created it for a static pod of its node. The value is the UID of the static pod, and so
+/// of its cgroup. Every user who may create pods may write it.
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// Annotation on a Pod: resources to rename, as `from:to,from:to`.
 pub const REPLACE_RESOURCES: &str = "pod.koordinator.sh/replace-resources";
 

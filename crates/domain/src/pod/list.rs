@@ -6,7 +6,7 @@ use crate::{
     amounts::Amounts,
     capacity::amount,
     names,
-    quantity::Quantity,
+    quantity::{Quantity, QuantityError},
     resource::{PerResource, Resource},
 };
 
@@ -102,9 +102,9 @@ impl ResourceList for Amounts {
 
 /// Amounts of CPU in milli-cores and of memory in bytes. Other resources are ignored.
 ///
-/// Fractions of a unit are rounded up. Negative, too large and invalid quantities count as absent.
+/// Fractions of a unit are rounded up. Negative quantities count as absent, and those above 2⁶³-1 as [`BEYOND`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "WrittenAmounts")]
+#[serde(try_from = "WrittenAmounts")]
 pub struct CpuAndMemory(pub PerResource<Option<u64>>);
 
 #[derive(Deserialize)]
@@ -113,14 +113,24 @@ struct WrittenAmounts {
     memory: Option<String>,
 }
 
-impl From<WrittenAmounts> for CpuAndMemory {
-    fn from(written: WrittenAmounts) -> Self {
+/// Amount of a quantity above 2⁶³-1. A kubelet's own arithmetic overflows there, so the amount that it counts for the
+/// pod is unknown.
+pub const BEYOND: u64 = u64::MAX;
+
+impl TryFrom<WrittenAmounts> for CpuAndMemory {
+    type Error = QuantityError;
+
+    fn try_from(written: WrittenAmounts) -> Result<Self, QuantityError> {
         let WrittenAmounts { cpu, memory } = written;
-        let read = |resource, text: Option<String>| amount(resource, &text?.parse::<Quantity>().ok()?);
-        Self(PerResource {
-            cpu: read(Resource::Cpu, cpu),
-            memory: read(Resource::Memory, memory),
-        })
+        let read = |resource, text: Option<String>| -> Result<Option<u64>, QuantityError> {
+            let quantity = text.map(|text| text.parse::<Quantity>()).transpose()?;
+            let quantity = quantity.filter(|quantity| !quantity.is_negative());
+            Ok(quantity.map(|quantity| amount(resource, &quantity).unwrap_or(BEYOND)))
+        };
+        Ok(Self(PerResource {
+            cpu: read(Resource::Cpu, cpu)?,
+            memory: read(Resource::Memory, memory)?,
+        }))
     }
 }
 
@@ -182,5 +192,33 @@ impl ResourceList for CpuAndMemory {
 
     fn fill(&mut self, other: &Self) {
         self.combine(other, |own, _| own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case("1e4294967296", Some(1000))]
+    #[case("30e4294967296", Some(30_000))]
+    #[case("m", Some(0))]
+    #[case("-1", None)]
+    #[case("9223372036854775807m", Some(i64::MAX as u64))]
+    #[case("9223372036854775808m", Some(BEYOND))]
+    #[case("1e64", Some(BEYOND))]
+    fn cpus_are_read_as_kubernetes_reads_them(#[case] text: &str, #[case] milli: Option<u64>) {
+        let amounts: CpuAndMemory = serde_json::from_value(json!({"cpu": text})).unwrap();
+        assert_eq!(amounts.0.cpu, milli, "{text}");
+        assert_eq!(amounts.0.memory, None);
+    }
+
+    #[test]
+    fn invalid_quantity_is_an_error_with_its_text() {
+        let error = serde_json::from_value::<CpuAndMemory>(json!({"cpu": "many"})).unwrap_err();
+        assert_eq!(error.to_string(), "\"many\" is not a quantity");
     }
 }

@@ -150,7 +150,6 @@ mod tests {
         json!({"containers": [asks("a", "1")], "resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "100m"}}), 2100)]
     #[case::pod_level_request_for_memory_leaves_cpu(
         json!({"containers": [asks("a", "1")], "resources": {"requests": {"memory": "2Gi"}}}), 1000)]
-    #[case::a_quantity_that_is_none_counts_nothing(json!({"containers": [asks("a", "many")]}), 0)]
     fn requests_are_counted_as_the_scheduler_counts_them(#[case] spec: Value, #[case] expected: u64) {
         assert_eq!(cpu(&spec, &json!({})), expected);
     }

@@ -16,7 +16,7 @@ const PREFIX_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower 
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// Errors in a label key, which is a name after an optional DNS domain and a slash; `None` if it is valid.
-pub(super) fn key_faults(key: &str) -> Option<String> {
+pub fn key_faults(key: &str) -> Option<String> {
     let (prefix, name) = match key.split_once('/') {
         Some((_, rest)) if rest.contains('/') => {
             return Some(format!(
@@ -51,7 +51,7 @@ pub(super) fn key_faults(key: &str) -> Option<String> {
 }
 
 /// Errors in a label value, which is a name or empty; `None` if it is valid.
-pub(super) fn value_faults(value: &str) -> Option<String> {
+pub fn value_faults(value: &str) -> Option<String> {
     let mut faults = Vec::new();
     if value.len() > LONGEST_NAME {
         faults.push(too_long(LONGEST_NAME));

@@ -209,7 +209,7 @@ fn invented_values_are_valid_label_values() {
     let excluded: Vec<String> = (0..1000).map(|number| format!("any{number}")).collect();
     let text = format!("x Exists & x NotIn {}", excluded.join(" "));
     let example = example_of_both(&selector(&text), &selector("x Exists")).unwrap();
-    assert_eq!(syntax::value_faults(&example["x"]), None);
+    assert_eq!(value_faults(&example["x"]), None);
     assert_eq!(example["x"], "any1000");
 }
 
@@ -308,7 +308,7 @@ proptest! {
         if let Some(example) = example_of_both(&first, &second) {
             prop_assert!(first.matches(&example) && second.matches(&example), "{example:?}");
             prop_assert!(matches_as_written(&one, &example) && matches_as_written(&other, &example));
-            prop_assert!(example.values().all(|value| syntax::value_faults(value).is_none()));
+            prop_assert!(example.values().all(|value| value_faults(value).is_none()));
         } else {
             let found = universe().into_iter().find(|set| first.matches(set) && second.matches(set));
             prop_assert_eq!(found, None);

@@ -24,7 +24,15 @@ crate::metrics! {
         "headroom_serve_refused_total",
         Unit::Count,
         &["listener", "reason"],
-        "Connections refused or closed by the listener: full, source_full (too many from one address), made_room (closed while idle to accept another), handshake_failed, handshake_timeout.",
+        "Connections refused or closed by the listener: full, source_full (too many from one address), made_room (closed while idle to accept another), unread (the client accepted no data of a response), handshake_failed, handshake_timeout.",
+    );
+
+    /// Log lines that were not written, by reason.
+    pub static LOG_DROPPED: Counter<1> = Counter::new(
+        "headroom_log_lines_dropped_total",
+        Unit::Count,
+        &["reason"],
+        "Log lines that were not written: rate (too many of one kind), slow (standard error accepts lines too slowly), closed (it accepts none).",
     );
 
     /// Errors of accept(2), such as too many open files.

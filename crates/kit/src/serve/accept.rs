@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use super::{
-    Connection, Listener, connection,
+    Connection, Listener,
     places::{Place, Places},
     read_ahead::Ahead,
 };
@@ -43,7 +43,7 @@ impl Listener {
         let (name, limits) = (self.name, self.limits);
         info!(listener = name, address = %self.address, tls = tls.is_some(), "listening");
         let tls = tls.map(TlsAcceptor::from);
-        let places = Places::new(name, limits);
+        let places = Places::new(name, limits, self.exempt.clone(), self.reserved.clone());
         let mut tasks = JoinSet::new();
         loop {
             let (tcp, peer) = select! {
@@ -55,7 +55,7 @@ impl Listener {
                 }
                 accepted = self.next() => accepted,
             };
-            let Some(place) = places.acquire(connection::source(peer)) else {
+            let Some(place) = places.acquire(peer) else {
                 continue;
             };
             let (tls, serve) = (tls.clone(), serve.clone());

@@ -15,10 +15,9 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
-use tonic::transport::server::Connected;
 
 use super::{
-    places::{ConnectionPlace, Hold, Place},
+    places::{Busy, ConnectionPlace, Hold, Place},
     read_ahead::Ahead,
 };
 
@@ -32,7 +31,7 @@ pub struct Connection {
     place: Place,
 }
 
-/// The client of a connection. Every HTTP request has it as an extension, and gRPC as its connect info.
+/// The client of a connection. Every request has it as an extension.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Address and port of the client.
@@ -59,6 +58,12 @@ impl Peer {
             certificates,
             handle: None,
         }
+    }
+
+    /// Keeps the connection from being closed for others while the result exists: for work that the client cannot
+    /// hasten. `None` without a connection.
+    pub fn keep_open(&self) -> Option<Busy> {
+        self.handle.as_ref().map(ConnectionPlace::keep_open)
     }
 
     /// Excludes the connection from being closed for others and from its source's limit while the hold exists: for an
@@ -124,14 +129,6 @@ impl Connection {
             Either::Left(_) => false,
             Either::Right(tls) => tls.get_ref().1.alpn_protocol() == Some(b"h2"),
         }
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = Peer;
-
-    fn connect_info(&self) -> Peer {
-        self.peer.clone()
     }
 }
 

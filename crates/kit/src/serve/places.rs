@@ -1,13 +1,13 @@
 //! Places of a listener, one per connection. A full listener closes an idle connection to accept another.
 //!
-//! A connection is idle while its client must act next: handshake, request, or reading a response. Connections that
-//! never completed a request are closed first, then the longest idle. A connection is closed only after it was idle
-//! for `Limits::settle`.
+//! A connection is idle while its client must act next: handshake, request with its body, or reading a response. A
+//! source with much more connections than the newcomer's loses one, else the newcomer's own source, else any. Of these,
+//! connections that never completed a request are closed first, then the longest idle. A connection is closed only
+//! after it was idle for `Limits::settle`, unless all places are that young.
 
 use std::{
-    collections::{BTreeMap, HashMap},
     fmt,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -19,35 +19,29 @@ use std::{
 use futures::{future::poll_fn, task::AtomicWaker};
 use tokio::time::Instant;
 
-use super::Limits;
+use super::{
+    Limits,
+    answering::Answering,
+    network::Network,
+    queues::{HAS_SERVED, PlacesState},
+    reserved_place::ReservedPlace,
+    source,
+};
 use crate::metric::process::{CONNECTIONS, REFUSED};
 
-/// Maximum number of connections examined to find an idle one; a connection found busy moves to the end of the queue.
-const LOOKS: usize = 64;
-/// Bit in the rank of a connection that has completed a request.
-const HAS_SERVED: u64 = 1 << 63;
+/// Metric label of a newcomer whose source has all its connections.
+const SOURCE_FULL: &str = "source_full";
 
 /// All places of a listener.
 pub(super) struct Places {
     name: &'static str,
     limits: Limits,
+    /// Networks whose connections count against no source.
+    exempt: Vec<Network>,
+    reserved: ReservedPlace,
     started: Instant,
     state: Mutex<PlacesState>,
 }
-
-#[derive(Default)]
-struct PlacesState {
-    /// Number of places in use, without connections that are closing.
-    open: usize,
-    next_id: u64,
-    /// All connections without a hold.
-    queue: Queue,
-    /// Connections by source, if the listener has a limit per source.
-    sources: HashMap<IpAddr, Queue>,
-}
-
-/// Connections in closing order, by the rank at their last examination.
-type Queue = BTreeMap<(u64, u64), Arc<Usage>>;
 
 /// Place of a connection, released on drop.
 pub(super) struct Place {
@@ -55,18 +49,20 @@ pub(super) struct Place {
     open: metrics::Gauge,
 }
 
+/// State of a connection that decides when it is closed for another.
 pub(super) struct Usage {
-    id: u64,
-    source: IpAddr,
+    pub(super) id: u64,
+    /// `None` for a connection of an exempt network.
+    pub(super) source: Option<IpAddr>,
     /// Number of responses in progress.
-    answers: AtomicUsize,
+    pub(super) answers: AtomicUsize,
     /// [`HAS_SERVED`] bit, and the start of the idle time in microseconds since the listener's start.
-    rank: AtomicU64,
+    pub(super) rank: AtomicU64,
     /// Rank under which the connection is queued. Changes only while the state is locked, like the next two fields.
-    queued: AtomicU64,
+    pub(super) queued: AtomicU64,
     holds: AtomicUsize,
-    is_closing: AtomicBool,
-    waker: AtomicWaker,
+    pub(super) is_closing: AtomicBool,
+    pub(super) waker: AtomicWaker,
 }
 
 /// A connection's usage and the places that contain it.
@@ -80,40 +76,47 @@ pub(super) struct ConnectionPlace {
 #[must_use = "the connection is held until this is dropped"]
 pub struct Hold(ConnectionPlace);
 
-/// While it exists, a response is in progress.
-pub(super) struct Answering(ConnectionPlace);
+/// While it exists, its connection is not closed for others.
+#[must_use = "the connection is kept open until this is dropped"]
+pub struct Busy(ConnectionPlace);
 
 impl Places {
-    pub(super) fn new(name: &'static str, limits: Limits) -> Arc<Self> {
+    pub(super) fn new(
+        name: &'static str,
+        limits: Limits,
+        exempt: Vec<Network>,
+        reserved: ReservedPlace,
+    ) -> Arc<Self> {
         Arc::new(Self {
             name,
             limits,
+            exempt,
+            reserved,
             started: Instant::now(),
             state: Mutex::default(),
         })
     }
 
     /// Acquires a place for a new connection, if necessary by closing an idle one; `None` if no connection is idle.
-    pub(super) fn acquire(self: &Arc<Self>, source: IpAddr) -> Option<Place> {
+    pub(super) fn acquire(self: &Arc<Self>, peer: SocketAddr) -> Option<Place> {
         let now = self.now();
+        let is_reserved = self.reserved.claim(peer);
+        let is_exempt = self.exempt.iter().any(|network| network.contains(peer.ip()));
+        let source = (!is_exempt).then(|| source(peer));
         let mut state = self.lock();
-        let Limits {
-            connections,
-            per_source,
-            settle,
-            ..
-        } = self.limits;
-        let settled = now.saturating_sub(micros(settle));
-        let most = per_source.unwrap_or(usize::MAX);
-        let is_source_full = state.sources.get(&source).is_some_and(|own| own.len() >= most);
-        if is_source_full || state.open >= connections {
-            let only = is_source_full.then_some(source);
-            let Some(longest) = state.longest_idle(only, now, settled) else {
-                let reason = if is_source_full { "source_full" } else { "full" };
+        if !is_reserved && let Some(reason) = self.shortage(&state, source) {
+            let settled = now.saturating_sub(micros(self.limits.settle));
+            let only = (reason == SOURCE_FULL).then_some(source).flatten();
+            let victim = if only.is_some() {
+                state.longest_idle(only, now, settled)
+            } else {
+                state.victim(source, now, settled)
+            };
+            let Some(victim) = victim else {
                 REFUSED.with([self.name, reason]).increment(1);
                 return None;
             };
-            state.close(&longest);
+            state.close(&victim);
             REFUSED.with([self.name, "made_room"]).increment(1);
         }
         let usage = Arc::new(Usage {
@@ -122,19 +125,39 @@ impl Places {
             answers: AtomicUsize::new(0),
             rank: AtomicU64::new(now),
             queued: AtomicU64::new(now),
-            holds: AtomicUsize::new(0),
+            // The reserved place is never closed for others.
+            holds: AtomicUsize::new(usize::from(is_reserved)),
             is_closing: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
         state.next_id += 1;
         state.open += 1;
-        state.insert(&usage, per_source.is_some());
+        if !is_reserved {
+            state.insert(&usage);
+        }
         drop(state);
         let open = CONNECTIONS.with([self.name]);
         open.increment(1);
         let places = Arc::clone(self);
         let handle = ConnectionPlace { places, usage };
         Some(Place { handle, open })
+    }
+
+    /// The limit that another connection of this source would exceed, as a metric label.
+    fn shortage(&self, state: &PlacesState, source: Option<IpAddr>) -> Option<&'static str> {
+        let Limits {
+            connections,
+            unproven,
+            per_source,
+            ..
+        } = self.limits;
+        if source.is_some() && per_source.is_some_and(|most| state.count(source) >= most) {
+            Some(SOURCE_FULL)
+        } else if state.open >= connections || state.queue.len() >= unproven {
+            Some("full")
+        } else {
+            None
+        }
     }
 
     /// Microseconds since the listener's start.
@@ -145,68 +168,6 @@ impl Places {
     fn lock(&self) -> MutexGuard<'_, PlacesState> {
         // No code under this lock can panic between two related changes.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl PlacesState {
-    /// Returns the connection to close first, of all or of one source; `None` if none is idle since `settled`.
-    fn longest_idle(&mut self, only: Option<IpAddr>, now: u64, settled: u64) -> Option<Arc<Usage>> {
-        for _ in 0..LOOKS {
-            let queue = match &only {
-                None => &self.queue,
-                Some(source) => self.sources.get(source)?,
-            };
-            let mut firsts = [0, HAS_SERVED]
-                .into_iter()
-                .filter_map(|class| queue.range((class, 0)..).next())
-                .filter(|((rank, _), _)| rank & !HAS_SERVED <= settled);
-            let usage = Arc::clone(firsts.next()?.1);
-            let is_at_work = usage.answers.load(Ordering::Acquire) > 0;
-            let rank = if is_at_work {
-                // Sorts after every connection that counts as idle now.
-                HAS_SERVED | now.saturating_add(1)
-            } else {
-                usage.rank.load(Ordering::Acquire)
-            };
-            if !is_at_work && rank == usage.queued.load(Ordering::Relaxed) {
-                return Some(usage);
-            }
-            let has_source = self.remove(&usage);
-            usage.queued.store(rank, Ordering::Relaxed);
-            self.insert(&usage, has_source);
-        }
-        None
-    }
-
-    /// Tells a connection to close and frees its place immediately.
-    fn close(&mut self, usage: &Arc<Usage>) {
-        self.remove(usage);
-        self.open = self.open.saturating_sub(1);
-        usage.is_closing.store(true, Ordering::Release);
-        usage.waker.wake();
-    }
-
-    fn insert(&mut self, usage: &Arc<Usage>, has_source: bool) {
-        let key = usage.key();
-        self.queue.insert(key, Arc::clone(usage));
-        if has_source {
-            let own = self.sources.entry(usage.source).or_default();
-            own.insert(key, Arc::clone(usage));
-        }
-    }
-
-    /// Removes a connection from the queues; true if it was in its source's queue.
-    fn remove(&mut self, usage: &Usage) -> bool {
-        let key = usage.key();
-        self.queue.remove(&key);
-        let Some(own) = self.sources.get_mut(&usage.source) else {
-            return false;
-        };
-        let was_there = own.remove(&key).is_some();
-        if own.is_empty() {
-            self.sources.remove(&usage.source);
-        }
-        was_there
     }
 }
 
@@ -234,17 +195,39 @@ impl Drop for Place {
     }
 }
 
-impl Usage {
-    fn key(&self) -> (u64, u64) {
-        (self.queued.load(Ordering::Relaxed), self.id)
-    }
-}
-
 impl ConnectionPlace {
-    /// Marks the start of a response.
-    pub(super) fn answer(&self) -> Answering {
+    /// Marks the arrival of a request's head: the connection is idle since now.
+    pub(super) fn begin_request(&self) -> Answering {
+        let class = self.usage.rank.load(Ordering::Acquire) & HAS_SERVED;
+        self.usage
+            .rank
+            .store(class | self.places.now(), Ordering::Release);
+        Answering::new(self.clone())
+    }
+
+    /// Keeps the connection open until [`Self::end_answer`].
+    pub(super) fn begin_answer(&self) {
         self.usage.answers.fetch_add(1, Ordering::AcqRel);
-        Answering(self.clone())
+    }
+
+    pub(super) fn end_answer(&self) {
+        if self.usage.answers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // The connection may have been told to close in the meantime.
+            self.usage.waker.wake();
+        }
+    }
+
+    /// Marks the end of a request: the connection is idle since now.
+    pub(super) fn end_request(&self) {
+        self.usage
+            .rank
+            .store(HAS_SERVED | self.places.now(), Ordering::Release);
+    }
+
+    /// Keeps the connection open until the result is dropped.
+    pub(super) fn keep_open(&self) -> Busy {
+        self.begin_answer();
+        Busy(self.clone())
     }
 
     /// Keeps the connection out of the queues until the hold is dropped.
@@ -277,14 +260,9 @@ impl ConnectionPlace {
     }
 }
 
-impl Drop for Answering {
+impl Drop for Busy {
     fn drop(&mut self) {
-        let Self(ConnectionPlace { places, usage }) = self;
-        usage.rank.store(HAS_SERVED | places.now(), Ordering::Release);
-        if usage.answers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // The connection may have been told to close in the meantime.
-            usage.waker.wake();
-        }
+        self.0.end_answer();
     }
 }
 
@@ -297,7 +275,7 @@ impl Drop for Hold {
         let is_last = usage.holds.fetch_sub(1, Ordering::Relaxed) == 1;
         if is_last && !usage.is_closing.load(Ordering::Acquire) {
             usage.queued.store(rank, Ordering::Relaxed);
-            state.insert(usage, places.limits.per_source.is_some());
+            state.insert(usage);
         }
     }
 }

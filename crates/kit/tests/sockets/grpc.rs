@@ -3,19 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use headroom_kit::{
-    serve::{Limits, Peer},
+    serve::{GrpcLimits, Limits, Peer},
     supervise::Shutdown,
     tls::{ClientAuth, client},
 };
 use tonic::{
     Code, Request, Status,
-    service::interceptor::InterceptedService,
-    transport::{Channel, Endpoint, Server},
+    service::{Routes, interceptor::InterceptedService},
+    transport::{Channel, Endpoint},
 };
 use tonic_health::{
     pb::{HealthCheckRequest, health_client::HealthClient},
     server::health_reporter,
 };
+use tower::Service as _;
 
 use super::{
     site::{Certs, NAME, bind, within},
@@ -23,13 +24,7 @@ use super::{
 };
 
 /// A health service for clients that present a certificate.
-async fn start(
-    certs: &Certs,
-) -> (
-    String,
-    Shutdown,
-    tokio::task::JoinHandle<Result<(), tonic::transport::Error>>,
-) {
+async fn start(certs: &Certs) -> (String, Shutdown, tokio::task::JoinHandle<()>) {
     let listener = bind(Limits::default()).await;
     // tonic adds no TLS to the http scheme: the connector does.
     let uri = format!("http://{}", listener.address());
@@ -46,10 +41,12 @@ async fn start(
             _ => Err(Status::unauthenticated("no certificate")),
         }
     });
-    let stop = shutdown.stopping().clone().cancelled_owned();
-    let serving = Server::builder()
-        .add_service(service)
-        .serve_with_incoming_shutdown(listener.incoming(tls, &shutdown), stop);
+    let routes = Routes::new(service);
+    let answer = move |request| {
+        let mut routes = routes.clone();
+        async move { routes.call(request).await.unwrap() }
+    };
+    let serving = listener.serve_grpc(GrpcLimits::DEFAULT, tls, shutdown.clone(), answer);
     (uri, shutdown, tokio::spawn(serving))
 }
 
@@ -87,7 +84,7 @@ async fn handlers_see_who_calls_and_a_stop_ends_the_server() {
     assert_eq!(status.code(), Code::Unauthenticated);
 
     shutdown.stop();
-    within(serving).await.unwrap().unwrap();
+    within(serving).await.unwrap();
     within(async { while channel(&uri, connector(&certs, true)).await.is_ok() {} }).await;
 }
 

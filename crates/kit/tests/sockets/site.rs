@@ -9,12 +9,11 @@ use std::{
 };
 
 use headroom_kit::{
-    serve::{Limits, Listener},
+    serve::{Limits, Listener, RequestBody},
     supervise::Shutdown,
     tls::{CertStore, ClientAuth, Files, MinVersion, client, self_signed, server_config},
 };
 use http::{Request, Response};
-use hyper::body::Incoming;
 use rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
 use tempfile::TempDir;
 use tokio::{
@@ -71,7 +70,7 @@ impl Site {
     /// Answers every request with `answer`.
     pub(crate) async fn start<F, T>(limits: Limits, tls: Option<Arc<ServerConfig>>, answer: F) -> Self
     where
-        F: Fn(Request<Incoming>) -> T + Clone + Send + Sync + 'static,
+        F: Fn(Request<RequestBody>) -> T + Clone + Send + Sync + 'static,
         T: Future<Output = String> + Send + 'static,
     {
         let listener = bind(limits).await;

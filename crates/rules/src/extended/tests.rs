@@ -109,7 +109,7 @@ fn the_annotation_is_the_same_with_and_without_the_switches(
 }
 
 #[test]
-fn case_62_an_init_container_is_in_the_annotation_except_in_koordinator() {
+fn case_62_a_sidecar_is_in_the_annotation_except_in_koordinator() {
     let spec = json!({
         "containers": [{"name": "c"}],
         "initContainers": [
@@ -120,9 +120,7 @@ fn case_62_an_init_container_is_in_the_annotation_except_in_koordinator() {
     assert_eq!(decide(&spec, None, Compat::Upstream), keep());
     assert_eq!(
         decide(&spec, None, Compat::Headroom),
-        set(
-            r#"{"containers":{"first":{"requests":{"kubernetes.io/batch-cpu":"200"}},"side":{"limits":{"kubernetes.io/batch-cpu":"100"}}}}"#
-        )
+        set(r#"{"containers":{"side":{"limits":{"kubernetes.io/batch-cpu":"100"}}}}"#)
     );
 }
 

@@ -89,6 +89,24 @@ pub(super) fn cleaned(patch: &Value) -> Option<Value> {
     }
 }
 
+/// Members of a patch without directives and `null`, also inside objects with a `$patch` directive.
+pub(super) fn content(patch: &Map<String, Value>) -> Map<String, Value> {
+    let members = patch
+        .iter()
+        .filter(|(name, value)| !value.is_null() && !is_directive(name));
+    members
+        .map(|(name, value)| (name.clone(), content_of(value)))
+        .collect()
+}
+
+fn content_of(patch: &Value) -> Value {
+    match patch {
+        Value::Object(members) => Value::Object(content(members)),
+        Value::Array(elements) => elements.iter().map(content_of).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => patch.clone(),
+    }
+}
+
 /// Elements of a list that a patch adds, without directives.
 pub(super) fn cleaned_elements(patch: &[Value]) -> Vec<Value> {
     patch.iter().filter_map(cleaned).collect()

@@ -3,7 +3,7 @@
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::{ObjectEdit, PodObject};
+use super::{EditFault, ObjectEdit, PodObject};
 use crate::{change::ChangeError, explain::Explanation};
 
 /// Pod as a JSON value in memory.
@@ -111,7 +111,7 @@ impl PodObject for PlainPod {
         Ok(())
     }
 
-    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), String>> {
+    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), EditFault>> {
         let results = edits.iter().map(|edit| {
             let mut changed = self.object.clone();
             edit.apply(&mut changed)?;

@@ -4,7 +4,13 @@
 use headroom_domain::selector::{LabelSelector, LabelSelectorRequirement};
 use serde_json::{Map, Value, json};
 
-use crate::switch::{Switch, Switches};
+use crate::{
+    quota::{
+        Quota, QuotaTree,
+        tree::{AncestorPath, PathEnd, ancestor_path},
+    },
+    switch::{Switch, Switches},
+};
 
 /// Switch: terms that match no node stay unchanged, and a tree for all nodes adds no condition.
 pub static TREE_NODES: Switch = Switch {
@@ -15,6 +21,26 @@ pub static TREE_NODES: Switch = Switch {
     about: "a tree without node conditions changes nothing, an empty term stays empty, and no term has a condition twice",
     why: "otherwise a pod that may run on every node would never run, and a pod that may run on no node would run",
 };
+
+/// Switch: the profile of a tree is in the namespace of the tree's root.
+pub static TREE_NAMESPACE: Switch = Switch {
+    name: "QuotaTreeNamespace",
+    default: true,
+    row: "D-19, namespace",
+    koordinator: "the first ElasticQuotaProfile with the ID of a tree selects its nodes, whatever its namespace",
+    about: "only an ElasticQuotaProfile in the namespace of the tree's root quota selects its nodes",
+    why: "a tenant could move the pods of another tenant's tree to nodes of its choice",
+};
+
+/// Namespace of the root of a quota's tree; `None` if the path to it is broken.
+pub fn root_namespace(quota: &Quota, tree: &dyn QuotaTree) -> Option<Box<str>> {
+    let AncestorPath { names, end } = ancestor_path(quota, tree);
+    match (end, names.last()) {
+        (PathEnd::Root, None) => Some(quota.namespace.clone()),
+        (PathEnd::Root, Some(root)) => Some(tree.by_name(root)?.namespace.clone()),
+        (PathEnd::Orphan | PathEnd::Cycle | PathEnd::TooLong, _) => None,
+    }
+}
 
 /// Maximum number of conditions added to a Pod, over all terms. Pods written by users have a handful.
 const MOST_CONDITIONS: usize = 4_096;

@@ -17,7 +17,7 @@ pub static USED_BY_SUM: Switch = Switch {
     default: true,
     row: "quotas, used",
     koordinator: "usage is read from the annotation child-request, which the webhook raises with each pod and the scheduler overwrites every second",
-    about: "usage is the sum over the pods of the quota, including pods just admitted; the annotation is not read",
+    about: "usage is the sum over the pods of the quota, including pods just admitted; the annotation is not read. With false, it is the larger of the annotation and that sum",
     why: "pods that were refused later or dry-run do not count, and no pod is refused because of a write conflict on the annotation",
 };
 
@@ -78,7 +78,8 @@ pub fn used(quota: &Quota, usage: &Usage, switches: &Switches) -> Result<Amounts
     let used = if switches.is_on(&USED_BY_SUM) {
         stored.clone()
     } else {
-        written(quota, names::QUOTA_CHILD_REQUEST, noted)?
+        // The scheduler writes it once a second: pods of a burst would not count.
+        written(quota, names::QUOTA_CHILD_REQUEST, noted)?.max(stored)
     };
     Ok(used.plus(pending))
 }

@@ -1,18 +1,19 @@
 //! Applies one profile to an object, in this order: labels, annotations, key mappings, suffixes, scheduler, QoS,
 //! priority and patch. Later writes win.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use headroom_domain::names;
+use headroom_domain::{names, selector::value_faults};
 use serde_json::{Map, Value};
 
 use super::{
     Profile, SKIPS_MISSING_SOURCES, SUFFIXES_ONCE,
     compiled::Effects,
     error::{ApplyError, LONGEST_VALUE, MOST_COPIED},
-    target::{ProfileTarget, member},
+    pod_patch,
+    target::{ProfileTarget, member, patch_reservation},
 };
-use crate::{merge::Patch, switch::Switches};
+use crate::{merge::Patch, pod_types::shown, switch::Switches};
 
 /// Fields of a PriorityClass that its pods get.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,24 +24,28 @@ pub struct PriorityClass {
     pub preemption_policy: Option<String>,
 }
 
+/// Returns a PriorityClass by its name, if it is known.
+pub type ClassLookup<'a> = &'a dyn Fn(&str) -> Option<Arc<PriorityClass>>;
+
 impl Profile {
-    /// Applies the profile. After an error the object may be partly changed and must be dropped. `class` is the
-    /// PriorityClass in [`Self::priority_class_name`], if it is known.
+    /// Applies the profile. After an error the object may be partly changed and must be dropped.
     ///
     /// # Errors
-    /// The class is not known, a label becomes too long, or the patch does not apply.
+    /// The class is not known, a label becomes invalid, or the patch does not apply.
     pub fn apply(
         &self,
         object: &mut Value,
         target: ProfileTarget,
-        class: Option<&PriorityClass>,
+        class: ClassLookup<'_>,
         switches: &Switches,
     ) -> Result<(), ApplyError> {
         self.effects.write_labels(object, switches)?;
         self.effects.write_annotations(object, switches)?;
-        self.effects.write_spec(object, target, class)?;
+        let own = self.priority_class_name().and_then(class);
+        self.effects.write_spec(object, target, own.as_deref())?;
         match &self.patch {
-            Some(patch) => target.patch(object, patch, switches),
+            Some(patch) if target == ProfileTarget::Pod => pod_patch::apply(object, patch, class),
+            Some(patch) => patch_reservation(object, patch, switches),
             None => Ok(()),
         }
     }
@@ -59,7 +64,9 @@ impl Profile {
     pub(super) fn find_pod_places(&self) -> Vec<Vec<String>> {
         let patch = self.patch.as_ref().map(Patch::places);
         let own = self.effects.places().into_iter().map(Vec::from);
-        let places = own.chain(patch.into_iter().flatten());
+        let patch: Vec<Vec<&str>> = patch.into_iter().flatten().collect();
+        let classes = pod_patch::places_of_class(&patch);
+        let places = own.chain(classes).chain(patch.iter().cloned());
         let owned = |place: Vec<&str>| place.into_iter().map(str::to_owned).collect();
         let mut places: Vec<Vec<String>> = places.map(owned).collect();
         places.sort_unstable();
@@ -204,7 +211,14 @@ fn add_suffixes(
             value.push_str(suffix);
         }
         if value.len() > LONGEST_VALUE {
-            return Err(ApplyError::LongLabel(key.chars().take(LONGEST_VALUE).collect()));
+            return Err(ApplyError::LongLabel(shown(key)));
+        }
+        if let Some(faults) = value_faults(value) {
+            return Err(ApplyError::InvalidLabel {
+                key: shown(key),
+                value: value.clone(),
+                faults,
+            });
         }
     }
     Ok(())

@@ -6,6 +6,10 @@ use headroom_domain::selector::{LabelSelector, Selector, SelectorError};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::{
+    constant_check::{PatchFault, check_metadata, check_patch_of_pod},
+    target::ProfileTarget,
+};
 use crate::{
     container::null_is_default,
     merge::{Patch, PatchError},
@@ -25,8 +29,10 @@ pub struct Profile {
     pub(super) patch: Option<Patch>,
     /// Paths in a Pod that it may write, computed once because every matching pod needs them.
     pub(super) pod_places: Vec<Vec<String>>,
-    /// Reason why it cannot be applied to any pod.
+    /// Reason why it cannot be applied to any object.
     defect: Option<ProfileError>,
+    /// Reason why its patch cannot be applied to any pod.
+    pod_defect: Option<ProfileError>,
 }
 
 /// Fields that a profile writes, as in its specification.
@@ -92,6 +98,9 @@ pub enum ProfileError {
     /// The patch is not valid.
     #[error("spec.patch")]
     Patch(#[from] PatchError),
+    /// A value would be refused by the API server in every object.
+    #[error(transparent)]
+    Constant(#[from] PatchFault),
 }
 
 impl Profile {
@@ -116,15 +125,21 @@ impl Profile {
             patch: None,
             pod_places: Vec::new(),
             defect: None,
+            pod_defect: None,
         };
         profile.defect = profile.complete(probability, patch).err();
+        let of_pod = profile.patch.as_ref().map(check_patch_of_pod);
+        profile.pod_defect = of_pod.and_then(Result::err).map(ProfileError::from);
         profile.pod_places = profile.find_pod_places();
         Ok(profile)
     }
 
-    /// Reason why the profile cannot be applied to any pod.
-    pub const fn defect(&self) -> Option<&ProfileError> {
-        self.defect.as_ref()
+    /// Reason why the profile cannot be applied to any object of this kind.
+    pub fn defect(&self, target: ProfileTarget) -> Option<&ProfileError> {
+        let of_pod = self.pod_defect.as_ref();
+        self.defect
+            .as_ref()
+            .or_else(|| of_pod.filter(|_| target == ProfileTarget::Pod))
     }
 
     fn complete(&mut self, probability: Option<Value>, patch: Option<Value>) -> Result<(), ProfileError> {
@@ -132,8 +147,10 @@ impl Profile {
             self.probability = percent(&written)?;
         }
         if let Some(patch) = patch {
-            self.patch = Some(Patch::new(patch)?);
+            let patch = self.patch.insert(Patch::new(patch)?);
+            check_metadata(patch)?;
         }
+        self.effects.check()?;
         match self.effects.koordinator_priority {
             Some(priority) if priority < 0 => Err(ProfileError::Priority(priority)),
             _ => Ok(()),

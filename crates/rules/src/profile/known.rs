@@ -1,6 +1,8 @@
 //! [`KnownProfile`]: a profile object, compiled once, or the reason why it does not compile.
 
-use super::{Profile, error::with_causes};
+use std::time::Instant;
+
+use super::{Profile, ProfileTarget, error::with_causes};
 
 /// Maximum length of a specification, in bytes.
 pub const LONGEST_SPEC: usize = 64 << 10;
@@ -14,6 +16,8 @@ pub struct KnownProfile {
     pub skip: Option<String>,
     /// UID of its object; empty if it has none.
     pub uid: String,
+    /// Time at which this version became known; `None` if it does not matter.
+    pub since: Option<Instant>,
     /// Fault of the profile itself, independent of any pod.
     fault: Option<String>,
 }
@@ -27,18 +31,21 @@ impl KnownProfile {
             Profile::compile(spec).map_err(|error| with_causes(&error))
         };
         let fault = match &compiled {
-            Ok(profile) => profile.defect().map(|defect| with_causes(defect)),
+            Ok(profile) => profile
+                .defect(ProfileTarget::Pod)
+                .map(|defect| with_causes(defect)),
             Err(error) => Some(error.clone()),
         };
         Self {
             compiled,
             skip,
             uid: String::new(),
+            since: None,
             fault,
         }
     }
 
-    /// Fault of the profile itself, independent of any pod: the field, and its value.
+    /// Fault of the profile itself, because of which it is applied to no pod: the field, and its value.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }

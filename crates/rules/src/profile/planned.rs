@@ -1,23 +1,19 @@
 //! [`PlannedProfile`]: a matching profile with everything that applying it needs.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::{PriorityClass, Profile, ProfileTarget, error::with_causes};
+use super::{ClassLookup, Profile, ProfileTarget, error::with_causes};
 use crate::{
     explain::{Explanation, Writer},
-    pod_object::ObjectEdit,
+    pod_object::{EditFault, ObjectEdit},
     switch::Switches,
 };
 
 /// Profile that will be applied.
-#[derive(Debug)]
 pub(super) struct PlannedProfile<'p> {
     name: &'p str,
     profile: &'p Profile,
-    /// The PriorityClass that the profile names, if it is known.
-    class: Option<Arc<PriorityClass>>,
+    class: ClassLookup<'p>,
     target: ProfileTarget,
     switches: &'p Switches,
 }
@@ -26,7 +22,7 @@ impl<'p> PlannedProfile<'p> {
     pub(super) const fn new(
         name: &'p str,
         profile: &'p Profile,
-        class: Option<Arc<PriorityClass>>,
+        class: ClassLookup<'p>,
         target: ProfileTarget,
         switches: &'p Switches,
     ) -> Self {
@@ -41,10 +37,13 @@ impl<'p> PlannedProfile<'p> {
 }
 
 impl ObjectEdit for PlannedProfile<'_> {
-    fn apply(&self, object: &mut Value) -> Result<(), String> {
-        let class = self.class.as_deref();
-        let applied = self.profile.apply(object, self.target, class, self.switches);
-        applied.map_err(|error| with_causes(&error))
+    fn apply(&self, object: &mut Value) -> Result<(), EditFault> {
+        let applied = self.profile.apply(object, self.target, self.class, self.switches);
+        applied.map_err(|error| EditFault {
+            field: error.field(),
+            reason: with_causes(&error),
+            kind: error.kind(),
+        })
     }
 
     fn places(&self) -> &[Vec<String>] {

@@ -5,13 +5,24 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use headroom_domain::selector::Labels;
+use headroom_domain::{
+    field::{self, Path},
+    selector::Labels,
+};
 
 use super::{
-    FAILURES_SKIP, KnownProfile, PriorityClass, Profile, ProfileMatch, ProfileTarget, TranslationDecision,
-    draw, planned::PlannedProfile, warnings::ProfileWarnings,
+    ClassLookup, FAILURES_SKIP, KnownProfile, Profile, ProfileMatch, ProfileTarget, TranslationDecision,
+    draw, error::with_causes, planned::PlannedProfile, warnings::ProfileWarnings,
 };
-use crate::{explain::VerdictKind, pod_object::PodObject, switch::Switches};
+use crate::{
+    explain::VerdictKind,
+    merge,
+    pod_object::{FaultKind, PlainPod, PodObject},
+    switch::Switches,
+};
+
+/// Maximum number of values that profiles may write into one object before a too large object is their fault.
+const MOST_VALUES_OF_PROFILES: usize = 4_096;
 
 /// All profiles of the cluster, by name.
 pub type ProfileList = BTreeMap<Box<str>, Arc<KnownProfile>>;
@@ -37,7 +48,7 @@ pub struct ProfileRules<'a> {
     /// All profiles of the cluster, sorted by name.
     pub profiles: &'a ProfileList,
     /// Returns a PriorityClass by its name.
-    pub class: &'a dyn Fn(&str) -> Option<Arc<PriorityClass>>,
+    pub class: ClassLookup<'a>,
     /// Switches that are in force.
     pub switches: &'a Switches,
 }
@@ -60,12 +71,27 @@ pub enum ProfileResult {
     NotMatched(ProfileMatch),
     /// The draw skipped this object, according to the probability.
     LeftOut,
-    /// The profile cannot be applied, or it is unknown whether it matches.
+    /// It is unknown whether the profile matches; it is not applied, and never blocks the object.
+    Unknown(String),
+    /// The profile cannot be applied.
     Failed(String),
 }
 
+/// Reasons why profiles end the creation of an object.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ProfileStop {
+    /// A profile cannot be applied to any object, and blocks those that it matches.
+    #[error(transparent)]
+    Profile(BlockingProfile),
+    /// A field of the object is the reason why a profile cannot be applied to it: the author of the object must not be
+    /// able to shake off the profile.
+    #[error(transparent)]
+    Object(field::Error),
+}
+
 /// Profile that cannot be applied and blocks the creation of the object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("colocation profile {profile:?} cannot be applied: {reason}")]
 pub struct BlockingProfile {
     /// Name of the profile that cannot be applied.
     pub profile: String,
@@ -86,18 +112,29 @@ impl CreatedObject<'_> {
         self.review.map_or(0, |review| draw(review, profile))
     }
 
+    /// Matches a profile with the object if it would be applied to objects that match; `None` if it is not for the
+    /// object.
+    pub fn would_apply(&self, name: &str, known: &KnownProfile, switches: &Switches) -> Option<ProfileMatch> {
+        let profile = known.compiled.as_ref().ok()?;
+        let found = self.matches(profile, switches);
+        let is_for_it = matches!(found, ProfileMatch::Matches | ProfileMatch::UnknownNamespace)
+            && profile.is_drawn(self.draw(name), switches)
+            && profile.defect(self.target).is_none();
+        is_for_it.then_some(found)
+    }
+
     /// Decides about a profile before it is applied; `Applied` means that it should be applied.
     fn plan(&self, name: &str, known: &KnownProfile, switches: &Switches) -> ProfileResult {
         let profile = match &known.compiled {
             Ok(profile) => profile,
             // An unreadable profile might match any object.
-            Err(reason) => return ProfileResult::Failed(reason.clone()),
+            Err(reason) => return ProfileResult::Unknown(reason.clone()),
         };
         match self.matches(profile, switches) {
             ProfileMatch::Matches => {}
             ProfileMatch::UnknownNamespace => {
                 let namespace = self.namespace;
-                return ProfileResult::Failed(format!(
+                return ProfileResult::Unknown(format!(
                     "it selects by namespace, but Namespace {namespace:?} is not known to this replica"
                 ));
             }
@@ -108,8 +145,8 @@ impl CreatedObject<'_> {
         if !profile.is_drawn(self.draw(name), switches) {
             return ProfileResult::LeftOut;
         }
-        match known.fault() {
-            Some(fault) => ProfileResult::Failed(fault.to_owned()),
+        match profile.defect(self.target) {
+            Some(defect) => ProfileResult::Failed(with_causes(defect)),
             None => ProfileResult::Applied,
         }
     }
@@ -123,7 +160,9 @@ impl CreatedObject<'_> {
         text: &mut dyn fmt::Write,
     ) -> fmt::Result {
         let profile = match (&known.compiled, result) {
-            (_, ProfileResult::Failed(reason)) => return text.write_str(reason),
+            (_, ProfileResult::Failed(reason) | ProfileResult::Unknown(reason)) => {
+                return text.write_str(reason);
+            }
             (Err(_), _) => return Ok(()),
             (Ok(profile), _) => profile,
         };
@@ -141,7 +180,7 @@ impl CreatedObject<'_> {
                 text,
                 "spec.probability is {probability}: some pods like this one are skipped"
             ),
-            ProfileResult::Applied | ProfileResult::Failed(_) => Ok(()),
+            ProfileResult::Applied | ProfileResult::Unknown(_) | ProfileResult::Failed(_) => Ok(()),
         }
     }
 }
@@ -150,17 +189,17 @@ impl<'p> ProfileRules<'p> {
     /// Applies the profiles that match a new object.
     ///
     /// # Errors
-    /// A readable profile cannot be applied, and the switch to skip it is off.
+    /// A profile cannot be applied because of the object; or because of itself, and the switch to skip it is off.
     pub fn review<O: PodObject>(
         self,
         created: &CreatedObject<'_>,
         object: &mut O,
-    ) -> Result<ProfileReview<'p>, BlockingProfile> {
+    ) -> Result<ProfileReview<'p>, ProfileStop> {
         let profiles = self.profiles.iter();
         let mut results: Vec<_> = profiles
             .map(|(name, known)| (&**name, &**known, created.plan(name, known, self.switches)))
             .collect();
-        self.apply(created.target, &mut results, object);
+        self.apply(created.target, &mut results, object)?;
         let (mut review, mut warnings) = (ProfileReview::default(), ProfileWarnings::default());
         for (name, known, result) in results {
             object.explain(|explanation| {
@@ -189,11 +228,11 @@ impl<'p> ProfileRules<'p> {
                         .translation
                         .count(false, known.skip.as_deref(), self.switches);
                 }
-                ProfileResult::Failed(reason) => {
-                    if known.compiled.is_ok() && !self.switches.is_on(&FAILURES_SKIP) {
-                        let (profile, reason) = (name.to_owned(), reason.clone());
-                        return Err(BlockingProfile { profile, reason });
-                    }
+                ProfileResult::Failed(reason) if !self.switches.is_on(&FAILURES_SKIP) => {
+                    let (profile, reason) = (name.to_owned(), reason.clone());
+                    return Err(ProfileStop::Profile(BlockingProfile { profile, reason }));
+                }
+                ProfileResult::Failed(reason) | ProfileResult::Unknown(reason) => {
                     warnings.push(|| format!("colocation profile {name} was not applied: {reason}"));
                 }
             }
@@ -203,31 +242,56 @@ impl<'p> ProfileRules<'p> {
         Ok(review)
     }
 
-    /// Applies the planned profiles; a failure changes their result.
+    /// Applies the planned profiles. A failure that also occurs with an object without content of its own is the
+    /// fault of the profiles, and changes their result.
+    ///
+    /// # Errors
+    /// The object is the reason why a profile cannot be applied.
     fn apply<O: PodObject>(
         self,
         target: ProfileTarget,
         results: &mut [(&str, &KnownProfile, ProfileResult)],
         object: &mut O,
-    ) {
+    ) -> Result<(), ProfileStop> {
         let is_planned = |result: &ProfileResult| *result == ProfileResult::Applied;
         let planned = results.iter().filter(|(.., result)| is_planned(result));
         let planned = planned.filter_map(|(name, known, _)| {
             let profile = known.compiled.as_ref().ok()?;
-            let class = profile.priority_class_name().and_then(self.class);
-            Some(PlannedProfile::new(name, profile, class, target, self.switches))
+            Some(PlannedProfile::new(
+                name,
+                profile,
+                self.class,
+                target,
+                self.switches,
+            ))
         });
         let planned: Vec<_> = planned.collect();
         if planned.is_empty() {
-            return;
+            return Ok(());
         }
         let done = object.apply_each(&planned);
-        let planned = results.iter_mut().filter(|(.., result)| is_planned(result));
-        for ((.., result), done) in planned.zip(done) {
-            if let Err(reason) = done {
-                *result = ProfileResult::Failed(reason);
-            }
+        if done.iter().all(Result::is_ok) {
+            return Ok(());
         }
+        let mut blank = PlainPod::new(target.blank());
+        let blamed = blank.apply_each(&planned);
+        let is_too_large = merge::count_values(&blank.object) > MOST_VALUES_OF_PROFILES;
+        let planned = results.iter_mut().filter(|(.., result)| is_planned(result));
+        for (((name, _, result), done), blamed) in planned.zip(done).zip(blamed) {
+            let Err(fault) = done else { continue };
+            let is_of_profiles = match fault.kind {
+                FaultKind::Edit => true,
+                FaultKind::Size => is_too_large,
+                FaultKind::Content => blamed.as_ref() == Err(&fault),
+            };
+            if !is_of_profiles {
+                let detail = format!("colocation profile {name:?} cannot be applied: {}", fault.reason);
+                let error = field::Error::forbidden(&Path::new(&fault.field), &detail);
+                return Err(ProfileStop::Object(error));
+            }
+            *result = ProfileResult::Failed(fault.reason);
+        }
+        Ok(())
     }
 }
 
@@ -238,7 +302,7 @@ impl ProfileResult {
             Self::Applied => "applied",
             Self::NotMatched(_) => "other",
             Self::LeftOut => "chance",
-            Self::Failed(_) => "failed",
+            Self::Unknown(_) | Self::Failed(_) => "failed",
         }
     }
 
@@ -248,7 +312,7 @@ impl ProfileResult {
             Self::NotMatched(ProfileMatch::OtherNamespace) => VerdictKind::OtherNamespace,
             Self::NotMatched(_) => VerdictKind::OtherLabels,
             Self::LeftOut => VerdictKind::Chance,
-            Self::Failed(_) => VerdictKind::Failed,
+            Self::Unknown(_) | Self::Failed(_) => VerdictKind::Failed,
         }
     }
 }

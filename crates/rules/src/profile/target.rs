@@ -1,10 +1,10 @@
 //! [`ProfileTarget`]: the kind of object that a profile is applied to, and the path of its pod.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{RESERVATION_PATCH_PARTS, error::ApplyError};
 use crate::{
-    merge::{self, POD, Patch, RESERVATION},
+    merge::{self, Patch, RESERVATION},
     reservation,
     switch::Switches,
 };
@@ -22,6 +22,16 @@ pub enum ProfileTarget {
 const PATCHED_METADATA: [&str; 2] = ["labels", "annotations"];
 
 impl ProfileTarget {
+    /// An object without content of its own, which only values of profiles can spoil.
+    pub(super) fn blank(self) -> Value {
+        // No patch names this container: names begin with a letter or a digit.
+        let pod = json!({"metadata": {}, "spec": {"containers": [{"name": "-"}]}});
+        match self {
+            Self::Pod => pod,
+            Self::Reservation => json!({"metadata": {}, "spec": {"template": pod}}),
+        }
+    }
+
     /// Returns the pod's specification, created if absent; `None` if a Reservation has no template.
     pub(super) fn pod_spec(self, object: &mut Value) -> Result<Option<&mut Map<String, Value>>, ApplyError> {
         let members = object.as_object_mut().ok_or(ApplyError::NoObject("the object"))?;
@@ -38,27 +48,6 @@ impl ProfileTarget {
         }
     }
 
-    /// Merges the patch of a profile into the object. An error if the patch makes a Reservation unreadable.
-    pub(super) fn patch(
-        self,
-        object: &mut Value,
-        patch: &Patch,
-        switches: &Switches,
-    ) -> Result<(), ApplyError> {
-        if self == Self::Pod {
-            *object = merge::merged(object.take(), patch, &POD)?;
-            return Ok(());
-        }
-        let was_readable = check(object).is_ok();
-        if switches.is_on(&RESERVATION_PATCH_PARTS) {
-            patch_parts(object, patch)?;
-        } else {
-            *object = merge::merged(object.take(), patch, &RESERVATION)?;
-        }
-        // A Reservation that was unreadable before is not the fault of the patch.
-        check(object).or_else(|error| if was_readable { Err(error) } else { Ok(()) })
-    }
-
     /// Returns the first member of the patch that may not be written to this kind of object.
     pub(super) fn left_out(self, patch: &Patch, switches: &Switches) -> Option<String> {
         if self == Self::Pod || !switches.is_on(&RESERVATION_PATCH_PARTS) {
@@ -71,6 +60,22 @@ impl ProfileTarget {
         let in_metadata = in_metadata.map(|name| format!("metadata.{name}"));
         in_metadata.or_else(|| outside.map(str::to_owned))
     }
+}
+
+/// Merges the patch of a profile into a Reservation. An error if the patch makes it unreadable.
+pub(super) fn patch_reservation(
+    object: &mut Value,
+    patch: &Patch,
+    switches: &Switches,
+) -> Result<(), ApplyError> {
+    let was_readable = check(object).is_ok();
+    if switches.is_on(&RESERVATION_PATCH_PARTS) {
+        patch_parts(object, patch)?;
+    } else {
+        *object = merge::merged(object.take(), patch, &RESERVATION)?;
+    }
+    // A Reservation that was unreadable before is not the fault of the patch.
+    check(object).or_else(|error| if was_readable { Err(error) } else { Ok(()) })
 }
 
 /// Checks that a Reservation can be read.
@@ -131,7 +136,6 @@ pub(super) fn member<'v>(
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
     use crate::{
@@ -152,7 +156,7 @@ mod tests {
         let applied = patch(content).apply(
             &mut reservation,
             ProfileTarget::Reservation,
-            None,
+            &|_| None,
             &switches(compat),
         );
         applied.map(|()| reservation)
@@ -231,7 +235,7 @@ mod tests {
             let applied = profile.apply(
                 &mut reservation,
                 ProfileTarget::Reservation,
-                None,
+                &|_| None,
                 &Switches::default(),
             );
             assert_eq!(applied, Err(ApplyError::NoObject(path)));

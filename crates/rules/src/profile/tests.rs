@@ -1,5 +1,7 @@
 //! Tests of colocation profiles: compiling, matching and applying.
 
+use std::sync::Arc;
+
 use headroom_domain::names;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -7,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::switch::Compat;
+
+mod mistakes;
 
 static SWITCHES: [&Switch; 3] = [&EXACT_PROBABILITY, &SKIPS_MISSING_SOURCES, &SUFFIXES_ONCE];
 
@@ -35,12 +39,17 @@ fn text_with_cause(error: &ApplyError) -> String {
 
 /// The pod after applying a profile.
 fn applied(spec: &Value, pod: &Value, switches: &Switches) -> Result<Value, String> {
-    let class = PriorityClass {
+    let class = Arc::new(PriorityClass {
         value: 5_500,
         preemption_policy: Some("Never".to_owned()),
-    };
+    });
     let mut pod = pod.clone();
-    let result = compile(spec).apply(&mut pod, ProfileTarget::Pod, Some(&class), switches);
+    let result = compile(spec).apply(
+        &mut pod,
+        ProfileTarget::Pod,
+        &|_| Some(Arc::clone(&class)),
+        switches,
+    );
     result.map(|()| pod).map_err(|error| text_with_cause(&error))
 }
 
@@ -64,7 +73,7 @@ fn a_profile_without_valid_selectors_is_an_error(#[case] spec: Value, #[case] re
 #[case(json!("abc%"), r#"invalid value "abc%": strconv.Atoi: parsing "abc": invalid syntax"#)]
 fn an_invalid_probability_is_a_defect(#[case] probability: Value, #[case] reason: &str) {
     let profile = compile(&json!({"probability": probability}));
-    let defect = profile.defect().map(ToString::to_string);
+    let defect = profile.defect(ProfileTarget::Pod).map(ToString::to_string);
     let expected = format!("spec.probability: invalid value for IntOrString: {reason}");
     assert_eq!(defect, Some(expected));
     assert!(profile.is_drawn(99, &ours()), "chance hides no defect");
@@ -80,7 +89,7 @@ fn a_profile_that_cannot_be_applied_has_a_defect_and_still_matches(
     #[case] reason: Option<&str>,
 ) {
     let profile = compile(&spec);
-    let defect = profile.defect().map(ToString::to_string);
+    let defect = profile.defect(ProfileTarget::Pod).map(ToString::to_string);
     assert_eq!(defect.as_deref(), reason);
     assert_eq!(profile.matches(&Labels::default(), None), ProfileMatch::Matches);
 }
@@ -237,12 +246,17 @@ fn the_three_fields_of_a_priority_class_are_written_together() {
         compile(&json!({"priorityClassName": "pc", "schedulerName": "s", "annotations": {"n": "1"}}));
     assert_eq!(profile.priority_class_name(), Some("pc"));
     let mut pod = json!({"spec": {"priority": 0, "preemptionPolicy": "Never"}});
-    let class = PriorityClass {
+    let class = Arc::new(PriorityClass {
         value: 5_000,
         preemption_policy: None,
-    };
+    });
     profile
-        .apply(&mut pod, ProfileTarget::Pod, Some(&class), &ours())
+        .apply(
+            &mut pod,
+            ProfileTarget::Pod,
+            &|_| Some(Arc::clone(&class)),
+            &ours(),
+        )
         .unwrap();
     let spec = json!({"priorityClassName": "pc", "priority": 5_000, "schedulerName": "s"});
     assert_eq!(
@@ -250,7 +264,7 @@ fn the_three_fields_of_a_priority_class_are_written_together() {
         json!({"metadata": {"annotations": {"n": "1"}}, "spec": spec})
     );
     let error = profile
-        .apply(&mut pod, ProfileTarget::Pod, None, &ours())
+        .apply(&mut pod, ProfileTarget::Pod, &|_| None, &ours())
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -336,7 +350,7 @@ fn mappings_that_multiply_a_long_annotation_are_refused() {
         let profile = Profile::compile(&spec).unwrap();
         let mut pod = json!({"metadata": {"annotations": annotations}});
         let switches = Switches::preset(SWITCHES, Compat::Headroom);
-        let applied = profile.apply(&mut pod, ProfileTarget::Pod, None, &switches);
+        let applied = profile.apply(&mut pod, ProfileTarget::Pod, &|_| None, &switches);
         assert_eq!(
             applied == Err(ApplyError::LargeMapping("metadata.annotations")),
             is_refused,

@@ -16,11 +16,12 @@ pub struct QuotaChange {
 }
 
 /// Annotations that are checked when they change.
-const CHECKED: [&str; 4] = [
+const CHECKED: [&str; 5] = [
     names::QUOTA_NAMESPACES,
     names::QUOTA_SHARED_WEIGHT,
     names::QUOTA_STRICT_KEYS,
     names::QUOTA_ADMISSION,
+    names::QUOTA_GUARANTEED,
 ];
 
 impl QuotaChange {
@@ -82,4 +83,40 @@ pub(super) fn label(key: &str) -> Path {
 /// Path of an annotation in the object.
 pub(super) fn annotation(key: &str) -> Path {
     Path::new("metadata").child("annotations").key(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::{Violations, shape};
+
+    /// The author of a quota claims a guarantee, which exempts its `min` from the check of the tree.
+    #[test]
+    fn changed_guarantees_are_reviewed() {
+        let parts = |guaranteed: &str| QuotaParts {
+            name: "lab".to_owned(),
+            annotations: [(names::QUOTA_GUARANTEED.to_owned(), guaranteed.to_owned())].into(),
+            ..QuotaParts::default()
+        };
+        let rules = QuotaRules {
+            ratchets: true,
+            checks_annotations: true,
+            ..QuotaRules::default()
+        };
+        let found = |old: &str, new: &str| {
+            let change = QuotaChange::new(parts(new), Some(parts(old)));
+            let mut found = Violations::default();
+            shape::check(&change, rules, &mut found);
+            (change.is_checked(rules), found.is_empty())
+        };
+        assert_eq!(found(r#"{"cpu":1}"#, r#"{"cpu":1}"#), (false, true));
+        assert_eq!(found(r#"{"cpu":1}"#, r#"{"cpu":2}"#), (true, true));
+        assert_eq!(found("", "no amounts"), (true, false));
+        assert_eq!(found("", r#"{"cpu":-1}"#), (true, false));
+        assert_eq!(
+            found("no amounts", "no amounts"),
+            (false, true),
+            "a stored fault stays"
+        );
+    }
 }

@@ -11,6 +11,8 @@ use super::{Quota, QuotaChange, QuotaRules, Violations, annotation, change::anno
 
 /// Maximum number of resources in `min`, and in `max`.
 pub const MOST_RESOURCES: usize = 256;
+/// Maximum number of namespaces that a quota lists.
+pub const MOST_NAMESPACES: usize = 2_048;
 
 /// Adds the violations of a change.
 pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
@@ -35,6 +37,7 @@ pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
             found,
         );
     }
+    check_namespace_count(change, old, found);
     check_weight(change, rules, found);
     check_bounds(new, old, found);
     check_strict_keys(change, rules, found);
@@ -51,6 +54,16 @@ fn check_count(change: &QuotaChange, part: &str, amounts: &Amounts, old: &Amount
             format!("quota {name} names {count} resources in {part}, at most {MOST_RESOURCES} are allowed");
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         found.push(&Path::new("spec").child(part), count, text);
+    }
+}
+
+/// Refuses a list of namespaces that each replica would keep in memory.
+fn check_namespace_count(change: &QuotaChange, old: Option<&Quota>, found: &mut Violations) {
+    let (count, name) = (change.new.namespaces.len(), &change.new.name);
+    if count > MOST_NAMESPACES && old.is_none_or(|old| count > old.namespaces.len()) {
+        let text = format!("quota {name} lists {count} namespaces, at most {MOST_NAMESPACES} are allowed");
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        found.push(&annotation_path(names::QUOTA_NAMESPACES), count, text);
     }
 }
 
@@ -167,7 +180,7 @@ fn check_strict_keys(change: &QuotaChange, rules: QuotaRules, found: &mut Violat
 /// Checks annotations that Koordinator later reads without reporting errors.
 fn check_readable(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let name = &change.new.name;
-    let mut refuse = |key: &str, text: &str, error: String| {
+    let refuse = |key: &str, text: &str, error: String, found: &mut Violations| {
         let sentence = format!("{name} quota.Annotation[{key}]'s value is invalid: {error}");
         found.push(&annotation_path(key), text, sentence);
     };
@@ -178,21 +191,18 @@ fn check_readable(change: &QuotaChange, rules: QuotaRules, found: &mut Violation
     if let Some(text) = fresh(names::QUOTA_NAMESPACES)
         && let Err(error) = annotation::names(text)
     {
-        refuse(names::QUOTA_NAMESPACES, text, error);
+        refuse(names::QUOTA_NAMESPACES, text, error, found);
     }
-    let Some(text) = fresh(names::QUOTA_ADMISSION) else {
-        return;
-    };
-    match annotation::amounts(text) {
-        Err(error) => refuse(names::QUOTA_ADMISSION, text, error),
-        Ok(amounts) => {
-            let amounts = amounts.unwrap_or_default();
-            let start = format!(
-                "{name} quota.Annotation[{}]'s value < 0, in dimension :",
-                names::QUOTA_ADMISSION
-            );
-            let field = annotation_path(names::QUOTA_ADMISSION);
-            check_signs(&amounts, &Amounts::default(), &start, &|_| field.clone(), found);
+    for key in [names::QUOTA_ADMISSION, names::QUOTA_GUARANTEED] {
+        let Some(text) = fresh(key) else { continue };
+        match annotation::amounts(text) {
+            Err(error) => refuse(key, text, error, found),
+            Ok(amounts) => {
+                let start = format!("{name} quota.Annotation[{key}]'s value < 0, in dimension :");
+                let field = annotation_path(key);
+                let amounts = amounts.unwrap_or_default();
+                check_signs(&amounts, &Amounts::default(), &start, &|_| field.clone(), found);
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ pub static CHECKS_ANNOTATIONS: Switch = Switch {
     name: "QuotaChecksAnnotations",
     default: true,
     row: "quotas, annotations",
-    koordinator: "a change that affects only shared-weight, admission or max-strict-check-resource-keys is not checked, and an unreadable namespaces annotation counts as empty",
+    koordinator: "a change that affects only shared-weight, admission, guaranteed or max-strict-check-resource-keys is not checked, and an unreadable namespaces annotation counts as empty",
     about: "these annotations must be readable, without negative amounts, whenever they change",
     why: "an unreadable admission annotation blocks every pod of the quota",
 };

@@ -6,7 +6,7 @@ mod document;
 use std::fmt;
 
 use headroom_domain::{
-    policy::{Bounds, Floor, Mode, Policy},
+    policy::{AnnotationEffect, Bounds, Floor, Mode, Policy},
     ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
 };
@@ -20,6 +20,7 @@ pub use self::document::{PolicyDocument, PolicyEntry, PolicyRefusal, read};
 pub struct Amplification {
     mode: Option<ModeWord>,
     floor: Option<FloorWord>,
+    annotations: Option<EffectWord>,
     bounds: Option<Pair<WrittenBounds>>,
     target: Option<Pair<TargetShare>>,
     static_max: Option<Pair<Max>>,
@@ -39,6 +40,15 @@ enum ModeWord {
 enum FloorWord {
     Requests,
     None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum EffectWord {
+    Nothing,
+    Lower,
+    Mode,
+    All,
 }
 
 /// Optional value for each resource.
@@ -94,6 +104,7 @@ impl Amplification {
         let Self {
             mode,
             floor,
+            annotations,
             bounds,
             target,
             static_max,
@@ -107,6 +118,12 @@ impl Amplification {
         policy.floor = floor.map_or(policy.floor, |word| match word {
             FloorWord::Requests => Floor::Requests,
             FloorWord::None => Floor::None,
+        });
+        policy.annotations = annotations.map_or(policy.annotations, |word| match word {
+            EffectWord::Nothing => AnnotationEffect::Nothing,
+            EffectWord::Lower => AnnotationEffect::Lower,
+            EffectWord::Mode => AnnotationEffect::Mode,
+            EffectWord::All => AnnotationEffect::All,
         });
         put(
             bounds,

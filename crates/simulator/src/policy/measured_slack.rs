@@ -4,13 +4,15 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
+    capacity::PlaceLimits,
     estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, Timing, View, floor_cents},
     hint::Brake,
     policy::Bounds,
     resource::{PerResource, Resource},
+    workload::Workload,
 };
 
-use super::{Kind, Policy, Settings};
+use super::{Kind, Policy, Settings, places::StoredAllocatable};
 use crate::{
     contention::{self, CALM},
     node::Node,
@@ -22,6 +24,43 @@ pub(super) static KIND: Kind = Kind {
     build: |settings| Box::new(MeasuredSlack::new(settings)),
 };
 
+/// Headroom's policy as it was before places and succession.
+pub(super) static WITHOUT_PLACES: Kind = Kind {
+    name: super::WITHOUT_PLACES,
+    about: "headroom without places: a pod that leaves lowers allocatable before its successor is bound",
+    build: |settings| {
+        Box::new(MeasuredSlack {
+            stored: None,
+            has_succession: false,
+            ..MeasuredSlack::new(settings)
+        })
+    },
+};
+
+/// Headroom's policy with places alone.
+pub(super) static WITHOUT_SUCCESSION: Kind = Kind {
+    name: super::WITHOUT_SUCCESSION,
+    about: "headroom without succession: a new pod takes over nothing from the pod that it follows",
+    build: |settings| {
+        Box::new(MeasuredSlack {
+            has_succession: false,
+            ..MeasuredSlack::new(settings)
+        })
+    },
+};
+
+/// Headroom's policy with a place for every pod that leaves.
+pub(super) static PLACES_FOR_ALL: Kind = Kind {
+    name: super::PLACES_FOR_ALL,
+    about: "headroom with a place for every pod that leaves, as if each had a controller of its own",
+    build: |settings| {
+        Box::new(MeasuredSlack {
+            stored: Some(StoredAllocatable::with_places_for_all()),
+            ..MeasuredSlack::new(settings)
+        })
+    },
+};
+
 /// The estimator of one node.
 #[derive(Debug)]
 pub(in super::super) struct MeasuredSlack {
@@ -31,9 +70,13 @@ pub(in super::super) struct MeasuredSlack {
     seen: Option<u64>,
     /// True if a resource was scarce in the last evaluated period, or a brake is active.
     is_pressed: bool,
+    /// `None` for a webhook without places.
+    stored: Option<StoredAllocatable>,
+    /// True if a pod takes over the history of the pod that it follows.
+    has_succession: bool,
 }
 
-const FRAME: Duration = Duration::from_secs(300);
+pub(super) const FRAME: Duration = Duration::from_secs(300);
 
 impl MeasuredSlack {
     pub(in super::super) fn new(settings: &Settings) -> Self {
@@ -49,6 +92,8 @@ impl MeasuredSlack {
             estimator,
             seen: None,
             is_pressed: false,
+            stored: Some(StoredAllocatable::default()),
+            has_succession: true,
         }
     }
 
@@ -119,12 +164,22 @@ impl MeasuredSlack {
         self.estimator.end_frame(frame);
     }
 
+    fn place_limits(&self, node: &Node) -> PlaceLimits {
+        let Estimate { slack, brake, .. } = self.estimate();
+        PlaceLimits::new(node.machine.raw, node.machine.capacity, slack.safe, brake)
+    }
+
     fn view(&self, node: &Node) -> View {
         let mut bounds = PerResource::from_fn(|_| Bounds::OFF);
         *bounds.get_mut(self.settings.resource) = self.settings.bounds;
         let pods = node.pods().iter().map(|pod| {
+            let workload = pod.owner.map(|owner| Workload {
+                controller: owner.controller,
+                version: owner.version,
+            });
             let request = PodRequest {
                 requests: self.only(pod.request),
+                workload: workload.filter(|_| self.has_succession),
                 ..PodRequest::default()
             };
             (pod.uid.clone(), request)
@@ -148,6 +203,10 @@ impl Policy for MeasuredSlack {
             self.seen = Some(node.generation);
         }
         let published = node.machine.raw * u64::from(self.estimate().published.0) / 100;
+        let limits = self.place_limits(node);
+        if let Some(stored) = &mut self.stored {
+            return stored.store(published, node, &self.settings, &limits);
+        }
         // Running pods stay covered: they were admitted under an earlier ratio.
         published.max(node.machine.raw * u64::from(floor_cents(node.bound(), node.machine.raw).0) / 100)
     }

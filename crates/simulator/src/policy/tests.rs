@@ -9,7 +9,7 @@ use crate::{
     node::{Pod, tests::node},
 };
 
-fn settings() -> Settings {
+pub(in super::super) fn settings() -> Settings {
     Settings {
         resource: Resource::Cpu,
         machine: Machine::for_resource(Resource::Cpu),
@@ -112,6 +112,7 @@ fn a_cold_task_counts_with_its_limit() {
     let mut node = node(&[]);
     node.bind(Pod {
         uid: "0".to_owned(),
+        owner: None,
         request: 1000,
         limit: 4000,
         start: 0,

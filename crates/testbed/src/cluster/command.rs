@@ -25,7 +25,13 @@ const CONTROLLERS: [&str; 8] = [
     "garbage-collector-controller",
 ];
 /// Further controllers for a real node: pods of a `DaemonSet`, and the endpoints of Services with their pods.
-const REAL_NODE_CONTROLLERS: [&str; 2] = ["daemonset-controller", "endpointslice-controller"];
+const REAL_NODE_CONTROLLERS: [&str; 5] = [
+    "daemonset-controller",
+    "endpointslice-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",
+    "statefulset-controller",
+];
 /// User of the API server's certificate for kubelets.
 pub(super) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 /// The API server's own Service has the first address of this range.

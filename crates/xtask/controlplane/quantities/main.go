@@ -206,6 +206,8 @@ func inputs() []string {
 	}
 	list = append(list, edges...)
 	list = append(list, junk...)
+	list = append(list, exponents...)
+	list = append(list, digitless...)
 	slices.Sort(list)
 	return slices.Compact(list)
 }

@@ -16,6 +16,9 @@ const MOST_MEMBERS: usize = 1_024;
 /// one or two allocations.
 const MOST_VALUES: usize = MAX_OPENED / 2;
 
+/// Path of the whole object in an error.
+const WHOLE: &str = "the object";
+
 /// A part of an object could not be rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum RewriteError {
@@ -109,6 +112,18 @@ impl Draft<'_> {
 }
 
 impl RewriteError {
+    /// Path of the part that could not be rewritten; `None` for the whole object.
+    pub fn path(&self) -> Option<&str> {
+        let path = match self {
+            Self::Read { path, .. }
+            | Self::TooWide { path }
+            | Self::TooDeep { path }
+            | Self::NoElement { path, .. } => path.as_str(),
+            Self::NoObject | Self::Write(_) => WHOLE,
+        };
+        Some(path).filter(|path| *path != WHOLE)
+    }
+
     /// Error for an unreadable value at `path`.
     pub(super) fn read(path: &[&str], source: serde_json::Error) -> Self {
         let path = field(path);
@@ -160,7 +175,7 @@ pub(crate) fn is_deep(way: &[impl AsRef<str>]) -> bool {
 
 fn field(path: &[&str]) -> String {
     if path.is_empty() {
-        "the object".to_owned()
+        WHOLE.to_owned()
     } else {
         path.join(".")
     }

@@ -116,6 +116,11 @@ impl<'a> Tree<'a> {
     }
 
     /// True for `null`, which the API treats like an absent member.
+    /// Length of its text, in bytes.
+    pub fn length(&self) -> usize {
+        self.text.len()
+    }
+
     pub fn is_null(&self) -> bool {
         self.text == "null"
     }

@@ -8,7 +8,7 @@ use headroom_rules::switch::{Switch, Switches};
 
 use crate::admission::{
     refusal::DenialStyle,
-    review::{Operation, Request},
+    review::{LONGEST_HEAD, Operation, Request},
 };
 
 /// Properties of an endpoint for the API server and for users.
@@ -33,8 +33,8 @@ pub struct Declaration {
     pub denial_style: DenialStyle,
     /// Number of refusals in one answer.
     pub denials: Denials,
-    /// True if writes to objects that are being deleted pass unseen.
-    pub skips_deleting: bool,
+    /// Requests that pass without a review.
+    pub passes: &'static [Pass],
     pub work: Work,
     /// Limits of one request, and of all its requests together.
     pub limits: RequestLimits,
@@ -45,6 +45,8 @@ pub struct Declaration {
 pub struct Entry {
     /// Its name; clients see it in messages.
     pub name: &'static str,
+    /// Switches it while its endpoint is on.
+    pub when: When,
     /// Operations and resources that it is called for.
     pub rules: &'static [Rule],
     /// Namespaces that it is called for.
@@ -169,6 +171,16 @@ pub enum Denials {
     AllIf(&'static Switch),
 }
 
+/// Requests that pass without a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// An update of an object under deletion that changes only its finalizers.
+    Finalizers,
+    /// A mirror pod, written by the kubelet of its node. The static pod runs anyway, and a mirror pod that differs from
+    /// it, or does not exist, hides it from the cluster.
+    MirrorPods,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// On the thread that received it: it takes a fraction of a millisecond.
@@ -176,6 +188,17 @@ pub enum Work {
     /// On a thread of its own, one at a time: it may take milliseconds, and no other endpoint waits for it.
     Offloaded,
 }
+
+/// Longest request body that the API server decodes: `MaxRequestBodyBytes` of `k8s.io/apiserver/pkg/server/config.go`,
+/// which is twice the longest object that etcd stores by default (`--max-request-bytes`, 1.5 MiB).
+const LONGEST_REQUEST: usize = 3 << 20;
+/// Most bytes of JSON for one byte of an object in protobuf. Go's `encoding/json` writes `<`, `>`, `&`, control
+/// characters and invalid UTF-8 as six bytes, such as `\u003c`. The names of members take at most as much: those of a
+/// Node's empty condition take 76 bytes for 14.
+const MOST_BYTES_OF_ONE: usize = 6;
+/// Longest review that the API server can send about a request that it can store. A Binding is not stored, so its
+/// object may be as long as a request. Of an update, `object` and `oldObject` have at most 1.5 MiB each in etcd.
+pub const LONGEST_REVIEW: usize = MOST_BYTES_OF_ONE * LONGEST_REQUEST + LONGEST_HEAD;
 
 /// Limits on requests of one endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,10 +295,9 @@ impl ConfigurationObject {
 }
 
 impl RequestLimits {
-    /// 7 MiB hold object and oldObject at the largest size that the API server takes from a client. Four reviews at a time
-    /// keep two CPUs busy, and each takes a fraction of a millisecond.
+    /// Four reviews at a time keep two CPUs busy, and each takes a fraction of a millisecond.
     pub const DEFAULT: Self = Self {
-        body_bytes: 7 << 20,
+        body_bytes: LONGEST_REVIEW,
         working: 4,
     };
 }

@@ -37,7 +37,7 @@ pub trait AnyEndpoint: Debug + Sync {
     fn longest_wait(&self) -> Duration;
 
     /// True while the request names an object that is not known yet and probably on its way.
-    fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool;
+    fn is_awaiting(&self, context: &StepContext<'_>, request: &Request, draft: &Draft<'_>) -> bool;
 
     /// Runs the enabled steps in order, until one refuses or the deadline passes.
     ///
@@ -105,9 +105,10 @@ where
             .map_or(Duration::ZERO, |awaited| awaited.longest)
     }
 
-    fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool {
+    fn is_awaiting(&self, context: &StepContext<'_>, request: &Request, draft: &Draft<'_>) -> bool {
+        let (store, switches) = (context.stores.provide(), context.switches);
         let awaited = self.awaits.as_ref();
-        awaited.is_some_and(|awaited| (awaited.is_missing)(request, draft, stores.provide()))
+        awaited.is_some_and(|awaited| (awaited.is_missing)(request, draft, store, switches))
     }
 
     fn admit(

@@ -5,7 +5,7 @@ use headroom_rules::{
     change::{ChangeError, Changes},
     container::{Container, ContainerList, Containers},
     explain::Explanation,
-    pod_object::{ObjectEdit, PodObject},
+    pod_object::{EditFault, FaultKind, ObjectEdit, PodObject},
 };
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
@@ -19,11 +19,20 @@ use crate::admission::{
 pub(super) struct DraftPod<'d, 'a>(pub(super) &'d mut Draft<'a>);
 
 /// Why a profile is not applied.
-struct ProfileFailure(String);
+struct ProfileFailure(EditFault);
 
 impl From<RewriteError> for ProfileFailure {
     fn from(error: RewriteError) -> Self {
-        Self(chain(&error).to_string())
+        Self(fault(&error))
+    }
+}
+
+/// A pod of the API server cannot be rewritten only if it is too large.
+fn fault(error: &RewriteError) -> EditFault {
+    EditFault {
+        field: error.path().unwrap_or("spec").to_owned(),
+        reason: chain(error).to_string(),
+        kind: FaultKind::Size,
     }
 }
 
@@ -43,6 +52,10 @@ impl DraftPod<'_, '_> {
             Ok(Container {
                 name: object.read("name")?.unwrap_or_default(),
                 resources: object.read("resources")?.unwrap_or_default(),
+                restart_policy: match list {
+                    ContainerList::Init => object.read("restartPolicy")?,
+                    ContainerList::Main => None,
+                },
             })
         });
         containers.collect::<Result<_, _>>().map_err(unreadable)
@@ -99,7 +112,7 @@ impl PodObject for DraftPod<'_, '_> {
         Ok(())
     }
 
-    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), String>> {
+    fn apply_each<E: ObjectEdit>(&mut self, edits: &[E]) -> Vec<Result<(), EditFault>> {
         let changes = edits
             .iter()
             .map(|edit| move |object: &mut Value| edit.apply(object).map_err(ProfileFailure));
@@ -116,7 +129,7 @@ impl PodObject for DraftPod<'_, '_> {
                     .map(|result| result.map_err(|ProfileFailure(reason)| reason))
                     .collect()
             }
-            Err(error) => edits.iter().map(|_| Err(chain(&error).to_string())).collect(),
+            Err(error) => edits.iter().map(|_| Err(fault(&error))).collect(),
         }
     }
 

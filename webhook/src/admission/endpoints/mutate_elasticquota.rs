@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use headroom_domain::names;
 use headroom_kit::gate::Gate;
-use headroom_rules::quota::defaults::{self, DefaultsError};
+use headroom_rules::{
+    quota::defaults::{self, DefaultsError},
+    switch::Switches,
+};
 
 use super::quota_fields::{LONGEST_WAIT, QuotaCtx, QuotaEndpoint, QuotaStep, parts, quotas};
 use crate::{
@@ -13,7 +16,8 @@ use crate::{
         draft::Draft,
         endpoint::{
             Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
-            Namespaces, Objects, Reinvocation, RequestLimits, SideEffects, Stop, UnknownSource, When, Work,
+            Namespaces, Objects, Pass, Reinvocation, RequestLimits, SideEffects, Stop, UnknownSource, When,
+            Work,
         },
         error::StepError,
         refusal::{Denial, DenialStyle},
@@ -43,6 +47,7 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         modifiers: &[],
         entries: &[Entry {
             name: "melasticquota.koordinator.sh",
+            when: When::Always,
             rules: &[quotas(&[Operation::Create])],
             namespaces: Namespaces::ExceptOurs,
             objects: Objects::All,
@@ -54,7 +59,7 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
-        skips_deleting: false,
+        passes: &[Pass::Finalizers],
         work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
@@ -66,7 +71,12 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
     steps: &[&STEP],
 };
 
-fn is_parent_unknown(request: &Request, draft: &Draft<'_>, store: &(dyn QuotaLookup + 'static)) -> bool {
+fn is_parent_unknown(
+    request: &Request,
+    draft: &Draft<'_>,
+    store: &(dyn QuotaLookup + 'static),
+    _switches: &Switches,
+) -> bool {
     let Ok(parts) = parts(request, draft) else {
         return false;
     };

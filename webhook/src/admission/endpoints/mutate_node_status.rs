@@ -14,17 +14,18 @@ use std::time::Duration;
 
 use headroom_kit::gate::Gate;
 
+pub(super) use self::amplify::decided;
 use crate::admission::{
     endpoint::{
         BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
-        Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
+        Objects, Reinvocation, RequestLimits, Rule, SideEffects, When, Work,
     },
     endpoints::node_fields::{NodeEndpoint, NodeStep},
     refusal::DenialStyle,
     review::Operation,
 };
 
-static GATE: Gate = Gate::beta(
+pub(super) static GATE: Gate = Gate::beta(
     "NodeMutatingWebhook",
     "Sets the allocatable resources of nodes from ratio and hint.",
 );
@@ -45,6 +46,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
         modifiers: &[],
         entries: &[Entry {
             name: ENTRY,
+            when: When::Always,
             rules: &[Rule {
                 operations: &[Operation::Create, Operation::Update],
                 group: "",
@@ -62,7 +64,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
         broken_step: BrokenStep::IsSkipped,
         denial_style: DenialStyle::FORBIDDEN,
         denials: Denials::First,
-        skips_deleting: false,
+        passes: &[],
         work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },

@@ -21,7 +21,7 @@ use super::{
 use crate::admission::{
     endpoint::{
         Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
-        Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
+        Namespaces, Objects, Pass, Reinvocation, RequestLimits, Rule, SideEffects, When, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -55,6 +55,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         entries: &[
             Entry {
                 name: "mpod-create.koordinator.sh",
+                when: When::Always,
                 rules: &[pods(&[Operation::Create])],
                 namespaces: Namespaces::ExceptSystem,
                 objects: Objects::All,
@@ -65,6 +66,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
             },
             Entry {
                 name: "mpod-update.koordinator.sh",
+                when: When::Always,
                 rules: &[pods(&[Operation::Update])],
                 namespaces: Namespaces::ExceptSystem,
                 objects: Objects::Labelled {
@@ -80,7 +82,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
-        skips_deleting: true,
+        passes: &[Pass::Finalizers, Pass::MirrorPods],
         work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },

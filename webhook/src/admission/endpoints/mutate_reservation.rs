@@ -13,7 +13,7 @@ use super::pod_types::{PodEndpoint, PodStep};
 use crate::admission::{
     endpoint::{
         Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
-        Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
+        Namespaces, Objects, Pass, Reinvocation, RequestLimits, Rule, SideEffects, When, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -36,6 +36,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         modifiers: &[],
         entries: &[Entry {
             name: "mreservation-create.koordinator.sh",
+            when: When::Always,
             rules: &[Rule {
                 operations: &[Operation::Create],
                 group: "scheduling.koordinator.sh",
@@ -54,7 +55,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
-        skips_deleting: false,
+        passes: &[Pass::Finalizers],
         work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },

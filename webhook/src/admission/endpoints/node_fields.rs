@@ -6,7 +6,7 @@ use headroom_domain::{
     capacity::{Annotations, NodeState},
     hint::Machine,
     names,
-    policy::{Mode, ModeError, Policy},
+    policy::{Mode, Policy},
     quantity::Quantity,
     resource::{PerResource, Resource},
 };
@@ -139,16 +139,27 @@ pub(super) fn configured_policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Opti
     })
 }
 
-/// Policy in force: the configured one with the mode of the Node's annotation. If that mode does not exist, the
-/// configured one stays and the second value contains the annotation.
-pub(super) fn policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
+/// Policy in force: the configured one with the mode of the Node's annotation. If that mode does not exist or the
+/// policy ignores it, the configured one stays and the second value contains the reason.
+pub(super) fn policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<(Policy, Option<String>)> {
     let policy = configured_policy(ctx, fields)?;
     Some(
         match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {
             None => (policy, None),
-            Some(Ok(mode)) => (Policy { mode, ..policy }, None),
-            Some(Err(error)) => (policy, Some(error)),
+            Some(Ok(mode)) => match policy.with_mode(mode) {
+                Some(policy) => (policy, None),
+                None => (policy, Some(ignored(policy))),
+            },
+            Some(Err(error)) => (policy, Some(error.to_string())),
         },
+    )
+}
+
+/// Reason why an annotation of a user has no effect, for warnings.
+pub(super) fn ignored(policy: Policy) -> String {
+    format!(
+        "has no effect: amplification.annotations is {}",
+        policy.annotations.name()
     )
 }
 

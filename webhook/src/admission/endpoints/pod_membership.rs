@@ -34,6 +34,16 @@ impl PodLabels {
         })
     }
 
+    /// False if the Pod belongs to no quota, whatever quotas there are.
+    pub(super) fn may_have_quota(&self) -> bool {
+        self.has_default || self.membership("").label().is_some()
+    }
+
+    /// True if both name the same quota in their label, or none.
+    pub(super) fn names_quota_of(&self, other: &Self) -> bool {
+        self.membership("").label() == other.membership("").label()
+    }
+
     /// Fields that assign the Pod to a quota.
     pub(super) fn membership<'p>(&'p self, namespace: &'p str) -> Membership<'p> {
         let Self { labels, has_default } = self;

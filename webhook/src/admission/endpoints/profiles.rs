@@ -1,8 +1,13 @@
 //! Applies colocation profiles to a new Pod or Reservation by the rules, counts the results, and records them in the
 //! audit event.
 
+use std::time::Duration;
+
 use headroom_rules::{
-    profile::{CreatedObject, Profile, ProfileMatch, ProfileRules, ProfileTarget, TranslationDecision},
+    profile::{
+        CreatedObject, KnownProfile, Profile, ProfileMatch, ProfileRules, ProfileStop, ProfileTarget,
+        TranslationDecision,
+    },
     switch::Switches,
 };
 
@@ -13,6 +18,7 @@ use crate::admission::{
     endpoints::pod_types::PodCtx,
     error::StepError,
     metrics,
+    refusal::Denial,
     review::{Operation, Request},
 };
 
@@ -44,30 +50,39 @@ fn created<'a>(
     })
 }
 
-/// True while a profile that may be for the object names a namespace or a PriorityClass that is not known.
+/// Longest time after its last change in which a profile is waited for that names an unknown PriorityClass: both are
+/// often in one file. A profile whose class never arrives must not delay pods.
+const YOUNG: Duration = Duration::from_secs(5);
+
+/// True while a profile that would be applied to the object names a namespace or a PriorityClass that is not known.
 pub(super) fn is_unknown(
-    request: &Request,
+    (request, draft): (&Request, &Draft<'_>),
     target: ProfileTarget,
-    draft: &Draft<'_>,
     store: &Colocation,
+    switches: &Switches,
 ) -> bool {
     if request.operation != Operation::Create {
         return false;
     }
     let profiles = store.profiles.profiles();
-    let compiled = profiles.values().filter_map(|known| known.compiled.as_ref().ok());
-    let is_class_unknown = |profile: &Profile| {
-        let class = profile.priority_class_name();
+    let is_class_awaited = |known: &KnownProfile| {
+        let class = known
+            .compiled
+            .as_ref()
+            .ok()
+            .and_then(Profile::priority_class_name);
         class.is_some_and(|name| store.profiles.priority_class(name).is_none())
+            && known.since.is_none_or(|since| since.elapsed() < YOUNG)
     };
     let is_namespace_known = match target {
         ProfileTarget::Pod => store.profiles.namespace(&request.namespace).is_some(),
         ProfileTarget::Reservation => true,
     };
     // Nearly always everything is known, and nothing of the object has to be read.
-    let mut unknown = compiled
-        .map(|profile| (profile, is_class_unknown(profile)))
-        .filter(|(_, is_class_unknown)| *is_class_unknown || !is_namespace_known)
+    let mut unknown = profiles
+        .iter()
+        .map(|(name, known)| (name, known, is_class_awaited(known)))
+        .filter(|(_, _, is_class_awaited)| *is_class_awaited || !is_namespace_known)
         .peekable();
     if unknown.peek().is_none() {
         return false;
@@ -76,13 +91,11 @@ pub(super) fn is_unknown(
     let Ok(created) = created(request, target, draft, store) else {
         return false;
     };
-    // An unnecessary wait takes a moment; the switches in force decide which profile is applied.
-    let switches = Switches::default();
     unknown.any(
-        |(profile, is_class_unknown)| match created.matches(profile, &switches) {
-            ProfileMatch::OtherLabels | ProfileMatch::OtherNamespace => false,
-            ProfileMatch::UnknownNamespace => true,
-            ProfileMatch::Matches => is_class_unknown,
+        |(name, known, is_class_awaited)| match created.would_apply(name, known, switches) {
+            None => false,
+            Some(ProfileMatch::UnknownNamespace) => true,
+            Some(_) => is_class_awaited,
         },
     )
 }
@@ -105,7 +118,10 @@ pub(super) fn apply_all(
     };
     let review = rules
         .review(&created, &mut DraftPod(draft))
-        .map_err(StepError::from)?;
+        .map_err(|stop| match stop {
+            ProfileStop::Profile(profile) => Stop::Failed(StepError::from(profile)),
+            ProfileStop::Object(error) => Stop::Denied(Denial::Fields(error.into())),
+        })?;
     let mut text = String::new();
     for (name, result) in review.results {
         let word = result.word();

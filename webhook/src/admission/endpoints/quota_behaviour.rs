@@ -1,14 +1,32 @@
 //! Evaluation of quotas and their pods under given features, for debug queries.
 
+use headroom_kit::gate::Gate;
+
 use super::{
     pod_membership::NO_DEFAULT,
     quota_fields, validate_pod,
-    validate_pod::{parent::parents_by, quota::transformation_by},
+    validate_pod::{
+        parent::parents_by,
+        quota::{COUNTING, counting_by, transformation_by},
+    },
 };
 use crate::{
     admission::{endpoint::AnyEndpoint, features::Features},
-    store::quota_view::{Evaluation, QuotaBehaviour},
+    store::{
+        quota_pods::counting::QuotaCounting,
+        quota_view::{Evaluation, QuotaBehaviour},
+    },
 };
+
+/// Rules about counted pods.
+pub fn quota_counting(features: &Features) -> QuotaCounting {
+    counting_by(&features.gates)
+}
+
+/// Gates that are read at the start only.
+pub fn quota_start_gates() -> impl Iterator<Item = &'static Gate> {
+    COUNTING.iter()
+}
 
 /// Settings that the steps use.
 pub fn quota_behaviour(features: &Features) -> QuotaBehaviour {

@@ -8,6 +8,7 @@ mod audit_log;
 mod cases;
 mod hints_unchanged;
 mod kept_decisions;
+mod longest_reviews;
 mod node_labels;
 mod node_status;
 mod node_status_over_stores;
@@ -20,6 +21,7 @@ mod pod_quotas;
 )]
 mod review;
 mod slo_page;
+mod waiting;
 
 use std::{
     borrow::Cow,
@@ -35,7 +37,7 @@ use headroom_domain::{
     capacity::PodDemand,
     hint::{EffectiveHint, Freshness, HintQuery},
     names,
-    policy::{Bounds, Mode, Policy},
+    policy::{AnnotationEffect, Bounds, Mode, Policy},
     ratio::Cents,
     resource::PerResource,
 };
@@ -52,6 +54,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     admission::{
+        callers::CallerCheck,
         endpoint::{Deadline, Declaration, Entry, FailurePolicy, Kind, Namespaces, Objects, Stores},
         features::Features,
         router::{Limits, Options, Router},
@@ -180,6 +183,8 @@ struct Case {
 struct FixtureCluster {
     /// The configured mode; `static` if not given.
     mode: Option<String>,
+    /// Permitted effect of annotations; `all` if not given.
+    annotations: Option<String>,
     /// Upper bound for memory; off if not given.
     memory_max_cents: Option<u32>,
     /// A hint annotation's content, taken for a fresh report.
@@ -209,6 +214,10 @@ impl NodeLookup for FixtureCluster {
             mode,
             ..Policy::default()
         };
+        if let Some(word) = &self.annotations {
+            let mut effects = AnnotationEffect::ALL.into_iter();
+            policy.annotations = effects.find(|effect| effect.name() == word).unwrap();
+        }
         if let Some(max) = self.memory_max_cents {
             policy.bounds.memory = Bounds::new(Cents::ONE, Cents(max)).unwrap();
         }
@@ -245,6 +254,7 @@ impl NodeLookup for FixtureCluster {
             cpu: PodDemand {
                 admitted,
                 fit: admitted,
+                ..PodDemand::default()
             },
             memory: PodDemand::default(),
         })
@@ -325,6 +335,7 @@ fn options(world: FixtureCluster) -> Options {
         stores: Stores::of_nodes(Arc::new(world)),
         limits: Limits::default(),
         log_sample: 0,
+        callers: CallerCheck::default(),
     }
 }
 

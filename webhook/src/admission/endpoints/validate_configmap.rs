@@ -12,7 +12,7 @@ use crate::{
         draft::{Draft, Fields},
         endpoint::{
             BrokenStep, ConfigurationObject, Ctx, Declaration, Denials, Endpoint, Entry, FailurePolicy, Kind,
-            Namespaces, Objects, RequestLimits, Rule, SideEffects, SloConfiguration, Step, Stop,
+            Namespaces, Objects, Pass, RequestLimits, Rule, SideEffects, SloConfiguration, Step, Stop,
             UnknownSource, When, Work,
         },
         error::StepError,
@@ -47,6 +47,7 @@ pub(super) static ENDPOINT: Endpoint<SloConfiguration> = Endpoint {
         modifiers: &[],
         entries: &[Entry {
             name: "vconfigmap.koordinator.sh",
+            when: When::Always,
             rules: &[Rule {
                 operations: &[Operation::Create, Operation::Update, Operation::Delete],
                 group: "",
@@ -65,7 +66,7 @@ pub(super) static ENDPOINT: Endpoint<SloConfiguration> = Endpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::First,
-        skips_deleting: false,
+        passes: &[Pass::Finalizers],
         // All entries and the nodes that they select are compared.
         work: Work::Offloaded,
         limits: RequestLimits::DEFAULT,

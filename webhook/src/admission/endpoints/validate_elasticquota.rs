@@ -17,7 +17,7 @@ use super::quota_fields::{FEWER_KEYS, GUARANTEE, LONGEST_WAIT, QuotaEndpoint, Qu
 use crate::admission::{
     endpoint::{
         Awaited, BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy,
-        Kind, Namespaces, Objects, RequestLimits, SideEffects, Work,
+        Kind, Namespaces, Objects, Pass, RequestLimits, SideEffects, When, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -32,7 +32,8 @@ const CHANGES: Condition = Condition {
     name: "changes",
     expression: "request.operation != 'UPDATE' || object.?spec != oldObject.?spec \
         || object.metadata.?labels != oldObject.metadata.?labels \
-        || ['namespaces', 'shared-weight', 'max-strict-check-resource-keys', 'admission'].exists(name, \
+        || ['namespaces', 'shared-weight', 'max-strict-check-resource-keys', 'admission', \
+        'guaranteed'].exists(name, \
         object.metadata.?annotations[?'quota.scheduling.koordinator.sh/' + name] \
         != oldObject.metadata.?annotations[?'quota.scheduling.koordinator.sh/' + name])",
 };
@@ -47,6 +48,7 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         modifiers: &[&FEWER_KEYS, &GUARANTEE],
         entries: &[Entry {
             name: "velasticquota.koordinator.sh",
+            when: When::Always,
             rules: &[quotas(&[Operation::Create, Operation::Update, Operation::Delete])],
             namespaces: Namespaces::ExceptOurs,
             objects: Objects::All,
@@ -59,7 +61,7 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::AllIf(&switches::ALL_VIOLATIONS),
-        skips_deleting: false,
+        passes: &[Pass::Finalizers],
         // One at a time: the names of a request are checked before its place is taken.
         work: Work::Offloaded,
         limits: RequestLimits::DEFAULT,

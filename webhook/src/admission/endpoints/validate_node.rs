@@ -20,7 +20,7 @@ use crate::admission::{
     draft::Draft,
     endpoint::{
         BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
-        Objects, RequestLimits, Rule, SideEffects, Work,
+        Objects, RequestLimits, Rule, SideEffects, When, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -43,6 +43,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
         modifiers: &[],
         entries: &[Entry {
             name: "vnode.koordinator.sh",
+            when: When::Always,
             rules: &[Rule {
                 operations: &[Operation::Create, Operation::Update],
                 group: "",
@@ -60,7 +61,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::FORBIDDEN,
         denials: Denials::First,
-        skips_deleting: false,
+        passes: &[],
         work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },

@@ -3,9 +3,11 @@
 //! A resize is an update of the requests of a running Pod, so it is checked as one. Other subresources change no
 //! field that a rule reads: ephemeral containers have no resources.
 
+mod agent_annotations;
 mod colocation;
 mod device;
 mod enhanced;
+mod mixed;
 pub(super) mod parent;
 pub(super) mod quota;
 mod reserved;
@@ -25,7 +27,7 @@ use crate::admission::{
     draft::{Draft, Fields},
     endpoint::{
         Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
-        Namespaces, Objects, RequestLimits, Rule, SideEffects, Stop, Work,
+        Namespaces, Objects, Pass, RequestLimits, Rule, SideEffects, Stop, When, Work,
     },
     error::StepError,
     refusal::{Denial, DenialStyle},
@@ -38,6 +40,8 @@ pub(super) static GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods a
 /// The quota step is last: it counts the pods that every other step allows.
 static STEPS: &[&PodStep] = &[
     &reserved::STEP,
+    &agent_annotations::STEP,
+    &mixed::STEP,
     &colocation::STEP,
     &parent::STEP,
     &device::STEP,
@@ -73,9 +77,13 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
             &quota::ON_UPDATE,
             &quota::TRANSFORMS[0],
             &quota::TRANSFORMS[1],
+            &quota::COUNTING[0],
+            &quota::COUNTING[1],
+            &quota::COUNTING[2],
         ],
         entries: &[Entry {
             name: "vpod.koordinator.sh",
+            when: When::Always,
             rules: &[
                 pods(&[Operation::Create, Operation::Update], ""),
                 pods(&[Operation::Update], "resize"),
@@ -91,11 +99,11 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         broken_step: BrokenStep::FailsTheCall,
         denial_style: DenialStyle::KOORDINATOR,
         denials: Denials::AllIf(&ALL_STEPS),
-        skips_deleting: true,
+        passes: &[Pass::Finalizers, Pass::MirrorPods],
         work: Work::Inline,
         limits: RequestLimits::DEFAULT,
     },
-    // A quota and its pods often come in one file.
+    // A quota and its pods often come in one file, and a controller's pods in one batch.
     awaits: Some(Awaited {
         is_missing: quota::is_awaiting,
         longest: Duration::from_millis(250),
@@ -109,7 +117,7 @@ fn is_checked(ctx: &PodCtx<'_>) -> bool {
 }
 
 /// A part of the Pod, or of the stored one; empty if it is absent.
-fn part<T: DeserializeOwned + Default>(pod: &impl Fields, path: &[&str]) -> Result<T, StepError> {
+pub(super) fn part<T: DeserializeOwned + Default>(pod: &impl Fields, path: &[&str]) -> Result<T, StepError> {
     let part = pod.read(path).map_err(|source| StepError::Read {
         field: path.join("."),
         source,
@@ -118,7 +126,7 @@ fn part<T: DeserializeOwned + Default>(pod: &impl Fields, path: &[&str]) -> Resu
 }
 
 /// Refuses with the errors if there are any; a warning contains the number of omitted ones.
-fn refuse(draft: &mut Draft<'_>, errors: Errors) -> Result<(), Stop> {
+pub(super) fn refuse(draft: &mut Draft<'_>, errors: Errors) -> Result<(), Stop> {
     let rest = errors.len().saturating_sub(MOST_ERRORS);
     if rest > 0 {
         draft.warn(format!("{rest} more errors are not shown"));

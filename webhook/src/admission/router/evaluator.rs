@@ -13,19 +13,30 @@ use super::{
     pod_review::PodReview,
     wait::WaitLimit,
 };
-use crate::admission::{
-    draft::{Draft, Fields as _, Notes},
-    endpoint::{AnyEndpoint, BrokenStep, Deadline, Kind, StepContext, Stores},
-    error::AdmissionError,
-    features::Features,
-    patch,
-    review::{self, Review, ReviewVerdict, shortened},
+use crate::{
+    admission::{
+        draft::{Draft, Fields as _, Notes},
+        endpoint::{AnyEndpoint, BrokenStep, Deadline, Kind, StepContext, Stores},
+        error::AdmissionError,
+        features::Features,
+        patch,
+        review::{self, Review, ReviewVerdict, shortened},
+    },
+    store::caller::ReviewCaller,
 };
 
 pub(super) struct Evaluator {
     features: Arc<ArcSwap<Features>>,
     stores: Stores,
     time_of_day: fn() -> Timestamp,
+}
+
+/// A call of an endpoint, for each attempt to answer it.
+#[derive(Clone, Copy)]
+pub(super) struct ReviewCall<'e> {
+    pub(super) endpoint: &'e dyn AnyEndpoint,
+    pub(super) caller: ReviewCaller,
+    pub(super) deadline: Deadline,
 }
 
 /// Result of an attempt to answer.
@@ -57,23 +68,33 @@ impl Evaluator {
         self.stores.known.arrivals()
     }
 
+    /// Inputs of the steps with these features.
+    fn context<'c>(&'c self, features: &'c Features) -> StepContext<'c> {
+        StepContext {
+            stores: &self.stores,
+            gates: &features.gates,
+            switches: &features.switches,
+            shadow: &features.shadow,
+            now: (self.time_of_day)(),
+        }
+    }
+
     /// Answers with the current state of the stores.
-    pub(super) fn answer(&self, endpoint: &dyn AnyEndpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
-        match self.attempt(endpoint, body, deadline, WaitLimit::Reached) {
+    pub(super) fn answer(&self, call: ReviewCall<'_>, body: &[u8]) -> HttpAnswer {
+        match self.attempt(call, body, WaitLimit::Reached) {
             Attempt::Answered(answer) => *answer,
             // Without patience nothing is missing.
-            Attempt::Missing => deadline.error().into(),
+            Attempt::Missing => call.deadline.error().into(),
         }
     }
 
     /// Answers, unless the review may wait and has something to wait for.
-    pub(super) fn attempt(
-        &self,
-        endpoint: &dyn AnyEndpoint,
-        body: &[u8],
-        deadline: Deadline,
-        wait_limit: WaitLimit,
-    ) -> Attempt {
+    pub(super) fn attempt(&self, call: ReviewCall<'_>, body: &[u8], wait_limit: WaitLimit) -> Attempt {
+        let ReviewCall {
+            endpoint,
+            caller,
+            deadline,
+        } = call;
         let answered = |answer| Attempt::Answered(Box::new(answer));
         let review = match review::decode(body) {
             Ok(review) => review,
@@ -81,10 +102,11 @@ impl Evaluator {
         };
         let Review {
             version,
-            request,
+            mut request,
             object,
             old_object,
         } = review;
+        request.caller = caller;
         // On DELETE the stored object is the only one; on CONNECT there may be none.
         let (object, old) = if object.is_some() {
             (object, old_object)
@@ -94,14 +116,20 @@ impl Evaluator {
         let draft = object
             .filter(|_| endpoint.declaration().serves(&request))
             .map(|object| Draft::new(object, old));
+        let is_passed = draft.as_ref().is_some_and(|draft| {
+            let mut passes = endpoint.declaration().passes.iter();
+            passes.any(|pass| pass.applies(&request, draft))
+        });
         if let Some(draft) = &draft
+            && !is_passed
             && wait_limit == WaitLimit::NotReached
-            && endpoint.is_awaiting(&self.stores, &request, draft)
+            && endpoint.is_awaiting(&self.context(&self.features.load()), &request, draft)
         {
             return Attempt::Missing;
         }
         let (verdict, notes) = match draft {
             None => (Ok(StepResults::default()), Notes::default()),
+            Some(mut draft) if is_passed => self.record_pass(endpoint, &request, &mut draft),
             Some(draft) => self.evaluate_and_record(endpoint, &request, draft, deadline),
         };
         let encoded = match &verdict {
@@ -118,6 +146,23 @@ impl Evaluator {
             (Err(error), Ok(body)) => HttpAnswer::refused(error, Some(request), body),
             (_, Err(error)) => HttpAnswer::refused(error, Some(request), Vec::new()),
         })
+    }
+
+    /// Allows a request without a review, and keeps that decision about a Pod.
+    fn record_pass(
+        &self,
+        endpoint: &dyn AnyEndpoint,
+        request: &review::Request,
+        draft: &mut Draft<'_>,
+    ) -> (Result<StepResults, AdmissionError>, Notes) {
+        let pod_review = PodReview::begin(endpoint, request, draft);
+        let verdict = Ok(StepResults::default());
+        if let (Some(review), Some(explanation)) = (pod_review, draft.take_explanation()) {
+            self.stores
+                .decisions
+                .record(review.decision(request, &verdict, explanation));
+        }
+        (verdict, Notes::default())
     }
 
     /// Evaluates, and keeps the changes of a Pod with their reasons.
@@ -145,13 +190,6 @@ impl Evaluator {
         deadline: Deadline,
     ) -> Verdict {
         let declaration = endpoint.declaration();
-        if declaration.skips_deleting && is_being_deleted(&draft) {
-            return (
-                Ok(StepResults::default()),
-                Notes::default(),
-                draft.take_explanation(),
-            );
-        }
         // A heartbeat is never lost because of the kind in its object.
         if declaration.broken_step == BrokenStep::FailsTheCall
             && let Err(error) = check_kind(request, &draft)
@@ -159,13 +197,7 @@ impl Evaluator {
             return (Err(error), Notes::default(), draft.take_explanation());
         }
         let features = self.features.load();
-        let context = StepContext {
-            stores: &self.stores,
-            gates: &features.gates,
-            switches: &features.switches,
-            shadow: &features.shadow,
-            now: (self.time_of_day)(),
-        };
+        let context = self.context(&features);
         let admitted = match endpoint.admit(&context, request, &mut draft, deadline) {
             Ok(admitted) => admitted,
             Err(error) => return (Err(error), draft.notes().clone(), draft.take_explanation()),
@@ -183,13 +215,6 @@ impl Evaluator {
         };
         (Ok(results), notes, explanation)
     }
-}
-
-/// True if the object as it is stored waits for its finalizers.
-fn is_being_deleted(draft: &Draft<'_>) -> bool {
-    let mark = ["metadata", "deletionTimestamp"];
-    let is_marked = |text: Result<Option<String>, _>| matches!(text, Ok(Some(text)) if !text.is_empty());
-    is_marked(draft.read(&mark)) && draft.old().is_none_or(|old| is_marked(old.read(&mark)))
 }
 
 /// The object must be of the review's kind, if both contain a kind.

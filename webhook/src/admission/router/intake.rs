@@ -4,8 +4,8 @@
 //! Memory is reserved as bytes arrive, not from Content-Length. The concurrency permit is acquired after the full
 //! body is read, so a slow client cannot block others. If a budget is exhausted, the bodies that have been arriving
 //! for longest are dropped. The API server sends a body at once, so a slow body is the one dropped. A complete body
-//! keeps its memory until its answer. Only reviews of endpoints other than those of nodes wait for an object
-//! meanwhile, and a heartbeat needs nothing of their budget.
+//! keeps its memory until its answer. A review that waits for an object is among those bodies while it waits: it is
+//! answered without that object when its memory is needed.
 
 use std::{
     collections::BTreeMap,
@@ -47,36 +47,36 @@ pub(super) struct Intake {
 /// Memory for the bodies of some endpoints.
 struct Budgets {
     /// For those up to [`SMALL_BYTES`].
-    small: Budget,
-    large: Budget,
+    small: Arc<Budget>,
+    large: Arc<Budget>,
 }
 
 /// A body with its place in the budget.
 pub(super) struct Received {
     buffer: Buffer,
-    _place: Option<OwnedSemaphorePermit>,
+    place: BodyPlace,
 }
 
 struct Budget {
     /// A permit for each KiB.
     kib: Arc<Semaphore>,
     size: u32,
-    /// Bodies that are still coming, oldest first.
+    /// Bodies that are still coming, and those of reviews that wait, oldest first.
     incoming: Mutex<BTreeMap<u64, IncomingBody>>,
     /// Number of the next body.
     next: AtomicU64,
 }
 
-/// A body that is still coming.
+/// A body that is dropped if its memory is needed.
 struct IncomingBody {
     /// Reserved memory, in KiB.
     held: u32,
     give_up: Arc<Notify>,
 }
 
-/// A body's place in a budget while it is coming.
-struct BodyPlace<'i> {
-    budget: &'i Budget,
+/// A body's place in a budget.
+struct BodyPlace {
+    budget: Arc<Budget>,
     number: u64,
     given_up: Arc<Notify>,
     permit: Option<OwnedSemaphorePermit>,
@@ -85,6 +85,15 @@ struct BodyPlace<'i> {
 impl Received {
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.bytes()
+    }
+
+    /// Result of `waiting`; `None` as soon as others need the memory of this body.
+    pub(super) async fn unless_needed<T>(&self, waiting: impl Future<Output = T>) -> Option<T> {
+        let place = &self.place;
+        place.list();
+        let result = place.or_give_up(waiting).await.ok();
+        place.unlist();
+        result
     }
 }
 
@@ -96,8 +105,8 @@ impl Intake {
             concurrent: _,
         } = *limits;
         let budgets = || Budgets {
-            small: Budget::new(buffered_kib.max(kib(SMALL_BYTES.min(body_bytes)))),
-            large: Budget::new(kib(body_bytes)),
+            small: Arc::new(Budget::new(buffered_kib.max(kib(SMALL_BYTES.min(body_bytes))))),
+            large: Arc::new(Budget::new(kib(body_bytes))),
         };
         Self {
             limit: body_bytes,
@@ -156,7 +165,7 @@ impl Budgets {
     {
         let mut body = pin!(body);
         let (mut buffer, mut held) = (Buffer::Small(Vec::new()), 0);
-        let mut place = self.budget(announced.unwrap_or_default()).enter();
+        let mut place = BodyPlace::enter(self.budget(announced.unwrap_or_default()));
         while let Some(frame) = place.or_give_up(body.frame()).await? {
             let frame = frame.map_err(|error| AdmissionError::Body(error.into()))?;
             // Trailers contain nothing relevant.
@@ -168,11 +177,11 @@ impl Budgets {
             if needed > held {
                 let capacity = capacity(needed, announced).min(limit);
                 let budget = self.budget(announced.unwrap_or(capacity));
-                if !std::ptr::eq(budget, place.budget) {
-                    place = budget.enter();
+                if !Arc::ptr_eq(budget, &place.budget) {
+                    place = BodyPlace::enter(budget);
                 }
                 place.grow(kib(capacity)).await?;
-                if std::ptr::eq(budget, &raw const self.large) {
+                if Arc::ptr_eq(budget, &self.large) {
                     let pages = buffer.into_pages(announced.unwrap_or(limit));
                     buffer = pages.map_err(|error| AdmissionError::Body(error.into()))?;
                 }
@@ -181,14 +190,12 @@ impl Budgets {
             }
             buffer.put(data);
         }
-        Ok(Received {
-            buffer,
-            _place: place.permit.take(),
-        })
+        place.unlist();
+        Ok(Received { buffer, place })
     }
 
     /// The budget that a body of this length is held in.
-    fn budget(&self, bytes: usize) -> &Budget {
+    fn budget(&self, bytes: usize) -> &Arc<Budget> {
         if bytes > SMALL_BYTES {
             &self.large
         } else {
@@ -220,28 +227,11 @@ impl Budget {
         }
     }
 
-    /// A place for a body that begins to come; it holds nothing yet.
-    fn enter(&self) -> BodyPlace<'_> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let given_up = Arc::new(Notify::new());
-        let incoming = IncomingBody {
-            held: 0,
-            give_up: Arc::clone(&given_up),
-        };
-        self.incoming().insert(number, incoming);
-        BodyPlace {
-            budget: self,
-            number,
-            given_up,
-            permit: None,
-        }
-    }
-
     fn incoming(&self) -> MutexGuard<'_, BTreeMap<u64, IncomingBody>> {
         self.incoming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the oldest bodies that are still arriving until they free `kib`, except the body with that number.
+    /// Drops the oldest listed bodies until they free `kib`, except the body with that number.
     fn drop_oldest(&self, kib: u32, but: u64) {
         let mut incoming = self.incoming();
         let mut freed = 0;
@@ -263,7 +253,38 @@ impl Budget {
     }
 }
 
-impl BodyPlace<'_> {
+impl BodyPlace {
+    /// A place for a body that begins to come; it holds nothing yet.
+    fn enter(budget: &Arc<Budget>) -> Self {
+        let place = Self {
+            budget: Arc::clone(budget),
+            number: budget.next.fetch_add(1, Ordering::Relaxed),
+            given_up: Arc::new(Notify::new()),
+            permit: None,
+        };
+        place.list();
+        place
+    }
+
+    /// Lets others have the memory of this body.
+    fn list(&self) {
+        let body = IncomingBody {
+            held: self.reserved_kib(),
+            give_up: Arc::clone(&self.given_up),
+        };
+        self.budget.incoming().insert(self.number, body);
+    }
+
+    fn unlist(&self) {
+        self.budget.incoming().remove(&self.number);
+    }
+
+    /// Reserved memory, in KiB.
+    fn reserved_kib(&self) -> u32 {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        u32::try_from(held).unwrap_or(u32::MAX)
+    }
+
     /// Result of `waiting`, unless the body is dropped meanwhile.
     async fn or_give_up<T>(&self, waiting: impl Future<Output = T>) -> Result<T, AdmissionError> {
         select! {
@@ -275,8 +296,7 @@ impl BodyPlace<'_> {
 
     /// Takes as much of the budget as makes `kib` in all.
     async fn grow(&mut self, kib: u32) -> Result<(), AdmissionError> {
-        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = kib.saturating_sub(u32::try_from(held).unwrap_or(u32::MAX));
+        let more = kib.saturating_sub(self.reserved_kib());
         let semaphore = Arc::clone(&self.budget.kib);
         let permit = if let Ok(permit) = Arc::clone(&semaphore).try_acquire_many_owned(more) {
             permit
@@ -299,9 +319,9 @@ impl BodyPlace<'_> {
     }
 }
 
-impl Drop for BodyPlace<'_> {
+impl Drop for BodyPlace {
     fn drop(&mut self) {
-        self.budget.incoming().remove(&self.number);
+        self.unlist();
     }
 }
 

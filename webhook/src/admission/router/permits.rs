@@ -1,7 +1,8 @@
 //! Permits to work on a review, apart for each endpoint. A review waits for its permit once its body is whole.
 //!
 //! No endpoint waits for another, so a heartbeat never waits for other kinds of requests. Long reviews wait for each
-//! other alone, those of Nodes for none but long ones of Nodes, and nothing else waits for them.
+//! other alone, those of Nodes for none but long ones of Nodes, and nothing else waits for them. Endpoints whose reviews
+//! are all offloaded have one queue each, for reviews of any length: their verdicts depend on the order.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -99,8 +100,8 @@ impl Lanes {
             Family::Koordinator | Family::Integrations => &self.large_of_others,
         };
         let permits = match &lane.working {
-            _ if bytes > SMALL_BYTES => return Ok(offloaded(large, present)),
             LaneWork::Offloaded(queue) => return Ok(offloaded(queue, present)),
+            LaneWork::Inline(_) if bytes > SMALL_BYTES => return Ok(offloaded(large, present)),
             LaneWork::Inline(permits) => permits,
         };
         let working = timeout_at(deadline.at().into(), Arc::clone(permits).acquire_owned()).await;

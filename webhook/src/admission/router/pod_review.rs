@@ -80,6 +80,7 @@ impl PodReview {
             },
             review: request.uid.clone(),
             is_dry_run: request.is_dry_run,
+            caller: request.caller,
             outcome: outcome.label(),
             reasons,
             explanation,

@@ -91,6 +91,7 @@ static STEPS: &[&ThingStep] = &[&WRITES, &OBEYS];
 
 static ENTRIES: &[Entry] = &[Entry {
     name: "things.test",
+    when: When::Always,
     rules: RULES,
     namespaces: Namespaces::All,
     objects: Objects::All,
@@ -113,7 +114,7 @@ const fn thing(path: &'static str, kind: Kind, broken_step: BrokenStep) -> Thing
             broken_step,
             denial_style: DenialStyle::FORBIDDEN,
             denials: Denials::First,
-            skips_deleting: false,
+            passes: &[],
             work: Work::Inline,
             limits: RequestLimits::DEFAULT,
         },
@@ -143,6 +144,7 @@ fn router_with(limits: Limits, features: Arc<ArcSwap<Features>>) -> Router {
         stores: Stores::default(),
         limits,
         log_sample: 0,
+        callers: CallerCheck::default(),
     })
 }
 

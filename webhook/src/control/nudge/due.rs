@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use headroom_domain::{
-    capacity::{Decision, ResourceDecision, amount},
+    capacity::{Decision, ResourceDecision, amount, recorded_places},
     hint::{Brake, EffectiveHint, Note},
     names,
     ratio::{Cents, Ratio},
@@ -45,12 +45,14 @@ pub(in crate::control) fn due_of(
     let Some(found) = hint else {
         return DueNudge::default();
     };
+    let ends = [found.changes_in, cluster.pods.place_closes_in(&node.name)];
+    let changes_in = ends.into_iter().flatten().min();
     if found.origin.is_node() {
         // A nudge is trusted for its writer's stream from the agent. Every user with the right to patch nodes can
         // write the annotations of a Node.
         return DueNudge {
             nudge: None,
-            changes_in: found.changes_in,
+            changes_in,
         };
     }
     let (mut direction, mut raises) = (None, false);
@@ -74,6 +76,7 @@ pub(in crate::control) fn due_of(
         .find_map(|(key, value)| value.as_ref().filter(|_| *key == names::HINT));
     let stored = node.note();
     let is_news = found.is_record_due
+        || has_new_places(decision, node)
         || is_braked_anew(&found.note, stored)
         || found.note.quarantine != stored.and_then(|stored| stored.quarantine.clone());
     if direction.is_none() && recorded.is_some() {
@@ -92,10 +95,16 @@ pub(in crate::control) fn due_of(
         expected: decision.outcomes.map(|_, outcome| outcome.result),
         version: (raises || direction != Direction::Lower).then_some(node.version),
     });
-    DueNudge {
-        nudge,
-        changes_in: found.changes_in,
-    }
+    DueNudge { nudge, changes_in }
+}
+
+/// True if places raise allocatable that are not on record: a replica that starts now would lower it.
+fn has_new_places(decision: &Decision, node: &Node) -> bool {
+    let recorded = recorded_places(&node.state.annotations, &node.uid);
+    Resource::ALL.into_iter().any(|resource| {
+        let counting = decision.outcomes.get(resource).counting_places();
+        counting.total() > recorded.get(resource).total()
+    })
 }
 
 /// True if a hint gave the ratio. Otherwise the recorded ratio is the administrator's, and was never measured:

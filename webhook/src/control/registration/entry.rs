@@ -4,11 +4,11 @@ use std::time::SystemTime;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use headroom_domain::installation::Installation;
-use headroom_kit::{log::chain, tls::CertStore};
+use headroom_kit::{gate::GateSet, log::chain, tls::CertStore};
 use serde_json::Value;
 
 use crate::{
-    admission::endpoint::AnyEndpoint,
+    admission::endpoint::{AnyEndpoint, When},
     install::manifest::{
         self, Address,
         difference::{differences, summary},
@@ -24,6 +24,7 @@ pub(super) struct ExpectedEntry {
     /// The name of the configuration object that is to have it.
     configuration: String,
     name: String,
+    when: When,
     generated: Value,
     /// With the option `steady-state-skip`, where there is that option.
     skipping: Option<Value>,
@@ -32,6 +33,11 @@ pub(super) struct ExpectedEntry {
 }
 
 impl ExpectedEntry {
+    /// True if the entry must be there.
+    pub(super) fn is_wanted(&self, gates: &GateSet) -> bool {
+        self.endpoint.is_enabled(gates) && self.when.is_on(gates)
+    }
+
     /// All entries of an endpoint.
     pub(super) fn of_endpoint(
         installation: &Installation,
@@ -51,6 +57,7 @@ impl ExpectedEntry {
                     endpoint,
                     configuration: installation.named(endpoint.declaration().configuration.name()),
                     name: entry.name.to_owned(),
+                    when: entry.when,
                     generated,
                     skipping,
                     host: address.host(installation),

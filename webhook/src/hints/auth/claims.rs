@@ -8,6 +8,9 @@ use serde::Deserialize;
 
 use super::StreamError;
 
+/// Longest validity of a viewer's token, from its creation to its expiry. `kubectl headroom` requests ten minutes, the
+/// shortest that the API server issues.
+const LONGEST_VALIDITY: Duration = Duration::from_secs(15 * 60);
 /// Longest part of a client's claim that is repeated to it, in characters.
 const LONGEST_QUOTE: usize = 100;
 
@@ -16,6 +19,8 @@ const LONGEST_QUOTE: usize = 100;
 pub(super) struct Claims {
     /// Expiry of the token, in seconds since 1970.
     exp: Option<f64>,
+    /// Creation of the token, in seconds since 1970.
+    iat: Option<f64>,
     #[serde(default)]
     iss: String,
     #[serde(default)]
@@ -72,6 +77,26 @@ impl Claims {
         Ok(claims)
     }
 
+    /// Checks the validity of a viewer's token. A copied token works until its end, and its creator can choose any
+    /// validity.
+    ///
+    /// # Errors
+    /// It is valid for too long, or its claims do not contain both times.
+    pub(super) fn check_validity(&self) -> Result<(), StreamError> {
+        let (Some(created), Some(end)) = (self.iat, self.exp) else {
+            return Err(StreamError::BadToken);
+        };
+        let validity =
+            Duration::try_from_secs_f64(end - created).map_err(|_invalid| StreamError::BadToken)?;
+        if validity > LONGEST_VALIDITY {
+            return Err(StreamError::LongValidity {
+                validity,
+                longest: LONGEST_VALIDITY,
+            });
+        }
+        Ok(())
+    }
+
     /// Expiry of the token; `None` if the claim is missing or not a time.
     pub(super) fn end(&self) -> Option<SystemTime> {
         let since = Duration::try_from_secs_f64(self.exp?).ok()?;
@@ -126,6 +151,28 @@ mod tests {
     fn another_token_is_not_asked_about(#[case] token: &str, #[case] label: &str) {
         let refused = Claims::for_webhook(token, at(9)).unwrap_err();
         assert_eq!(refused.label(), label);
+    }
+
+    #[rstest]
+    #[case::shortest(600.0, "valid")]
+    #[case::longest(900.0, "valid")]
+    #[case::longer(901.0, "long_validity")]
+    #[case::a_year(31_536_000.0, "long_validity")]
+    #[case::created_after_its_end(-1.0, "bad_token")]
+    fn tokens_of_viewers_are_valid_for_at_most_15_minutes(#[case] validity: f64, #[case] label: &str) {
+        let claims = format!(
+            r#"{{"iat":1000,"exp":{},"aud":"headroom-webhook"}}"#,
+            1000.0 + validity
+        );
+        let checked = Claims::read(&token(&claims)).unwrap().check_validity();
+        let found = checked.as_ref().map_or_else(StreamError::label, |()| "valid");
+        assert_eq!(found, label, "{checked:?}");
+    }
+
+    #[test]
+    fn a_viewers_token_without_its_creation_time_is_refused() {
+        let claims = Claims::read(&token(r#"{"exp":10,"aud":"headroom-webhook"}"#)).unwrap();
+        assert_eq!(claims.check_validity().unwrap_err().label(), "bad_token");
     }
 
     #[test]

@@ -44,6 +44,7 @@ fn user(name: &str, extra: &[(&str, &str)]) -> TokenUser {
     }
 }
 
+const VIEWER: &str = "system:serviceaccount:headroom-system:headroom-viewer";
 const AGENT: &str = "system:serviceaccount:headroom-agent:headroom-agent";
 
 impl Reviewer for FakeReviewer {
@@ -61,6 +62,7 @@ impl Reviewer for FakeReviewer {
                 "system:serviceaccount:default:default",
                 &[(names::TOKEN_NODE_NAME, "n1")],
             ))),
+            ("viewer", names::TOKEN_AUDIENCE) => Ok(Some(user(VIEWER, &[]))),
             ("person" | "nosy", names::TOKEN_AUDIENCE) => Ok(Some(user(name, &[]))),
             (_, names::TOKEN_AUDIENCE) => Ok(name
                 .strip_prefix("agent-")
@@ -74,7 +76,7 @@ impl Reviewer for FakeReviewer {
     }
 
     fn may_get<'a>(&'a self, user: &'a TokenUser, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>> {
-        let is_allowed = user.name == "person" && url == names::DEBUG_URL;
+        let is_allowed = ["person", VIEWER].contains(&user.name.as_str()) && url == names::DEBUG_URL;
         Box::pin(async move { Ok(is_allowed) })
     }
 }
@@ -99,7 +101,7 @@ fn caller(text: &str) -> Caller {
 fn from(ip: [u8; 4], port: u16, text: &str) -> Caller {
     Caller {
         credential: Credential::Token(text.to_owned()),
-        address: (ip, port).into(),
+        peer: Peer::new((ip, port).into(), None),
     }
 }
 
@@ -268,6 +270,27 @@ async fn only_who_may_get_the_debug_url_looks_on(#[case] text: &str, #[case] ref
     let (authenticator, _) = authenticator();
     let result = authenticator.may_debug(&agent_caller(text)).await;
     assert_eq!(result.err().map(|error| error.code()), refused);
+}
+
+#[rstest]
+#[case::requested_by_the_plugin("viewer", 600, None)]
+#[case::requested_for_a_day("viewer", 86_400, Some("long_validity"))]
+#[case::of_a_pods_own_account("person", 86_400, None)]
+#[tokio::test]
+async fn viewers_token_is_refused_if_it_is_valid_for_a_day(
+    #[case] name: &str,
+    #[case] validity: u64,
+    #[case] refused: Option<&str>,
+) {
+    let (authenticator, _) = authenticator();
+    let created = in_seconds(0) - 60;
+    let claims = format!(
+        r#"{{"iat":{created},"exp":{},"aud":["headroom-webhook"],"iss":"here"}}"#,
+        created + validity
+    );
+    let token = format!("{name}.{}.x", BASE64_URL_SAFE_NO_PAD.encode(claims));
+    let result = authenticator.may_debug(&caller(&token)).await;
+    assert_eq!(result.err().map(|error| error.label()), refused);
 }
 
 #[tokio::test]

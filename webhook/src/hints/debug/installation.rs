@@ -42,6 +42,7 @@ pub(super) async fn state(shared: &StreamContext) -> GetInstallationResponse {
         agents_by_version: versions
             .map(|(version, agents)| (version.to_string(), agents))
             .collect(),
+        callers: (shared.install.callers)().to_owned(),
     }
 }
 

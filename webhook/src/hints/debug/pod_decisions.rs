@@ -7,7 +7,10 @@ use headroom_proto::v1alpha1::{FieldWrite, ListPodDecisionsResponse, PodDecision
 use super::PAGE_BYTES;
 use crate::{
     hints::stream_context::StreamContext,
-    store::pod_decisions::{self, ReviewedPod},
+    store::{
+        caller::ReviewCaller,
+        pod_decisions::{self, ReviewedPod},
+    },
 };
 
 /// Decisions of this replica about a pod.
@@ -51,6 +54,7 @@ fn shown(decision: &pod_decisions::PodDecision) -> PodDecision {
             },
         review,
         is_dry_run,
+        caller,
         outcome,
         reasons,
         explanation,
@@ -81,6 +85,7 @@ fn shown(decision: &pod_decisions::PodDecision) -> PodDecision {
         profiles: profiles.collect(),
         writes: writes.collect(),
         left_out: count(explanation.left_out()),
+        caller_verified: *caller == ReviewCaller::Verified,
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn explain(shared: &StreamContext, namespace: &str, name: &str) -> Ex
         has_default: behaviour.has_default,
     };
     let (mut quota, mut rule) = (String::new(), "");
-    view.quotas.visit_tree(&mut |tree| {
+    view.of_pods().visit_tree(&mut |tree| {
         let (name, by) = membership.resolve(tree);
         (quota, rule) = (name.into_owned(), by.name());
     });

@@ -10,6 +10,7 @@ use headroom_rules::{
 };
 
 use crate::store::{
+    caller::ReviewCaller,
     lookup::{QuotaLookup as _, QuotaUsageLookup as _},
     quota_levels::QuotaLevels,
     quota_request::{PodGroup, PodName, QuotaRequest},
@@ -30,7 +31,7 @@ pub(super) fn evaluate(view: &QuotaView, behaviour: &QuotaBehaviour, new_pod: &N
         return verdict("unknown", Vec::new());
     }
     let (mut of_parents, mut compared) = (None, Ok(None));
-    view.quotas.visit_tree(&mut |tree| {
+    view.of_pods().visit_tree(&mut |tree| {
         let NewPod { pod, membership, .. } = new_pod;
         let parents = behaviour.parents;
         let refused = check(&pod.name, *membership, None, parents, tree, &behaviour.switches);
@@ -98,6 +99,8 @@ fn compare(
         levels: levels.groups(),
         resources: levels.resources(),
         transformation: behaviour.transformation,
+        controller: Box::default(),
+        caller: ReviewCaller::Unverified,
     };
     Ok(Some(Compared { levels, request }))
 }

@@ -137,13 +137,15 @@ impl Site {
             install: InstallState {
                 registered: Arc::clone(&registered),
                 certificate_left_s: Arc::new(|| 86_400),
+                callers: Arc::new(|| "any"),
             },
             replica: "webhook-a".to_owned(),
             decisions: Arc::clone(&decisions),
             quotas: quotas.clone(),
             shutdown: shutdown.clone(),
         });
-        let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, shared, shutdown.clone())));
+        let serving =
+            AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, shared, true, shutdown.clone())));
         Self {
             cluster,
             decisions,

@@ -132,6 +132,7 @@ fn enabled<'e>(
         .filter(move |endpoint| endpoint.declaration().configuration == object && endpoint.is_enabled(gates))
         .flat_map(|endpoint| {
             let entries = endpoint.declaration().entries.iter();
+            let entries = entries.filter(|entry| entry.when.is_on(gates));
             entries.map(move |entry| (endpoint, entry))
         })
 }
@@ -218,6 +219,7 @@ fn webhook_entry(
 ) -> WebhookEntry {
     let Entry {
         name,
+        when: _,
         rules,
         namespaces,
         objects,

@@ -1,7 +1,7 @@
 //! Admission policies that the API server evaluates by itself, also while no webhook answers: the floor and the revert.
 //! On request there are also checks, which refuse.
 //!
-//! The revert undoes kubelets' writes to annotations that they may not change. Policies run before webhooks and in no
+//! The revert undoes writes to annotations by kubelets, and by all users except the webhook through `nodes/status`. Policies run before webhooks and in no
 //! certain order among themselves. So everything that depends on an order is in one policy: the floor. The revert gives
 //! the same result before and after the floor, because the floor reads its inputs from the stored object.
 
@@ -38,7 +38,7 @@ struct PolicyParts {
 
 /// All policies, in the order in which they are installed: the revert, and the floor.
 pub fn all(installation: &Installation) -> [PolicyAndBinding; 2] {
-    [revert(), floor::parts()].map(|parts| parts.bound(installation))
+    [revert(installation), floor::parts()].map(|parts| parts.bound(installation))
 }
 
 impl PolicyParts {
@@ -108,15 +108,16 @@ fn rule(operations: &[Operation], resources: &[&str]) -> NamedRuleWithOperations
     }
 }
 
-/// Number of annotations, stored and sent ones together, up to which a write loses only its forbidden changes. The
-/// cost grows with the number, and a policy that exceeds its budget lets everything pass; beyond this number the
-/// write loses all its changes of annotations. Nodes have a few dozen.
+/// Number of annotations, stored and sent ones together, up to which a policy passes over all of them. The cost grows
+/// with the number, and a policy that exceeds its budget lets everything pass, or nothing. Beyond this number the
+/// revert takes back all changes of annotations. Nodes have a few dozen.
 const MOST_MERGED: usize = 5_000;
 
-/// Restores the annotations that a node's credential may not write, in one operation: one operation per annotation
-/// would let a sender of thousands exceed the policy's budget. Nothing is refused: validation sees the object after
-/// our own webhook, under the kubelet's name.
-fn revert() -> PolicyParts {
+/// Restores the annotations that a writer may not change, in one operation: one operation per annotation would let a
+/// sender of thousands exceed the policy's budget. The writers are every kubelet, and each user except the webhook who
+/// writes the status: users change annotations through `nodes`, which the checks cover. Nothing is refused: validation
+/// sees the object after our own webhook, under the kubelet's name.
+fn revert(installation: &Installation) -> PolicyParts {
     let was = annotations("oldObject");
     let changed = format!("oldObject == null || {} != {was}", annotations("object"));
     let protected = protected("k");
@@ -127,10 +128,13 @@ fn revert() -> PolicyParts {
         resources: &["nodes", "nodes/status"],
         conditions: vec![
             (
-                "node-credential",
+                "not-permitted",
                 format!(
-                    "request.userInfo.username.startsWith({})",
-                    text(names::NODE_USER_PREFIX)
+                    "request.userInfo.username.startsWith({})
+|| (has(request.subResource) && request.subResource == 'status'
+  && request.userInfo.username != {})",
+                    text(names::NODE_USER_PREFIX),
+                    text(&installation.webhook_user())
                 ),
             ),
             ("annotations-differ", changed),
@@ -138,6 +142,10 @@ fn revert() -> PolicyParts {
         variables: vec![
             variable("now", annotations("object")),
             variable("was", format!("oldObject == null ? {{}} : {was}")),
+            variable(
+                "isWide",
+                format!("size(variables.now) + size(variables.was) > {MOST_MERGED}"),
+            ),
             variable(
                 "restored",
                 format!(
@@ -151,14 +159,14 @@ fn revert() -> PolicyParts {
             variable(
                 "kept",
                 format!(
-                    "size(variables.now) + size(variables.was) > {MOST_MERGED} ? variables.was
+                    "variables.isWide ? variables.was
   : (variables.was.filter(k, {protected}) + variables.now.filter(k, !({protected})))
       .transformMapEntry(i, k, {{k: ({protected}) ? variables.was[k] : variables.now[k]}})"
                 ),
             ),
         ],
         patch: format!(
-            "size(variables.restored) + size(variables.dropped) == 0 ? []
+            "!variables.isWide && size(variables.restored) + size(variables.dropped) == 0 ? []
   : [JSONPatch{{op: 'add', path: {}, value: variables.kept}}]",
             text(path)
         ),

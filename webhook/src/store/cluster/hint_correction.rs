@@ -34,6 +34,7 @@ pub(super) fn of_now(
             }
         }
         (Origin::Stream, Some(hint)) => {
+            found.isolated = PerResource::from_fn(|resource| hint.resources.get(resource).isolated);
             found.note.excl = exclusive(cluster, hint);
             if hint.pods_generation < cluster.pods.changed_at(node) {
                 found.caution = Some(NoRaiseReason::OlderPods);

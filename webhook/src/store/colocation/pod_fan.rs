@@ -48,6 +48,13 @@ impl Store for PodFan {
         Pods::list(&mut listing.by_node, object);
     }
 
+    fn list_unreadable(&self, listing: &mut FanListing, object: WatchedPod) {
+        if let Some(by_name) = &mut listing.by_name {
+            by_name.insert(&object);
+        }
+        self.by_node.list_unreadable(&mut listing.by_node, object);
+    }
+
     fn replace(&self, listing: FanListing) {
         self.by_node.replace(listing.by_node);
         self.by_name.replace(listing.by_name);
@@ -56,6 +63,12 @@ impl Store for PodFan {
     fn apply(&self, object: WatchedPod) {
         self.by_name.apply(&object);
         self.by_node.apply(object);
+    }
+
+    /// By name it counts with the labels and annotations that could be read.
+    fn apply_unreadable(&self, object: WatchedPod) {
+        self.by_name.apply(&object);
+        self.by_node.apply_unreadable(object);
     }
 
     fn delete(&self, object: WatchedPod) {

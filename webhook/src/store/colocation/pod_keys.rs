@@ -1,69 +1,103 @@
 //! Extracts the labels and annotations of a pod that rules on other objects read.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use headroom_domain::names;
+use headroom_rules::binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::store::lookup::PodKeys;
 
-/// The domain of Koordinator's keys, and the parent of further ones such as `quota.scheduling.koordinator.sh`.
-const DOMAIN: &str = "koordinator.sh";
 /// Longest value of an annotation that is kept, in bytes. The longest one that rules read is a name.
 const LONGEST_VALUE: usize = 256;
+/// Maximum size of the labels that are kept of a pod, and of its annotations, in bytes. Every user who may create pods
+/// chooses the names of both.
+const MOST_BYTES: usize = 8_192;
 
-/// All labels, all keys of annotations, and their short values where the key is one of Koordinator's.
-pub(super) fn pod_keys(metadata: &ObjectMeta) -> PodKeys {
-    let annotations = metadata.annotations.iter().flatten();
+/// The labels and annotations of the two domains and those with a configured key. A value of an annotation is kept if
+/// it is short and its key is of a domain.
+pub(super) fn pod_keys(metadata: &ObjectMeta, configured: &BTreeSet<String>) -> PodKeys {
+    let is_first = |key: &str| key == names::QUOTA_NAME || configured.contains(key);
+    let labels = metadata.labels.iter().flatten();
+    let annotations = metadata.annotations.iter().flatten().map(|(key, value)| {
+        let is_kept = value.len() <= LONGEST_VALUE && binding::is_guarded(key);
+        (key, if is_kept { value.as_str() } else { "" })
+    });
     PodKeys {
-        labels: metadata.labels.clone().unwrap_or_default(),
-        annotations: annotations
-            .map(|(key, value)| {
-                let is_kept = value.len() <= LONGEST_VALUE && is_koordinators(key);
-                let kept = if is_kept { value.clone() } else { String::new() };
-                (key.clone(), kept)
-            })
-            .collect(),
+        labels: bounded(labels.map(|(key, value)| (key, value.as_str())), is_first),
+        annotations: bounded(annotations, is_first),
     }
 }
 
-/// True for a key of Koordinator's domain or of one below it.
-fn is_koordinators(key: &str) -> bool {
-    let domain = key.split_once('/').map(|(domain, _name)| domain);
-    domain
-        .and_then(|domain| domain.strip_suffix(DOMAIN))
-        .is_some_and(|parent| parent.is_empty() || parent.ends_with('.'))
+/// The pairs whose key is read, within [`MOST_BYTES`]: first those that `is_first` selects, the others by name.
+fn bounded<'p>(
+    pairs: impl Iterator<Item = (&'p String, &'p str)>,
+    is_first: impl Fn(&str) -> bool,
+) -> BTreeMap<String, String> {
+    let read = pairs.filter(|(key, _)| is_first(key) || binding::is_guarded(key));
+    let (first, others): (Vec<_>, Vec<_>) = read.partition(|(key, _)| is_first(key));
+    let mut bytes = 0_usize;
+    let within = first.into_iter().chain(others).take_while(|(key, value)| {
+        bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
+        bytes <= MOST_BYTES
+    });
+    within
+        .map(|(key, value)| (key.clone(), value.to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
+    fn keys(labels: &Value, annotations: &Value) -> PodKeys {
+        let metadata = json!({"labels": labels, "annotations": annotations});
+        let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
+        pod_keys(&metadata, &["bypass".to_owned()].into())
+    }
+
     #[test]
-    fn every_key_is_kept_and_the_short_values_of_koordinators() {
+    fn keys_that_rules_read_are_kept_with_the_short_values_of_the_domains() {
         let long = "x".repeat(LONGEST_VALUE + 1);
-        let metadata: ObjectMeta = serde_json::from_value(json!({
-            "labels": {"app": "web"},
-            "annotations": {
+        let PodKeys { labels, annotations } = keys(
+            &json!({"app": "web", "bypass": "", "koordinator.sh/qosClass": "BE"}),
+            &json!({
                 "koordinator.sh/a": "1", "quota.scheduling.koordinator.sh/b": "2", "koordinator.sh/long": long,
-                "notkoordinator.sh/c": "3", "bypass": "4",
-            },
-        }))
-        .unwrap();
-        let PodKeys { labels, annotations } = pod_keys(&metadata);
-        assert_eq!(labels.get("app").map(String::as_str), Some("web"));
-        let annotations: Vec<_> = annotations
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-            .collect();
-        assert_eq!(
-            annotations,
-            [
-                ("bypass", ""),
-                ("koordinator.sh/a", "1"),
-                ("koordinator.sh/long", ""),
-                ("notkoordinator.sh/c", ""),
-                ("quota.scheduling.koordinator.sh/b", "2"),
-            ]
+                "notkoordinator.sh/c": "3", "bypass": "4", "headroom.sh/d": "5",
+            }),
         );
+        let pairs = |pairs: BTreeMap<String, String>| -> Vec<String> {
+            let pairs = pairs.iter();
+            pairs.map(|(key, value)| format!("{key}={value}")).collect()
+        };
+        assert_eq!(pairs(labels), ["bypass=", "koordinator.sh/qosClass=BE"]);
+        let expected = [
+            "bypass=",
+            "headroom.sh/d=5",
+            "koordinator.sh/a=1",
+            "koordinator.sh/long=",
+            "quota.scheduling.koordinator.sh/b=2",
+        ];
+        assert_eq!(pairs(annotations), expected);
+    }
+
+    #[test]
+    fn sixteen_thousand_labels_leave_few_and_the_quota_of_the_pod() {
+        let many = |domain: &str| -> Map<String, Value> {
+            let names = (0..16_000).map(|name| (format!("{domain}a{name}"), json!("value")));
+            names
+                .chain([(names::QUOTA_NAME.to_owned(), json!("team"))])
+                .collect()
+        };
+        for domain in ["", "koordinator.sh/", "a.headroom.sh/"] {
+            let PodKeys { labels, annotations } = keys(&many(domain).into(), &many(domain).into());
+            assert_eq!(labels[names::QUOTA_NAME], "team");
+            for kept in [labels, annotations] {
+                let bytes: usize = kept.iter().map(|(key, value)| key.len() + value.len()).sum();
+                assert!(bytes <= MOST_BYTES, "{domain}: {bytes}");
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! nothing until a step needs it.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -33,11 +33,14 @@ pub struct ByNameListing {
     /// Each set of labels and annotations once, with the number of pods that have it.
     shared: HashMap<Arc<PodKeys>, usize>,
     members: QuotaMembers,
+    configured_keys: Arc<BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
 struct ByNameState {
     is_wanted: bool,
+    /// Keys of labels and annotations that the configuration names, so that rules read them.
+    configured_keys: Arc<BTreeSet<String>>,
     /// True once a list began of which this store gets nothing.
     has_missed: bool,
     /// True while the watch counts.
@@ -55,6 +58,12 @@ impl PodsByName {
             is_known: watch::Sender::new(false),
             wanted: Notify::new(),
         }
+    }
+
+    /// Also keeps labels and annotations with these keys, from the next list on. Those of Koordinator's domain and ours
+    /// are always kept.
+    pub fn keep_keys(&self, keys: BTreeSet<String>) {
+        self.write().configured_keys = Arc::new(keys);
     }
 
     /// Fills the store, if it was not wanted before. The receiver is true while all pods are known.
@@ -111,7 +120,10 @@ impl PodsByName {
     pub(crate) fn listing(&self) -> Option<ByNameListing> {
         let mut state = self.write();
         state.has_missed |= !state.is_wanted;
-        state.is_wanted.then(ByNameListing::default)
+        state.is_wanted.then(|| ByNameListing {
+            configured_keys: Arc::clone(&state.configured_keys),
+            ..ByNameListing::default()
+        })
     }
 
     /// Replaces the content by a complete list. A list that began before the store was wanted is ignored, and so is a
@@ -190,7 +202,7 @@ impl ByNameListing {
             return false;
         };
         self.members.insert(namespace, name, object);
-        let keys = self.share(pod_keys(&object.metadata));
+        let keys = self.share(pod_keys(&object.metadata, &self.configured_keys));
         let pods = match self.namespaces.get_mut(namespace) {
             Some(pods) => pods,
             None => self.namespaces.entry(namespace.into()).or_default(),

@@ -1,6 +1,8 @@
 //! Kept part of Koordinator's `ClusterColocationProfile` objects: the compiled profile, or the reason why it does not
 //! compile.
 
+use std::time::Instant;
+
 use headroom_domain::names;
 pub use headroom_rules::profile::KnownProfile;
 use k8s_openapi::{ClusterResourceScope, Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -44,6 +46,7 @@ impl Keep for WatchedProfile {
         let annotations = metadata.annotations.as_ref();
         let skip = annotations.and_then(|annotations| annotations.get(names::SKIP_UPDATE_RESOURCES).cloned());
         let mut known = KnownProfile::read(spec.as_deref().map_or("{}", RawValue::get), skip);
+        known.since = Some(Instant::now());
         known.uid = metadata.uid.clone().unwrap_or_default();
         if let Some(fault) = known.fault() {
             let name = metadata.name.as_deref().unwrap_or_default();

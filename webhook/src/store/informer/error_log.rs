@@ -1,4 +1,5 @@
-//! [`ErrorLog`]: the log lines about one resource that cannot be followed, at most one a minute.
+//! [`ErrorLog`]: the log lines about one resource that cannot be followed, or about its unreadable objects, at most one
+//! a minute.
 
 use std::{error::Error, time::Duration};
 
@@ -19,13 +20,37 @@ pub(super) struct ErrorLog {
 impl ErrorLog {
     /// Writes a line, unless the last one is too recent; the line contains the number of omitted ones.
     pub(super) fn record(&mut self, resource: &'static str, error: &(dyn Error + 'static), pause: Duration) {
+        if let Some(unlogged) = self.permit() {
+            warn!(resource, error = %chain(error), ?pause, unlogged, "could not list or watch; retrying");
+        }
+    }
+
+    /// Writes a line about an object that cannot be read, under the same limit.
+    pub(super) fn record_unreadable(
+        &mut self,
+        resource: &'static str,
+        object: &str,
+        error: &(dyn Error + 'static),
+    ) {
+        if let Some(unlogged) = self.permit() {
+            warn!(
+                resource,
+                object,
+                error = %chain(error),
+                unlogged,
+                "this object cannot be read: its last readable state counts, or its node or quota is unknown"
+            );
+        }
+    }
+
+    /// Number of omitted lines if a line may be written now.
+    fn permit(&mut self) -> Option<u64> {
         if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
             self.unlogged = self.unlogged.saturating_add(1);
-            return;
+            return None;
         }
-        let unlogged = std::mem::take(&mut self.unlogged);
-        warn!(resource, error = %chain(error), ?pause, unlogged, "could not list or watch; retrying");
         self.last = Some(Instant::now());
+        Some(std::mem::take(&mut self.unlogged))
     }
 }
 

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
+use crate::store::{arrivals::Arrivals, quota_pods::counting::QuotaCounting};
 
 type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -71,6 +72,8 @@ struct Server {
     watches: Mutex<VecDeque<WatchScript>>,
     rest: Mutex<Then>,
     lists: AtomicUsize,
+    /// Further items of each list.
+    others: Vec<Value>,
     /// Lists that are refused, from the first on.
     refusals: usize,
     served: Mutex<Served>,
@@ -115,9 +118,10 @@ impl Server {
         if lists <= self.refusals {
             return refusal(429);
         }
+        let items = [self.others.clone(), vec![config_map(lists)]].concat();
         let list = json!({
             "kind": "ConfigMapList", "apiVersion": "v1",
-            "metadata": {"resourceVersion": lists.to_string()}, "items": [config_map(lists)],
+            "metadata": {"resourceVersion": lists.to_string()}, "items": items,
         });
         Response::new(Full::from(list.to_string()).boxed_unsync())
     }
@@ -191,9 +195,10 @@ fn server(watches: impl IntoIterator<Item = WatchScript>, rest: Then) -> Arc<Ser
     })
 }
 
-/// Keeps the resource version of the ConfigMap; may become unknown once watches have failed for this time.
+/// Keeps the resource version of the ConfigMap; may become unknown once watches have failed for this time. Also keeps the
+/// names of unreadable objects, in order.
 #[derive(Default)]
-struct Latest(Mutex<u64>, Option<Duration>);
+struct Latest(Mutex<u64>, Option<Duration>, Mutex<Vec<String>>);
 
 impl Store for Latest {
     type Listing = u64;
@@ -213,6 +218,21 @@ impl Store for Latest {
 
     fn delete(&self, _: ConfigMap) {
         *self.0.lock().unwrap() = 0;
+    }
+
+    fn list_unreadable(&self, _: &mut u64, object: ConfigMap) {
+        self.2
+            .lock()
+            .unwrap()
+            .push(format!("listed {}", object.metadata.name.unwrap()));
+    }
+
+    fn apply_unreadable(&self, object: ConfigMap) {
+        let version = version(&object);
+        self.2
+            .lock()
+            .unwrap()
+            .push(format!("{} {version}", object.metadata.name.unwrap()));
     }
 
     fn set_known(&self, _: bool) {}
@@ -259,7 +279,7 @@ impl Follower {
             async move { Ok::<_, Infallible>(answer) }
         });
         let api = Api::namespaced(Client::new(service, "n"), "n");
-        let store = Arc::new(Latest(Mutex::default(), limit));
+        let store = Arc::new(Latest(Mutex::default(), limit, Mutex::default()));
         let (is_known_tx, is_known) = watch::channel(false);
         let subject = Subject {
             name: "configmaps",
@@ -570,4 +590,93 @@ async fn a_kind_that_every_cluster_has_is_never_taken_for_absent() {
     sleep(seconds(300)).await;
     assert!(!*follower.is_known.borrow());
     assert_eq!(server.discoveries.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreadable_objects_spoil_neither_list_nor_watch() {
+    let unreadable = |name: &str, version: usize| {
+        json!({
+            "metadata": {
+                "name": name, "namespace": "n", "resourceVersion": version.to_string(),
+                "deletionTimestamp": "10000-01-01T00:00:00Z",
+            },
+            "data": [name],
+        })
+    };
+    let event = |kind: &str, object: Value| json!({"type": kind, "object": object});
+    let events = [
+        event("MODIFIED", unreadable("b", 7)),
+        event("ADDED", json!(5)),
+        event("DELETED", unreadable("c", 8)),
+        modified(9),
+    ];
+    let server = Arc::new(Server {
+        watches: Mutex::new([watch(events, QUIET)].into()),
+        rest: Mutex::new(QUIET),
+        others: vec![unreadable("a", 1), json!(["no object"])],
+        ..Server::default()
+    });
+    let follower = Follower::start(&server);
+    follower.until(9).await;
+    assert_eq!(*follower.store.2.lock().unwrap(), ["listed a", "b 7"]);
+    assert_eq!(server.lists.load(Ordering::Relaxed), 1, "the watch goes on");
+    assert!(*follower.is_known.borrow());
+}
+
+/// Number of pods in the list of a tenant, and the length of a text in each.
+const LARGE_PODS: usize = 40;
+const LARGE_TEXT: usize = 1_200_000;
+
+/// A list of large pods, in parts of 64 KiB.
+fn large_pods() -> Response<ResponseBody> {
+    let head = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":["#;
+    let pods = (0..LARGE_PODS).flat_map(|number| {
+        let comma = if number == 0 { "" } else { "," };
+        let begun = format!(
+            r#"{comma}{{"metadata":{{"name":"p{number}","namespace":"n","uid":"{number}","resourceVersion":"1"}},
+            "spec":{{"nodeName":"n1","containers":[{{"name":"c","env":[{{"name":"A","value":""#
+        );
+        let value = std::iter::repeat_n("x".repeat(LARGE_TEXT / 20), 20);
+        let end = r#""}],"resources":{"requests":{"cpu":"1"}}}]}}"#.to_owned();
+        [begun].into_iter().chain(value).chain([end])
+    });
+    let parts = [head.to_owned()].into_iter().chain(pods).chain(["]}".to_owned()]);
+    let frames = parts.map(|part| Ok(Frame::data(Bytes::from(part))));
+    Response::new(StreamBody::new(stream::iter(frames)).boxed_unsync())
+}
+
+#[test]
+fn list_of_large_pods_needs_the_memory_of_few() {
+    let pods = crate::store::quota_pods::QuotaPods::new(QuotaCounting::default(), Arrivals::default());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let measured = allocation_counter::measure(|| {
+        let _entered = runtime.enter();
+        let service = tower::service_fn(|request: Request<Body>| async move {
+            let is_watch = request
+                .uri()
+                .query()
+                .is_some_and(|query| query.contains("watch=true"));
+            let quiet = || Response::new(StreamBody::new(stream::pending()).boxed_unsync());
+            Ok::<_, Infallible>(if is_watch { quiet() } else { large_pods() })
+        });
+        let api = Api::all(Client::new(service, "n"));
+        let subject = Subject {
+            name: "quota-pods",
+            presence: Presence::Always,
+        };
+        let (is_known_tx, mut is_known) = watch::channel(false);
+        let signs = (is_known_tx, LastActivity::default());
+        runtime.block_on(async {
+            let following = follow(subject, api, Arc::clone(&pods), signs, CancellationToken::new());
+            let _following = AbortOnDropHandle::new(tokio::spawn(following));
+            is_known.wait_for(|is_known| *is_known).await.unwrap();
+        });
+    });
+    assert_eq!(pods.counts().0, LARGE_PODS);
+    // An item, its text as it is collected, and the object that it becomes.
+    let most = 8 * LARGE_TEXT as u64;
+    assert!(measured.bytes_max < most, "{} bytes", measured.bytes_max);
 }

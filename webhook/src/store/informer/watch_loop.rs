@@ -2,12 +2,13 @@
 
 use std::{convert::Infallible, future::pending, pin::pin, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{AsyncBufReadExt as _, StreamExt as _};
 use kube::{
     Api, Resource,
-    api::{ListParams, WatchEvent, WatchParams},
-    core::Status,
+    api::{ListParams, WatchParams},
+    core::{ListMeta, Request},
 };
+use serde_json::value::RawValue;
 use tokio::{
     select,
     time::{Instant, sleep, timeout},
@@ -17,10 +18,14 @@ use tracing::{debug, info};
 use super::{
     Presence, Store, Subject,
     error_log::ErrorLog,
+    event::RawEvent,
     health::InformerHealth,
+    list_splitter::ListSplitter,
     presence::{DISCOVERY_LIMIT, is_served},
+    reading::{Reading, UnreadableObject, read},
+    watch_error::WatchError,
 };
-use crate::store::metrics::{INFORMER_ERRORS, INFORMER_EVENTS};
+use crate::store::metrics::{INFORMER_ERRORS, INFORMER_EVENTS, INFORMER_UNREADABLE};
 
 /// Duration of one watch, in seconds. The next watch continues from its version.
 const WATCH_SECONDS: u32 = 60;
@@ -33,9 +38,9 @@ const GRACE: Duration = Duration::from_secs(5);
 const SOONER: Duration = Duration::from_secs(1);
 /// Timeout until the API server starts a watch.
 const OPEN_LIMIT: Duration = Duration::from_secs(10);
-/// Timeout of one page of a list.
+/// Timeout of the head of a page of a list, and of each further part of it: a page may have hundreds of megabytes.
 const PAGE_LIMIT: Duration = Duration::from_secs(30);
-/// Objects in one page of a list: bounds the memory that a list takes at once.
+/// Objects in one page of a list: bounds the memory that the API server needs. Here one object is in memory at a time.
 const PAGE: u32 = 250;
 /// First pause after an error; it doubles up to [`LONGEST_PAUSE`] until there is a sign of life. Each is cut by up to a
 /// half, so that replicas do not come all at once.
@@ -44,25 +49,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Interval of discovery while the API server does not serve the resource. Each answer counts as activity.
 const ABSENT_PAUSE: Duration = Duration::from_secs(30);
-/// The cause that an API server names which has not come as far as the version asked for: one that was restored from a
-/// backup never will.
-const VERSION_IS_AHEAD: &str = "ResourceVersionTooLarge";
-
-/// Cause of an interruption of the watch.
-#[derive(Debug, thiserror::Error)]
-enum WatchError {
-    #[error("the API server refused the request, or is unreachable")]
-    Api(#[from] kube::Error),
-    #[error("the API server did not answer within {0:?}")]
-    Slow(Duration),
-    #[error("the watch is open and delivers nothing")]
-    Silent,
-    #[error("the watch ended too early")]
-    Cut,
-    #[error("the API server sent no resource version")]
-    Unversioned,
-}
-
 /// Observed presence of the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KindState {
@@ -84,6 +70,7 @@ pub(super) struct WatchLoop<'a, S: Store> {
     lasts: u32,
     kind: KindState,
     errors: ErrorLog,
+    unreadable: ErrorLog,
 }
 
 impl<'a, S: Store> WatchLoop<'a, S> {
@@ -103,6 +90,7 @@ impl<'a, S: Store> WatchLoop<'a, S> {
             lasts: WATCH_SECONDS,
             kind: KindState::Unknown,
             errors: ErrorLog::default(),
+            unreadable: ErrorLog::default(),
         }
     }
 
@@ -192,16 +180,11 @@ impl<'a, S: Store> WatchLoop<'a, S> {
             ..ListParams::default()
         };
         let version = loop {
-            let page = timeout(PAGE_LIMIT, self.api.list(&params)).await;
-            let page = page.map_err(|_elapsed| WatchError::Slow(PAGE_LIMIT))??;
-            for object in page.items {
-                S::list(&mut listing, object);
-                INFORMER_EVENTS.with([self.subject.name, "listed"]).increment(1);
-            }
+            let page = self.list_page(&params, &mut listing).await?;
             let is_given = |text: &String| !text.is_empty();
-            match page.metadata.continue_.filter(is_given) {
+            match page.continue_.filter(is_given) {
                 Some(next) => params.continue_token = Some(next),
-                None => break page.metadata.resource_version.filter(is_given),
+                None => break page.resource_version.filter(is_given),
             }
         };
         self.version = Some(version.ok_or(WatchError::Unversioned)?);
@@ -218,6 +201,50 @@ impl<'a, S: Store> WatchLoop<'a, S> {
         Ok(())
     }
 
+    /// Adds the objects of one page as they arrive, and returns the page's metadata.
+    async fn list_page(
+        &mut self,
+        params: &ListParams,
+        listing: &mut S::Listing,
+    ) -> Result<ListMeta, WatchError> {
+        let slow = |_elapsed| WatchError::Slow(PAGE_LIMIT);
+        let client = self.api.clone().into_client();
+        let request = Request::new(self.api.resource_url()).list(params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let body = timeout(PAGE_LIMIT, client.request_stream(request)).await;
+        let mut body = pin!(body.map_err(slow)??);
+        let mut splitter = ListSplitter::default();
+        loop {
+            let chunk = timeout(PAGE_LIMIT, body.fill_buf()).await.map_err(slow)??;
+            let length = chunk.len();
+            if length == 0 {
+                return Ok(splitter.finish()?);
+            }
+            splitter.push(chunk, |item| self.list_item(item, listing))?;
+            body.consume_unpin(length);
+        }
+    }
+
+    fn list_item(&mut self, item: &[u8], listing: &mut S::Listing) {
+        INFORMER_EVENTS.with([self.subject.name, "listed"]).increment(1);
+        match read(&String::from_utf8_lossy(item)) {
+            Reading::Readable(object) => S::list(listing, object),
+            Reading::Unreadable(object) => {
+                self.record_unreadable(&object);
+                if let Some(reduced) = object.reduced {
+                    self.store.list_unreadable(listing, reduced);
+                }
+            }
+        }
+    }
+
+    fn record_unreadable(&mut self, object: &UnreadableObject<S::Object>) {
+        let resource = self.subject.name;
+        INFORMER_UNREADABLE.with([resource]).increment(1);
+        self.unreadable
+            .record_unreadable(resource, &object.name, &object.error);
+    }
+
     /// Watches until the API server ends the watch when it was asked to.
     async fn watch(&mut self, version: &str) -> Result<(), WatchError> {
         let params = WatchParams {
@@ -228,60 +255,66 @@ impl<'a, S: Store> WatchLoop<'a, S> {
         };
         let lasts = Duration::from_secs(self.lasts.into());
         let began = Instant::now();
-        let events = timeout(OPEN_LIMIT, self.api.watch(&params, version)).await;
-        let mut events = pin!(events.map_err(|_elapsed| WatchError::Slow(OPEN_LIMIT))??);
+        let client = self.api.clone().into_client();
+        let request = Request::new(self.api.resource_url()).watch(&params, version);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let events = timeout(OPEN_LIMIT, client.request_stream(request)).await;
+        let mut events = pin!(events.map_err(|_elapsed| WatchError::Slow(OPEN_LIMIT))??.lines());
         loop {
-            let event = timeout(lasts + GRACE, events.next()).await;
-            match event.map_err(|_elapsed| WatchError::Silent)? {
-                Some(event) => self.apply(event?)?,
-                None if began.elapsed() + SOONER >= lasts => {
+            let line = timeout(lasts + GRACE, events.next()).await;
+            match line.map_err(|_elapsed| WatchError::Silent)? {
+                Some(Ok(line)) => self.apply(RawEvent::parse(&line)?)?,
+                // Some proxies cut the connection instead of ending the watch.
+                _ if began.elapsed() + SOONER >= lasts => {
                     self.health.record_activity();
                     return Ok(());
                 }
+                Some(Err(error)) => return Err(error.into()),
                 None => return Err(WatchError::Cut),
             }
         }
     }
 
-    fn apply(&mut self, event: WatchEvent<S::Object>) -> Result<(), WatchError> {
+    fn apply(&mut self, event: RawEvent<'_>) -> Result<(), WatchError> {
         let version = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+            RawEvent::Applied(object) => {
                 INFORMER_EVENTS.with([self.subject.name, "applied"]).increment(1);
-                let version = object.meta().resource_version.clone();
-                self.store.apply(object);
-                version
+                self.deliver(object, S::apply, S::apply_unreadable)
             }
-            WatchEvent::Deleted(object) => {
+            RawEvent::Deleted(object) => {
                 INFORMER_EVENTS.with([self.subject.name, "deleted"]).increment(1);
-                let version = object.meta().resource_version.clone();
-                self.store.delete(object);
-                version
+                self.deliver(object, S::delete, S::delete)
             }
-            WatchEvent::Bookmark(bookmark) => Some(bookmark.metadata.resource_version),
-            WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+            RawEvent::Bookmark(version) => Some(version),
         };
         let version = version.filter(|text| !text.is_empty());
         self.version = Some(version.ok_or(WatchError::Unversioned)?);
         self.health.record_activity();
         Ok(())
     }
-}
 
-impl WatchError {
-    /// True if the API server answers "not found".
-    fn is_not_found(&self) -> bool {
-        match self {
-            Self::Api(kube::Error::Api(status)) => status.code == 404,
-            Self::Api(_) | Self::Slow(_) | Self::Silent | Self::Cut | Self::Unversioned => false,
-        }
-    }
-
-    /// True if the watch cannot continue from its version: all objects are listed again then.
-    fn is_of_version(&self) -> bool {
-        match self {
-            Self::Api(kube::Error::Api(status)) => is_out_of_reach(status),
-            Self::Unversioned => true,
-            Self::Api(_) | Self::Slow(_) | Self::Silent | Self::Cut => false,
+    /// Passes the object of an event to the store, and returns its resource version.
+    fn deliver(
+        &mut self,
+        object: &RawValue,
+        readable: fn(&S, S::Object),
+        unreadable: fn(&S, S::Object),
+    ) -> Option<String> {
+        match read::<S::Object>(object.get()) {
+            Reading::Readable(object) => {
+                let version = object.meta().resource_version.clone();
+                readable(self.store, object);
+                version
+            }
+            Reading::Unreadable(object) => {
+                self.record_unreadable(&object);
+                if let Some(reduced) = object.reduced {
+                    unreadable(self.store, reduced);
+                }
+                Some(object.version)
+                    .filter(|text| !text.is_empty())
+                    .or(self.version.clone())
+            }
         }
     }
 }
@@ -292,13 +325,4 @@ async fn relist<S: Store>(store: &S) {
         Some(notify) => notify.notified().await,
         None => pending().await,
     }
-}
-
-/// True if the API server no longer has the events after the version, or has not reached the version.
-fn is_out_of_reach(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.code == 410
-        || causes
-            .map(|cause| cause.reason.as_str())
-            .any(|reason| reason == VERSION_IS_AHEAD)
 }

@@ -4,15 +4,44 @@ use headroom_domain::pod::{CpuAndMemory, PodSpec, PodStatus};
 use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::{Deserialize, de::IgnoredAny};
 
-/// A Pod with its metadata, and amounts of CPU and memory alone.
+use super::{controller::Controller, template::PodTemplate};
+
+/// A Pod with its metadata, amounts of CPU and memory alone, and its controller.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "PodObject")]
 pub struct WatchedPod {
-    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
     pub metadata: ObjectMeta,
-    #[serde(default)]
     pub spec: PodSpec<CpuAndMemory, IgnoredAny>,
-    #[serde(default)]
     pub status: PodStatus<CpuAndMemory>,
+    /// Its controller; `None` for a bare pod.
+    pub controller: Option<Controller>,
+}
+
+/// The members of a Pod that are read. What a pod runs is hashed and not kept.
+#[derive(Deserialize)]
+struct PodObject {
+    #[serde(deserialize_with = "crate::store::object_meta::deserialize")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: PodTemplate,
+    #[serde(default)]
+    status: PodStatus<CpuAndMemory>,
+}
+
+impl From<PodObject> for WatchedPod {
+    fn from(object: PodObject) -> Self {
+        let PodObject {
+            metadata,
+            spec,
+            status,
+        } = object;
+        Self {
+            controller: Controller::from_pod(&metadata, &spec),
+            metadata,
+            spec: spec.into_spec(),
+            status,
+        }
+    }
 }
 
 impl k8s_openapi::Resource for WatchedPod {

@@ -1,14 +1,12 @@
 //! Tests of the pod store: bound pods and the amounts they hold, through lists, events and outages.
 
+use headroom_domain::names::MIRROR;
 use serde_json::{Value, json};
 
-use super::{
-    bound::{BoundPod, MIRROR},
-    *,
-};
+use super::{bound::BoundPod, *};
 
 fn pods() -> Pods {
-    Pods::new(Arc::default())
+    Pods::new(Arc::default(), Arc::default())
 }
 
 /// A pod of `n1` that asks for `cpu`, as of that resource version.
@@ -182,7 +180,7 @@ fn a_list_after_an_outage_forgets_no_change_of_a_node_without_pods() {
 #[test]
 fn a_list_after_an_outage_replaces_everything_and_tells_whom_it_concerns() {
     let changes = Arc::new(Changes::default());
-    let pods = Pods::new(Arc::clone(&changes));
+    let pods = Pods::new(Arc::clone(&changes), Arc::default());
     listed(&pods, [pod("a", 1, "1"), pod("b", 2, "1"), on("c", 3, "n2")]);
     let (followed, unchanged) = (changes.follow("n1"), changes.follow("n2"));
     listed(&pods, [pod("a", 1, "1"), on("c", 3, "n2")]);
@@ -199,7 +197,7 @@ fn a_list_after_an_outage_replaces_everything_and_tells_whom_it_concerns() {
 #[test]
 fn deletion_is_told_at_once_and_heartbeats_are_not_told() {
     let changes = Arc::new(Changes::default());
-    let pods = Pods::new(Arc::clone(&changes));
+    let pods = Pods::new(Arc::clone(&changes), Arc::default());
     let mut followed = changes.follow("n1");
     let mut urgent = || {
         followed
@@ -288,6 +286,16 @@ fn pods_admitted_by_the_kubelet_keep_their_reported_allocation() {
 }
 
 #[test]
+fn a_written_status_holds_the_stored_value_and_raises_nothing_above_the_spec() {
+    let pods = pods();
+    // A kubelet has reserved more than the spec requests only until a smaller resize is done.
+    listed(&pods, [running("a", 1, "1", "1000")]);
+    assert_eq!(pod_demand(&pods, 8000), (1000, 1_000_000));
+    let older = pods.pod_demand("n1", PerResource::default(), false).unwrap();
+    assert_eq!(older.cpu.admitted, 1000);
+}
+
+#[test]
 fn waiting_pods_fit_by_age_within_stored_allocatable() {
     let pods = pods();
     listed(
@@ -322,7 +330,7 @@ fn both_resources_have_to_fit() {
 #[test]
 fn being_let_in_is_told_and_makes_no_hint_older() {
     let changes = Arc::new(Changes::default());
-    let pods = Pods::new(Arc::clone(&changes));
+    let pods = Pods::new(Arc::clone(&changes), Arc::default());
     let mut followed = changes.follow("n1");
     pods.apply(waiting("a", 1, "1", "2026-11-20T10:00:00Z"));
     followed.mark_unchanged();
@@ -338,5 +346,85 @@ fn being_let_in_is_told_and_makes_no_hint_older() {
 fn a_pod_takes_little_memory() {
     // A map's leaf holds up to 11 entries and is at least half full; a UID's text is 36 bytes in a 48 byte block.
     let entry = size_of::<(Box<str>, BoundPod)>();
-    assert!(2 * entry + 48 <= 208, "{entry}");
+    // A third of it tells whose successor may take its place.
+    assert!(2 * entry + 48 <= 272, "{entry}");
+}
+
+mod places;
+
+/// A pod of that node whose requests cannot be read.
+fn unreadable(uid: &str, version: u64, node: &str) -> WatchedPod {
+    let pod = json!({
+        "metadata": {"name": uid, "uid": uid, "resourceVersion": version.to_string()},
+        "spec": {"nodeName": node},
+    });
+    serde_json::from_value(pod).unwrap()
+}
+
+#[test]
+fn unreadable_pod_counts_as_last_read() {
+    let pods = pods();
+    listed(&pods, [running("a", 1, "4", "4"), running("b", 2, "1", "1")]);
+    pods.apply_unreadable(unreadable("a", 3, "n1"));
+    assert_eq!(pod_demand(&pods, 8_000), (5_000, 5_000));
+    // So it does after an outage in which it became unreadable.
+    let mut listing = PodListing::default();
+    Pods::list(&mut listing, running("b", 2, "1", "1"));
+    pods.list_unreadable(&mut listing, unreadable("a", 3, "n1"));
+    pods.replace(listing);
+    assert_eq!(pod_demand(&pods, 8_000), (5_000, 5_000));
+    pods.delete(unreadable("a", 4, "n1"));
+    assert_eq!(pod_demand(&pods, 8_000), (1_000, 1_000));
+}
+
+#[test]
+fn pod_that_was_never_readable_makes_only_its_node_unknown() {
+    let pods = pods();
+    let stored = PerResource::from_fn(|_| Some(8_000));
+    let is_known = |node: &str| pods.pod_demand(node, stored, true).is_some();
+    let mut listing = PodListing::default();
+    Pods::list(&mut listing, on("b", 1, "n2"));
+    pods.list_unreadable(&mut listing, unreadable("a", 2, "n1"));
+    pods.replace(listing);
+    assert_eq!(
+        (is_known("n1"), is_known("n2"), pods.has_synced()),
+        (false, true, true)
+    );
+    pods.apply_unreadable(unreadable("c", 3, "n1"));
+    // One of them can be read, and the other ends.
+    pods.apply(on("a", 4, "n1"));
+    assert!(!is_known("n1"));
+    let mut ended = unreadable("c", 5, "n1");
+    ended.status.phase = Some("Failed".to_owned());
+    pods.apply_unreadable(ended);
+    assert!(is_known("n1"));
+    assert_eq!(pods.on("n1").unwrap().1.sum().cpu, 1_000);
+}
+
+#[test]
+fn amount_beyond_64_bits_holds_the_node_once_admitted_and_gains_no_trust() {
+    let pods = pods();
+    // The kubelet's arithmetic overflows, so that it may admit the pod.
+    listed(
+        &pods,
+        [running("a", 1, "1e64", "1e64"), running("b", 2, "1", "1")],
+    );
+    assert_eq!(pod_demand(&pods, 8_000), (1_000, u64::MAX));
+    assert_eq!(cpu(&pods), Some(1_000));
+    // Before that it changes nothing.
+    listed(
+        &pods,
+        [
+            waiting("a", 3, "1e64", "2026-11-20T10:00:00Z"),
+            running("b", 2, "1", "1"),
+        ],
+    );
+    assert_eq!(pod_demand(&pods, 8_000), (1_000, 1_000));
+}
+
+#[test]
+fn exponent_beyond_32_bits_counts_as_the_kubelet_counts_it() {
+    let pods = pods();
+    listed(&pods, [running("a", 1, "30e4294967296", "30e4294967296")]);
+    assert_eq!(pod_demand(&pods, 40_000), (30_000, 30_000));
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{
         Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
         atomic::{AtomicU64, Ordering},
@@ -14,15 +13,14 @@ use headroom_rules::quota::{Quota, QuotaKey};
 use tokio::time::Instant;
 
 use super::{
-    derived::{DatedQuota, Derived},
+    derived::{DatedQuota, Derived, Reader, SeenByPods},
     object::WatchedQuota,
     pending::{AdmittedQuota, ObservedVersion, PendingQuotas},
+    pending_handle::PendingQuotaHandle,
+    stored::{StoredQuota, StoredQuotas},
 };
 use crate::store::{
-    arrivals::Arrivals,
-    informer::{self, Store},
-    metrics,
-    pending_admissions::PendingAdmission,
+    arrivals::Arrivals, caller::ReviewCaller, informer::Store, metrics, pending_admissions::PendingAdmission,
 };
 
 /// A watch that fails for this time may miss relevant changes.
@@ -45,31 +43,18 @@ pub struct QuotaIndex {
 /// A list that is being received.
 #[derive(Debug, Default)]
 pub struct QuotaListing {
-    quotas: HashMap<QuotaKey, StoredQuota>,
+    quotas: StoredQuotas,
     noted_use: HashMap<QuotaKey, Box<str>>,
-}
-
-#[derive(Debug, Clone)]
-struct StoredQuota {
-    aged: DatedQuota,
-    uid: Box<str>,
-    version: u64,
 }
 
 /// Stored quotas, pending admissions, and the combination of both.
 #[derive(Debug, Default)]
 pub(super) struct IndexState {
-    stored: HashMap<QuotaKey, StoredQuota>,
+    stored: StoredQuotas,
     pending: PendingQuotas,
     pub(super) derived: Derived,
-}
-
-/// Ends a claim, unless it is kept.
-struct PendingQuotaHandle {
-    index: Arc<QuotaIndex>,
-    key: QuotaKey,
-    number: u64,
-    is_kept: bool,
+    /// The highest resource version that the watch has delivered.
+    newest: u64,
 }
 
 impl QuotaIndex {
@@ -172,23 +157,27 @@ impl QuotaIndex {
         // The API server creates no existing object. An object that waits for finalizers may have been deleted
         // already.
         let stays = |stored: &StoredQuota| !stored.aged.quota.is_going;
-        let is_there = state.stored.get(&key).is_some_and(stays) && !state.is_removal_claimed(&key);
+        let is_there =
+            state.stored.get(&key).is_some_and(stays) && !state.is_removal_claimed(&key, Reader::Quota);
         if admitted.version == 0 && is_there {
             return None;
         }
         let index = self.this.upgrade()?;
-        let number = state.pending.insert(key.clone(), admitted, Instant::now());
+        let number = state
+            .pending
+            .insert(key.clone(), admitted, state.newest, Instant::now());
         state.derive(&key);
         metrics::QUOTA_CLAIMS.with([]).set(to_gauge(state.pending.len()));
-        Some(Box::new(PendingQuotaHandle {
-            index,
-            key,
-            number,
-            is_kept: false,
-        }))
+        Some(Box::new(PendingQuotaHandle::new(index, key, number)))
     }
 
-    fn end(&self, key: &QuotaKey, number: u64) {
+    /// Keeps a claim, and ends those on its object that were made before.
+    pub(super) fn keep(&self, key: &QuotaKey, number: u64) {
+        self.write().pending.keep(key, number);
+    }
+
+    /// Ends a claim.
+    pub(super) fn end(&self, key: &QuotaKey, number: u64) {
         let mut state = self.write();
         state.pending.end(key, number);
         state.derive(key);
@@ -211,11 +200,18 @@ fn to_gauge(count: usize) -> f64 {
 }
 
 impl IndexState {
+    /// Records that the watch has delivered a version.
+    fn note_version(&mut self, version: u64) {
+        self.newest = self.newest.max(version);
+    }
+
     /// True once a removal was admitted, or a change of an object that is being removed, that the watch has not
     /// delivered.
-    pub(super) fn is_removal_claimed(&self, key: &QuotaKey) -> bool {
-        let is_leaving = |admitted: &AdmittedQuota| admitted.is_removal || admitted.quota.is_going;
-        self.pending.get(key).is_some_and(is_leaving)
+    pub(super) fn is_removal_claimed(&self, key: &QuotaKey, reader: Reader) -> bool {
+        self.pending.get(key).is_some_and(|admitted| {
+            let counts = reader == Reader::Quota || admitted.caller == ReviewCaller::Verified;
+            counts && (admitted.is_removal || admitted.quota.is_going)
+        })
     }
 
     /// Derives the current quota from its pending admission, or else from the stored one.
@@ -224,18 +220,25 @@ impl IndexState {
             stored,
             pending,
             derived,
+            newest: _,
         } = self;
         let stored = stored.get(key).map(|stored| &stored.aged);
-        let aged = match (pending.get(key), stored) {
-            (Some(admitted), stored) => Some(DatedQuota {
-                quota: beside(admitted, stored),
-                created: stored.map_or_else(|| NOT_YET.into(), |stored| stored.created.clone()),
-            }),
-            (None, stored) => stored.cloned(),
-        };
-        match aged {
-            Some(aged) => derived.put(aged),
-            None => derived.remove(key),
+        match (pending.get(key), stored) {
+            (Some(admitted), stored) => {
+                let dated = DatedQuota {
+                    quota: beside(admitted, stored),
+                    created: stored.map_or_else(|| NOT_YET.into(), |stored| stored.created.clone()),
+                };
+                let of_pods = match admitted.caller {
+                    ReviewCaller::Verified => SeenByPods::Derived,
+                    ReviewCaller::Unverified => {
+                        SeenByPods::Stored(stored.map(|stored| Arc::clone(&stored.quota)))
+                    }
+                };
+                derived.put(dated, of_pods);
+            }
+            (None, Some(stored)) => derived.put(stored.clone(), SeenByPods::Derived),
+            (None, None) => derived.remove(key),
         }
     }
 }
@@ -273,7 +276,19 @@ impl Store for QuotaIndex {
         if let Some(text) = object.noted_use() {
             listing.noted_use.insert(key.clone(), text);
         }
-        listing.quotas.insert(key, stored);
+        listing.quotas.put(key, stored);
+    }
+
+    fn list_unreadable(&self, listing: &mut QuotaListing, object: WatchedQuota) {
+        let key = object.key();
+        let noted_use = self.noted_use(&key);
+        if !noted_use.is_empty() {
+            listing.noted_use.insert(key.clone(), noted_use);
+        }
+        match self.read().stored.get(&key) {
+            Some(stored) => listing.quotas.put(key, stored.clone()),
+            None => Self::list(listing, object),
+        }
     }
 
     fn replace(&self, listing: QuotaListing) {
@@ -286,12 +301,14 @@ impl Store for QuotaIndex {
             stored,
             pending,
             derived,
+            newest,
         } = &mut *state;
-        for (key, stored) in &*stored {
+        for (key, stored) in stored.iter() {
+            *newest = stored.version.max(*newest);
             pending.observe(key, stored.observed());
-            derived.put(stored.aged.clone());
+            derived.put(stored.aged.clone(), SeenByPods::Derived);
         }
-        pending.end_absent(|key| stored.contains_key(key));
+        pending.end_absent(|key| stored.get(key).is_some());
         for key in state.pending.keys() {
             state.derive(&key);
         }
@@ -315,11 +332,19 @@ impl Store for QuotaIndex {
             }
         }
         let mut state = self.write();
+        state.note_version(stored.version);
         state.pending.observe(&key, stored.observed());
-        state.stored.insert(key.clone(), stored);
+        state.stored.put(key.clone(), stored);
         state.derive(&key);
         drop(state);
         self.publish();
+    }
+
+    /// Without a readable state it has its place in the tree and no amounts.
+    fn apply_unreadable(&self, object: WatchedQuota) {
+        if self.read().stored.get(&object.key()).is_none() {
+            self.apply(object);
+        }
     }
 
     fn delete(&self, object: WatchedQuota) {
@@ -327,6 +352,7 @@ impl Store for QuotaIndex {
         let key = stored.aged.quota.key();
         self.note_use(&key, None);
         let mut state = self.write();
+        state.note_version(stored.version);
         let observed = ObservedVersion {
             is_gone: true,
             ..stored.observed()
@@ -340,53 +366,6 @@ impl Store for QuotaIndex {
 
     /// The content stays: its source records whether it counts.
     fn set_known(&self, _is_known: bool) {}
-}
-
-impl StoredQuota {
-    fn new(object: &WatchedQuota) -> Self {
-        let metadata = &object.metadata;
-        let created = metadata.creation_timestamp.as_ref();
-        Self {
-            aged: DatedQuota {
-                quota: Arc::new(object.parts().quota()),
-                created: created.map(|time| time.0.to_string()).unwrap_or_default().into(),
-            },
-            uid: metadata.uid.as_deref().unwrap_or_default().into(),
-            version: informer::version(object),
-        }
-    }
-
-    fn observed(&self) -> ObservedVersion<'_> {
-        ObservedVersion {
-            uid: &self.uid,
-            version: self.version,
-            is_going: self.aged.quota.is_going,
-            is_gone: false,
-        }
-    }
-}
-
-impl PendingAdmission for PendingQuotaHandle {
-    fn keep(mut self: Box<Self>) {
-        self.is_kept = true;
-        self.index.write().pending.keep(&self.key, self.number);
-    }
-}
-
-impl Drop for PendingQuotaHandle {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            self.index.end(&self.key, self.number);
-        }
-    }
-}
-
-impl fmt::Debug for PendingQuotaHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingQuotaHandle")
-            .field("key", &self.key)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

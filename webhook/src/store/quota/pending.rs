@@ -1,20 +1,29 @@
 //! [`PendingQuotas`]: admissions of quotas by this replica that the watch has not delivered. A pending admission ends
-//! when the watch delivers its result, when the answer was not sent, or after [`LIFETIME`].
+//! when the watch delivers its result, when the answer was not sent, or when its time is over.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
 
+use headroom_domain::amounts::Amounts;
 use headroom_rules::quota::{Quota, QuotaKey};
 use tokio::time::Instant;
+
+use crate::store::{caller::ReviewCaller, pending_limit::LASTS};
 
 /// Time for which an admission counts that the watch does not deliver.
 pub const LIFETIME: Duration = Duration::from_secs(30);
 
-/// The most claims at a time. One more ends the oldest.
+/// The most claims at a time. One more ends the one that expires first.
 const MOST: usize = 4_096;
+/// Most memory of all claims, in bytes; one more ends the one that expires first. Large quotas list thousands of namespaces.
+const MOST_BYTES: usize = 8 << 20;
+/// Memory of a claim, of a name in it and of an amount, besides the text, in bytes.
+const CLAIM_BYTES: usize = 512;
+const NAME_BYTES: usize = 32;
+const AMOUNT_BYTES: usize = 96;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmittedQuota {
@@ -25,6 +34,8 @@ pub struct AdmittedQuota {
     /// Quota to be stored or removed.
     pub quota: Arc<Quota>,
     pub is_removal: bool,
+    /// Client that posted the review.
+    pub caller: ReviewCaller,
 }
 
 /// A version of an object that the watch shows.
@@ -50,16 +61,26 @@ struct PendingQuota {
 pub(super) struct PendingQuotas {
     pending: HashMap<QuotaKey, Vec<PendingQuota>>,
     /// In the order in which they expire; with some that ended before.
-    expiries: VecDeque<(Instant, QuotaKey, u64)>,
+    expiries: BTreeSet<(Instant, u64, QuotaKey)>,
+    /// Memory of those that have not ended.
+    bytes: usize,
     numbers: u64,
 }
 
 impl PendingQuotas {
-    /// Records an admission. The number keeps or ends it.
-    pub(super) fn insert(&mut self, key: QuotaKey, admitted: AdmittedQuota, now: Instant) -> u64 {
+    /// Records an admission. The number keeps or ends it. `newest` is the highest version that the watch has delivered.
+    pub(super) fn insert(
+        &mut self,
+        key: QuotaKey,
+        admitted: AdmittedQuota,
+        newest: u64,
+        now: Instant,
+    ) -> u64 {
         self.numbers = self.numbers.wrapping_add(1);
         let number = self.numbers;
-        self.expiries.push_back((now + LIFETIME, key.clone(), number));
+        self.expiries
+            .insert((now + admitted.lifetime(newest), number, key.clone()));
+        self.bytes = self.bytes.saturating_add(admitted.bytes());
         let pending = self.pending.entry(key).or_default();
         pending.push(PendingQuota { admitted, number });
         number
@@ -82,17 +103,16 @@ impl PendingQuotas {
 
     /// True if some claim is too old, or one is too many.
     pub(super) fn has_expired(&self, now: Instant) -> bool {
-        let first = self.expiries.front();
-        first.is_some_and(|(at, ..)| *at <= now) || self.expiries.len() > MOST
+        let first = self.expiries.first();
+        let is_full = self.expiries.len() > MOST || self.bytes > MOST_BYTES;
+        first.is_some_and(|(at, ..)| *at <= now || is_full)
     }
 
     /// Ends the claims on an object that were made before the one of that number.
     pub(super) fn keep(&mut self, key: &QuotaKey, number: u64) {
-        let Some(pending) = self.pending.get_mut(key) else {
-            return;
-        };
+        let pending = self.pending.get(key).map(Vec::as_slice).unwrap_or_default();
         if pending.iter().any(|entry| entry.number == number) {
-            pending.retain(|entry| entry.number >= number);
+            self.retain(key, |entry| entry.number >= number);
         }
     }
 
@@ -119,7 +139,7 @@ impl PendingQuotas {
     pub(super) fn expire(&mut self, now: Instant) -> Vec<QuotaKey> {
         let mut ended = Vec::new();
         while self.has_expired(now) {
-            let Some((_, key, number)) = self.expiries.pop_front() else {
+            let Some((_, number, key)) = self.expiries.pop_first() else {
                 break;
             };
             self.end(&key, number);
@@ -130,7 +150,9 @@ impl PendingQuotas {
 
     fn retain(&mut self, key: &QuotaKey, is_kept: impl Fn(&PendingQuota) -> bool) {
         if let Some(pending) = self.pending.get_mut(key) {
-            pending.retain(is_kept);
+            for ended in pending.extract_if(.., |entry| !is_kept(entry)) {
+                self.bytes = self.bytes.saturating_sub(ended.admitted.bytes());
+            }
             if pending.is_empty() {
                 self.pending.remove(key);
             }
@@ -139,6 +161,28 @@ impl PendingQuotas {
 }
 
 impl AdmittedQuota {
+    /// The longest time for which it counts. No event ends one with a forged version, so a version that the watch has
+    /// not reached counts for seconds unless an API server sent it.
+    fn lifetime(&self, newest: u64) -> Duration {
+        if self.caller == ReviewCaller::Unverified && self.version > newest {
+            LASTS
+        } else {
+            LIFETIME
+        }
+    }
+
+    /// Memory, at most.
+    fn bytes(&self) -> usize {
+        let of_version = |quota: &Quota| {
+            let names = quota.namespaces.iter().map(|name| name.len() + NAME_BYTES);
+            let amounts = [&quota.min, &quota.max, &quota.guaranteed];
+            let amounts = amounts.into_iter().flat_map(Amounts::iter);
+            let amounts = amounts.map(|(name, _)| name.len() + AMOUNT_BYTES);
+            quota.admission.len() + names.chain(amounts).sum::<usize>()
+        };
+        CLAIM_BYTES + self.quota.versions().map(of_version).sum::<usize>()
+    }
+
     /// True if that version of the object, or its deletion, is the result of the admission.
     fn is_settled_by(&self, observed: ObservedVersion<'_>) -> bool {
         let is_other = !self.uid.is_empty() && !observed.uid.is_empty() && *self.uid != *observed.uid;

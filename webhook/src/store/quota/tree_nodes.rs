@@ -111,10 +111,12 @@ impl TreeNodes {
 }
 
 impl TreeNodesLookup for TreeNodes {
-    fn nodes(&self, tree: &str) -> Option<Arc<LabelSelector>> {
+    fn nodes(&self, tree: &str, namespace: Option<&str>) -> Option<Arc<LabelSelector>> {
         let trees = self.read();
-        let (_, nodes) = trees.by_tree.get(tree)?.first_key_value()?;
-        nodes.clone()
+        let first: QuotaKey = (namespace.unwrap_or_default().into(), "".into());
+        let ((own, _), nodes) = trees.by_tree.get(tree)?.range(first..).next()?;
+        let is_meant = namespace.is_none_or(|namespace| namespace == &**own);
+        nodes.clone().filter(|_| is_meant)
     }
 }
 
@@ -124,6 +126,19 @@ impl Store for TreeNodes {
 
     fn list(listing: &mut TreeListing, object: WatchedTree) {
         listing.set(&object);
+    }
+
+    fn list_unreadable(&self, listing: &mut TreeListing, object: WatchedTree) {
+        let (key, trees) = (object.key(), self.read());
+        let Some(tree) = trees.tree_of.get(&key) else {
+            return;
+        };
+        let known = trees.by_tree.get(tree).and_then(|profiles| profiles.get(&key));
+        if let Some(nodes) = known {
+            let profiles = listing.by_tree.entry(tree.clone()).or_default();
+            profiles.insert(key.clone(), nodes.clone());
+            listing.tree_of.insert(key, tree.clone());
+        }
     }
 
     fn replace(&self, listing: TreeListing) {
@@ -181,7 +196,7 @@ mod tests {
     }
 
     fn pool_of(trees: &TreeNodes, tree: &str) -> Option<String> {
-        let nodes = trees.nodes(tree)?;
+        let nodes = trees.nodes(tree, None)?;
         nodes.match_labels.get("pool").cloned()
     }
 
@@ -203,6 +218,17 @@ mod tests {
     }
 
     #[test]
+    fn profiles_count_in_the_namespace_of_the_root() {
+        let trees = TreeNodes::default();
+        trees.apply(profile("attacker", "a", "t", &pool("theirs")));
+        assert_eq!(trees.nodes("t", Some("owner")), None);
+        trees.apply(profile("owner", "z", "t", &pool("own")));
+        trees.apply(profile("owner2", "a", "t", &pool("other")));
+        let nodes = trees.nodes("t", Some("owner")).unwrap();
+        assert_eq!(nodes.match_labels.get("pool").map(String::as_str), Some("own"));
+    }
+
+    #[test]
     fn a_profile_without_a_selector_that_can_be_read_says_nothing() {
         let trees = TreeNodes::default();
         for spec in [
@@ -213,9 +239,9 @@ mod tests {
         ] {
             trees.apply(profile("a", "a", "t", &spec));
             trees.apply(profile("b", "b", "t", &pool("other")));
-            assert_eq!(trees.nodes("t"), None, "{spec}");
+            assert_eq!(trees.nodes("t", None), None, "{spec}");
         }
         trees.apply(profile("c", "c", "", &pool("none")));
-        assert_eq!(trees.nodes(""), None);
+        assert_eq!(trees.nodes("", None), None);
     }
 }

@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use headroom_rules::quota::{BoundPods, Quota, QuotaKey, QuotaTree};
 
-use super::index::{IndexState, QuotaIndex};
+use super::{
+    derived::Reader,
+    index::{IndexState, QuotaIndex},
+};
 use crate::store::{
     colocation::pods::PodsByName,
     lookup::{Decide, QuotaLookup},
@@ -18,18 +21,44 @@ pub struct QuotasWithPods {
     pub pods: Arc<PodsByName>,
 }
 
+/// The quotas as pods belong to them: without changes by unverified callers.
+#[derive(Debug, Clone)]
+pub struct QuotasOfPods(pub Arc<QuotasWithPods>);
+
 struct Snapshot<'s> {
     state: &'s IndexState,
     pods: &'s PodsByName,
+    reader: Reader,
 }
 
-impl QuotaLookup for QuotasWithPods {
-    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree)) {
+impl QuotasWithPods {
+    fn visit(&self, reader: Reader, visit: &mut dyn FnMut(&dyn QuotaTree)) {
         let state = self.index.read();
         visit(&Snapshot {
             state: &state,
             pods: &self.pods,
+            reader,
         });
+    }
+}
+
+impl QuotaLookup for QuotasOfPods {
+    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree)) {
+        self.0.visit(Reader::Pod, visit);
+    }
+
+    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn PendingAdmission>> {
+        self.0.decide(decide)
+    }
+
+    fn noted_use(&self, key: &QuotaKey) -> Box<str> {
+        self.0.noted_use(key)
+    }
+}
+
+impl QuotaLookup for QuotasWithPods {
+    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree)) {
+        self.visit(Reader::Quota, visit);
     }
 
     fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn PendingAdmission>> {
@@ -37,6 +66,7 @@ impl QuotaLookup for QuotasWithPods {
         let (key, admitted) = decide(&Snapshot {
             state: &state,
             pods: &self.pods,
+            reader: Reader::Quota,
         })?;
         self.index.admit(&mut state, key, admitted)
     }
@@ -48,31 +78,33 @@ impl QuotaLookup for QuotasWithPods {
 
 impl QuotaTree for Snapshot<'_> {
     fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
-        self.state.derived.by_name(name).map(Arc::clone)
+        self.state.derived.by_name(name, self.reader).map(Arc::clone)
     }
 
     fn count_named(&self, name: &str) -> usize {
-        self.state.derived.count_named(name)
+        self.state.derived.count_named(name, self.reader)
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {
         self.state
             .derived
-            .get(&(namespace.into(), name.into()))
+            .get(&(namespace.into(), name.into()), self.reader)
             .map(Arc::clone)
     }
 
     fn visit_children(&self, parent: &str, visit: &mut dyn FnMut(&Quota)) {
-        self.state.derived.children(parent).for_each(|child| visit(child));
+        let children = self.state.derived.children(parent, self.reader);
+        children.for_each(|child| visit(child));
     }
 
     fn owner(&self, namespace: &str) -> Option<Arc<Quota>> {
-        self.state.derived.owner(namespace).map(Arc::clone)
+        self.state.derived.owner(namespace, self.reader).map(Arc::clone)
     }
 
     fn is_leaving(&self, quota: &Quota) -> bool {
         // One that took the place of one that is going may be refused because that is still there.
-        quota.versions().any(|version| version.is_going) || self.state.is_removal_claimed(&quota.key())
+        let is_going = quota.versions().any(|version| version.is_going);
+        is_going || self.state.is_removal_claimed(&quota.key(), self.reader)
     }
 
     /// A pod belongs to the quota that its label names; without a label, to the one that has namespace and name of its

@@ -54,8 +54,18 @@ impl WatchedQuotaPod {
         has_ended(self.status.phase.as_deref())
     }
 
+    /// UID of its controller.
+    pub(super) fn controller(&self) -> Option<&str> {
+        let owners = self.metadata.owner_references.as_ref()?;
+        let controller = owners.iter().find(|owner| owner.controller == Some(true))?;
+        Some(&controller.uid)
+    }
+
     /// Requests, and the same with resources renamed by its annotation if that differs.
-    pub(super) fn requested(self) -> (Amounts, Option<Amounts>) {
+    pub(super) fn requested(mut self, ignores_overhead: bool) -> (Amounts, Option<Amounts>) {
+        if ignores_overhead {
+            self.spec.overhead = Amounts::default();
+        }
         let annotation = self
             .metadata
             .annotations

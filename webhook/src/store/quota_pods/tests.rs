@@ -49,11 +49,13 @@ fn request(name: &str, uid: &str, requested: Value) -> QuotaRequest {
         levels: vec![vec![group, PodGroup::new(None, "mine")]],
         resources: ["cpu", "memory", "acme.io/cpu"].map(Into::into).into(),
         transformation: Transformation::None,
+        controller: Box::default(),
+        caller: ReviewCaller::Verified,
     }
 }
 
 fn known() -> Arc<QuotaPods> {
-    let pods = QuotaPods::new();
+    let pods = QuotaPods::new(QuotaCounting::default(), Arrivals::default());
     pods.replace(Ledger::default());
     pods.set_known(true);
     pods
@@ -166,14 +168,152 @@ fn a_claim_counts_until_the_pod_is_seen() {
 }
 
 #[test]
-fn a_claim_that_is_not_kept_is_over_and_one_that_is_lasts_half_a_minute() {
+fn a_claim_that_is_not_kept_is_over_and_one_that_is_lasts_five_seconds() {
     let (pods, now) = (known(), Instant::now());
     drop(admit(&pods, "one", "1", 2, now));
     assert_eq!(used(&pods, now).1, "");
     admit(&pods, "one", "1", 2, now).keep();
     let later = |seconds| used(&pods, now + Duration::from_secs(seconds)).1;
-    assert_eq!([29, 30].map(later), ["cpu=2", ""]);
+    assert_eq!([4, 5].map(later), ["cpu=2", ""]);
     assert_eq!(pods.counts(), (0, 0));
+}
+
+/// A claim for a client, and a Pod of another name that the watch delivers late after its review by another client.
+fn claim_during_lag(caller: ReviewCaller, of_late: ReviewCaller) -> (Arc<QuotaPods>, Instant) {
+    let (pods, now) = (known(), Instant::now());
+    let late = now.checked_sub(Duration::from_secs(3)).unwrap();
+    let request_of_late = QuotaRequest {
+        caller: of_late,
+        ..request("late", "0", json!({"cpu": 1}))
+    };
+    pods.admit(request_of_late, late, &mut |_| true)
+        .unwrap()
+        .unwrap()
+        .keep();
+    let request = QuotaRequest {
+        caller,
+        ..request("one", "1", json!({"cpu": 2}))
+    };
+    pods.admit(request, now, &mut |_| true).unwrap().unwrap().keep();
+    pods.apply(pod("late", "0", Some("q"), &json!({"cpu": 1})));
+    (pods, now)
+}
+
+#[rstest]
+#[case::of_an_api_server(ReviewCaller::Verified, ReviewCaller::Verified, "cpu=2")]
+#[case::of_any_client(ReviewCaller::Unverified, ReviewCaller::Verified, "")]
+#[case::any_client_proves_no_lag(ReviewCaller::Verified, ReviewCaller::Unverified, "")]
+fn only_claims_of_api_servers_last_longer_while_the_watch_lags(
+    #[case] caller: ReviewCaller,
+    #[case] of_late: ReviewCaller,
+    #[case] after_six_seconds: &str,
+) {
+    let (pods, now) = claim_during_lag(caller, of_late);
+    let later = |seconds| used(&pods, now + Duration::from_secs(seconds)).1;
+    assert_eq!([4, 6, 30].map(later), ["cpu=2", after_six_seconds, ""]);
+}
+
+/// A Pod of a controller.
+fn owned(name: &str, controller: &str) -> WatchedQuotaPod {
+    let mut pod = pod(name, name, Some("q"), &json!({"cpu": 1}));
+    let owner =
+        json!([{"apiVersion": "v1", "kind": "K", "name": "n", "uid": controller, "controller": true}]);
+    pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    pod
+}
+
+/// Admits `count` pods of a controller, numbered from `first` on; returns the number of those that were.
+fn admit_batch(pods: &Arc<QuotaPods>, controller: &str, first: usize, count: usize, now: Instant) -> usize {
+    let admitted = (first..first + count).filter(|number| {
+        let name = format!("{controller}-{number}");
+        let request = QuotaRequest {
+            controller: controller.into(),
+            ..request(&name, &name, json!({"cpu": 1}))
+        };
+        let is_ahead = pods.is_ahead(&request.pod, controller, now);
+        let result = pods.admit(request, now, &mut |_| true);
+        assert_eq!(result.is_err(), is_ahead, "a review that would fail waits first");
+        let pending = result.ok().flatten();
+        let is_admitted = pending.is_some();
+        pending.into_iter().for_each(PendingAdmission::keep);
+        is_admitted
+    });
+    admitted.count()
+}
+
+#[test]
+fn a_controller_whose_pods_are_stored_doubles_its_batches() {
+    let (pods, now) = (known(), Instant::now());
+    let mut first = 0;
+    for batch in [1, 2, 4, 8, 16, 32] {
+        assert_eq!(admit_batch(&pods, "c", first, batch, now), batch);
+        for number in first..first + batch {
+            pods.apply(owned(&format!("c-{number}"), "c"));
+        }
+        first += batch;
+    }
+    assert_eq!(used(&pods, now), ("cpu=63".to_owned(), String::new()));
+}
+
+#[test]
+fn a_controller_whose_pods_are_not_stored_is_admitted_two_at_a_time() {
+    let (pods, now) = (known(), Instant::now());
+    assert_eq!(admit_batch(&pods, "c", 0, 10, now), 2);
+    assert_eq!(admit_batch(&pods, "d", 0, 1, now), 1, "another controller");
+    let mut elsewhere = owned("c-0", "c");
+    elsewhere.metadata.namespace = Some("b".to_owned());
+    pods.apply(elsewhere);
+    assert_eq!(
+        admit_batch(&pods, "c", 10, 1, now),
+        0,
+        "a pod of another namespace"
+    );
+    pods.apply(owned("c-0", "c"));
+    pods.apply(owned("c-0", "c"));
+    assert_eq!(admit_batch(&pods, "c", 10, 10, now), 2, "one is seen, once");
+    let later = Instant::now() + pending_limit::LASTS;
+    assert_eq!(admit_batch(&pods, "c", 20, 10, later), 2, "all of that is over");
+}
+
+#[test]
+fn a_pod_whose_deletion_is_overdue_does_not_count() {
+    let (pods, now) = (known(), Instant::now());
+    let mut terminating = pod("one", "1", Some("q"), &json!({"cpu": 2}));
+    pods.apply(terminating.clone());
+    let deleted = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(20);
+    terminating.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(deleted));
+    pods.apply(terminating.clone());
+    let later = |seconds| used(&pods, now + Duration::from_secs(seconds)).0;
+    assert_eq!([0, 9, 12].map(later), ["cpu=2", "cpu=2", ""]);
+    // Its lost node's controller writes its status.
+    pods.apply(terminating.clone());
+    assert_eq!(later(12), "");
+    let groups = [PodGroup::new(Some("q"), "a")];
+    let sums = pods.sums(&groups, Transformation::None, now + Duration::from_secs(12));
+    assert_eq!(sums.unwrap().pods, 0);
+    pods.delete(terminating);
+    assert_eq!((later(12), pods.counts()), (String::new(), (0, 0)));
+}
+
+#[test]
+fn overhead_counts_unless_the_gate_ignores_it() {
+    let now = Instant::now();
+    let mut heavy = pod("one", "1", Some("q"), &json!({"cpu": 2}));
+    heavy.spec.overhead = amounts(json!({"cpu": 1}));
+    let counted = |ignores_overhead| {
+        let counting = QuotaCounting {
+            ignores_overhead,
+            ..QuotaCounting::default()
+        };
+        let pods = QuotaPods::new(counting, Arrivals::default());
+        let mut listing = pods.listing();
+        QuotaPods::list(&mut listing, heavy.clone());
+        pods.replace(listing);
+        pods.set_known(true);
+        used(&pods, now).0
+    };
+    assert_eq!([false, true].map(counted), ["cpu=3", "cpu=2"]);
 }
 
 #[rstest]
@@ -195,7 +335,7 @@ fn of_claims_of_one_name_the_largest_counts(#[case] before: i64, #[case] after: 
 #[test]
 fn a_claim_counts_whatever_becomes_of_another_one_of_its_name() {
     let (pods, now) = (known(), Instant::now());
-    let later = now + Duration::from_secs(10);
+    let later = now + Duration::from_secs(3);
     let first = request("one", "1", json!({"cpu": 10, "memory": "1Gi"}));
     pods.admit(first, now, &mut |_| true).unwrap().unwrap().keep();
     let second = request("one", "2", json!({"cpu": "1m", "memory": "2Gi"}));
@@ -272,7 +412,7 @@ fn a_pod_is_claimed_if_it_fits(#[case] limit: i64, #[case] fits: bool) {
 
 #[test]
 fn nothing_is_said_while_not_all_pods_are_known() {
-    let pods = QuotaPods::new();
+    let pods = QuotaPods::new(QuotaCounting::default(), Arrivals::default());
     let now = Instant::now();
     assert!(pods.usage(&request("one", "1", json!({})), now).is_none());
     assert!(
@@ -369,7 +509,7 @@ fn a_namespace_has_so_many_claims_and_no_more() {
         ask("a", name / 2, now).unwrap().unwrap().keep();
     }
     let refused = ask("a", 5_000, now).unwrap_err();
-    let text = "namespace a has 1024 pods that were admitted and are not stored yet; each counts for at most 30 seconds";
+    let text = "namespace a has 1024 pods that were admitted and are not stored yet; each counts for at most 5 seconds";
     assert_eq!(refused.to_string(), text);
     // A Pod with quota left is admitted, and a Pod without is refused.
     drop(ask("b", 0, now).unwrap().unwrap());
@@ -385,19 +525,99 @@ fn a_namespace_has_so_many_claims_and_no_more() {
 }
 
 #[test]
-fn all_namespaces_together_have_so_many_claims_and_no_more() {
+fn namespace_below_its_share_always_has_a_place() {
     let (pods, now) = (known(), Instant::now());
-    let ask = |number: usize| {
+    let ask = |namespace: &str, number: usize| {
         let request = QuotaRequest {
-            pod: key(&(number / 1_000).to_string(), &number.to_string()),
+            pod: key(namespace, &number.to_string()),
             levels: Vec::new(),
             ..request("", "", json!({"cpu": 1}))
         };
-        pods.admit(request, now, &mut |_| true)
+        let pending = pods.admit(request, now, &mut |_| true)?;
+        pending.unwrap().keep();
+        Ok::<(), PendingLimit>(())
     };
+    let of = |namespace: &str| {
+        let state = pods.lock();
+        let names = state.pending.names();
+        names.filter(|pod| &*pod.namespace == namespace).count()
+    };
+    // An attacker fills all places from nine namespaces: eight have their maximum.
     for number in 0..pending_limit::MOST {
-        ask(number).unwrap().unwrap().keep();
+        ask(&format!("attacker-{}", number / 1_000), number).unwrap();
     }
-    assert_eq!(ask(pending_limit::MOST).unwrap_err(), PendingLimit::All);
     assert_eq!(pods.counts(), (0, pending_limit::MOST));
+    // A tenth one gets its share, and no place more.
+    let share = pending_limit::MOST / 10;
+    for number in 0..share {
+        ask("tenant", number).unwrap();
+    }
+    let error = ask("tenant", share).unwrap_err();
+    assert_eq!(
+        error,
+        PendingLimit::All {
+            namespace: "tenant".to_owned(),
+            share
+        }
+    );
+    assert_eq!((of("tenant"), pods.counts().1), (share, pending_limit::MOST));
+    // The attacker's namespaces lost equal numbers, and none of a namespace below the share.
+    for namespace in 0..8 {
+        let left = of(&format!("attacker-{namespace}"));
+        assert!((896..=899).contains(&left), "{namespace}: {left}");
+    }
+    assert_eq!(of("attacker-8"), 192);
+    assert!(ask("attacker-0", 9_999_999).is_err());
+}
+
+#[test]
+fn unreadable_pod_counts_as_last_read_and_its_quota_is_unknown_without_that() {
+    let (pods, now) = (known(), Instant::now());
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
+    let unreadable = |name: &str, quota| versioned(name, name, Some(quota), &json!({}), 2);
+    pods.apply_unreadable(pod("one", "1", Some("other"), &json!({})));
+    assert_eq!(used(&pods, now).0, "cpu=2");
+    // Another quota is not affected.
+    pods.apply_unreadable(unreadable("new", "other"));
+    assert_eq!(used(&pods, now).0, "cpu=2");
+    pods.apply_unreadable(unreadable("new", "q"));
+    let mut fits = |_: &[Usage]| panic!("the use is unknown");
+    assert!(pods.usage(&request("x", "", json!({})), now).is_none());
+    assert!(
+        pods.admit(request("x", "", json!({"cpu": 1})), now, &mut fits)
+            .unwrap()
+            .is_none()
+    );
+    // So it is after a list, and the readable one counts as before.
+    let mut listing = Ledger::default();
+    pods.list_unreadable(&mut listing, pod("one", "1", Some("q"), &json!({})));
+    pods.list_unreadable(&mut listing, unreadable("new", "q"));
+    pods.replace(listing);
+    assert!(pods.usage(&request("x", "", json!({})), now).is_none());
+    pods.delete(unreadable("new", "q"));
+    assert_eq!(used(&pods, now).0, "cpu=2");
+    // One that has ended counts for nothing, readable or not.
+    let mut ended = unreadable("ended", "q");
+    ended.status.phase = Some("Failed".to_owned());
+    pods.apply_unreadable(ended);
+    assert_eq!(used(&pods, now).0, "cpu=2");
+}
+
+#[test]
+fn pod_with_thousands_of_resources_needs_little_memory_and_hides_no_use() {
+    let (pods, now) = (known(), Instant::now());
+    pods.apply(pod("one", "1", Some("q"), &many(2_500)));
+    assert_eq!(used(&pods, now).0, "cpu=1");
+    let state = pods.lock();
+    let kept = state.ledger.get(&key("a", "one"), Transformation::None).unwrap();
+    assert!(kept.requested.iter().count() <= 40);
+    drop(state);
+    // Nothing is known of the use of a resource with a later name.
+    let request = QuotaRequest {
+        resources: ["cpu", "nvidia.com/gpu"].map(Into::into).into(),
+        ..request("x", "", json!({"cpu": 1}))
+    };
+    assert!(pods.usage(&request, now).is_none());
+    pods.delete(pod("one", "1", Some("q"), &json!({})));
+    assert!(pods.usage(&request, now).is_some());
 }

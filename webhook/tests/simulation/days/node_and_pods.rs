@@ -139,6 +139,7 @@ impl SimulatedPod {
                 }],
                 ..PodStatus::default()
             },
+            controller: None,
         }
     }
 }

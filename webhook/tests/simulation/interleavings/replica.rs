@@ -14,6 +14,7 @@ use headroom_domain::{
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
+        callers::CallerCheck,
         endpoint::{Deadline, Family, Stores},
         endpoints::{gates, served},
         features::Features,
@@ -57,6 +58,7 @@ impl ModelReplica {
             stores: Stores::of_nodes(Arc::clone(&cluster) as _),
             limits: Limits::default(),
             log_sample: 0,
+            callers: CallerCheck::default(),
         });
         Self {
             cluster,

@@ -9,6 +9,7 @@ use std::{
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
+        callers::CallerCheck,
         endpoint::{Deadline, Family, Stores},
         endpoints::{gates, served},
         features::Features,
@@ -16,6 +17,7 @@ use headroom_webhook::{
     },
     store::{
         arrivals::Arrivals,
+        caller::ReviewCaller,
         colocation::pods::PodsByName,
         informer::Store as _,
         known::KnownSources,
@@ -98,6 +100,7 @@ impl QuotaWorld {
             },
             limits: Limits::default(),
             log_sample: 0,
+            callers: CallerCheck::default(),
         });
         Self {
             stored: ModelQuotas::new(),
@@ -282,9 +285,12 @@ impl QuotaWorld {
     fn ask(&self, path: &str, review: &Value) -> Result<HttpAnswer, String> {
         let endpoint = self.router.endpoint(path).map_err(|error| error.to_string())?;
         let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-        Ok(self
-            .router
-            .answer(endpoint, review.to_string().as_bytes(), deadline))
+        Ok(self.router.answer_to(
+            ReviewCaller::Verified,
+            endpoint,
+            review.to_string().as_bytes(),
+            deadline,
+        ))
     }
 
     fn store(&mut self, key: (u8, u8), mut quota: ModelQuota) {

@@ -4,15 +4,16 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{ArgGroup, builder::RangedU64ValueParser};
 use headroom_domain::ratio::Cents;
-use http::Uri;
 
-use crate::advise::{query::Replacement, span::FRAME_S};
+use super::private_values::{Header, ServerUrl, header_parser, url_parser};
+use crate::advise::{matcher::LabelMatcher, query::Replacement, span::FRAME_S};
 
 /// Capacity that Headroom would have added, computed from the history in a Prometheus server before the installation.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("past").required(true), after_help = "\
 Needs at least two days of history: use from cAdvisor, nodes and pods from kube-state-metrics. An agent measures bursts that
-averages hide, and sets lower ratios. The expressions name no job; if other tenants can add scrape targets, pin it with --query.
+averages hide, and sets lower ratios. The expressions name no job; if other tenants can add scrape targets, pin it with --selector
+or --query. The proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY are used as by kubectl.
 
 Examples:
   kubectl headroom advise --prometheus http://127.0.0.1:9090 --pool-label label_node_kubernetes_io_instance_type
@@ -20,13 +21,23 @@ Examples:
   # Through the API server, with plots; requires permission to get services/proxy
   kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14 --html advice.html
 
+  # One cluster of several in a shared server
+  kubectl headroom advise --prometheus https://ann@metrics.example --prometheus-password-file password --selector cluster=prod
+
   # Again with other bounds, without the server
   kubectl headroom advise --prometheus http://127.0.0.1:9090 --save past
   kubectl headroom advise --from past --lo 0.50 --theta 95 -o json")]
 pub(crate) struct AdviseArgs {
-    /// Base URL of a Prometheus server.
-    #[arg(long, env = "HEADROOM_PROMETHEUS", value_name = "URL", group = "past", value_parser = server)]
-    pub(crate) prometheus: Option<Uri>,
+    /// Base URL of a Prometheus server; may contain a user, but no password.
+    #[arg(
+        long,
+        env = "HEADROOM_PROMETHEUS",
+        hide_env_values = true,
+        value_name = "URL",
+        group = "past",
+        value_parser = url_parser()
+    )]
+    pub(crate) prometheus: Option<ServerUrl>,
     /// Prometheus server in the cluster, through the API server: NAMESPACE/SERVICE, with :PORT (number or name) if
     /// the Service's
     /// port has a name.
@@ -45,7 +56,8 @@ pub(crate) struct AdviseArgs {
         long,
         env = "HEADROOM_PROMETHEUS_CA_FILE",
         value_name = "FILE",
-        requires = "prometheus"
+        requires = "prometheus",
+        conflicts_with = "prometheus_service"
     )]
     pub(crate) prometheus_ca_file: Option<PathBuf>,
     /// File with a bearer token for the server; over plain HTTP it is sent to loopback only.
@@ -53,9 +65,49 @@ pub(crate) struct AdviseArgs {
         long,
         env = "HEADROOM_PROMETHEUS_TOKEN_FILE",
         value_name = "FILE",
-        requires = "prometheus"
+        requires = "prometheus",
+        conflicts_with = "prometheus_service"
     )]
     pub(crate) prometheus_token_file: Option<PathBuf>,
+    /// User of the server's basic authentication [default: the user in the URL]. The password is in the variable
+    /// HEADROOM_PROMETHEUS_PASSWORD or in --prometheus-password-file; over plain HTTP it is sent to loopback only.
+    #[arg(
+        long,
+        env = "HEADROOM_PROMETHEUS_USER",
+        value_name = "NAME",
+        requires = "prometheus",
+        conflicts_with = "prometheus_service",
+        value_parser = user
+    )]
+    pub(crate) prometheus_user: Option<String>,
+    /// File with the password of the user.
+    #[arg(
+        long,
+        env = "HEADROOM_PROMETHEUS_PASSWORD_FILE",
+        value_name = "FILE",
+        requires = "prometheus",
+        conflicts_with = "prometheus_service"
+    )]
+    pub(crate) prometheus_password_file: Option<PathBuf>,
+    /// Header of each request, such as X-Scope-OrgID: team-a; may be repeated.
+    #[arg(
+        long = "header",
+        env = "HEADROOM_HEADER",
+        hide_env_values = true,
+        value_name = "NAME: VALUE",
+        conflicts_with = "from",
+        value_parser = header_parser()
+    )]
+    pub(crate) headers: Vec<Header>,
+    /// Only series with this label, such as cluster=prod; also with !=, =~ and !~. May be repeated. The condition is
+    /// added to each selector of each query, including those of --query.
+    #[arg(
+        long = "selector",
+        env = "HEADROOM_SELECTOR",
+        value_name = "LABEL=VALUE",
+        conflicts_with = "from"
+    )]
+    pub(crate) selectors: Vec<LabelMatcher>,
     /// Replace the expression of a query; may be repeated. Its series must have the label node, those of pods also
     /// namespace and pod.
     #[arg(long = "query", env = "HEADROOM_QUERY", value_name = "NAME=PROMQL")]
@@ -168,15 +220,12 @@ impl fmt::Display for Service {
     }
 }
 
-fn server(text: &str) -> Result<Uri, String> {
-    let not_one = || "not a URL such as http://127.0.0.1:9090 or https://host/prefix".to_owned();
-    let uri: Uri = text.parse().map_err(|_invalid| not_one())?;
-    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-    if is_http && uri.host().is_some_and(|host| !host.is_empty()) && uri.query().is_none() {
-        Ok(uri)
-    } else {
-        Err(not_one())
+/// A user name; basic authentication separates it from the password by a colon.
+fn user(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(':') || text.chars().any(char::is_control) {
+        return Err("not the name of a user, without a colon".to_owned());
     }
+    Ok(text.to_owned())
 }
 
 fn step(text: &str) -> Result<u64, String> {

@@ -66,7 +66,7 @@ fn json_has_verdict_rules_derivation_and_report() {
     assert_eq!(value["policy_refused"], Value::Null);
     let of_resource = |max: u32| json!({"min_cents": 100, "max_cents": max, "target_ppm": 900_000, "static_max_cents": 500});
     let policy = json!({
-        "mode": "auto", "mode_from": "entry", "entry": "batch", "floor": "requests",
+        "mode": "auto", "mode_from": "entry", "entry": "batch", "floor": "requests", "annotations": "all",
         "cpu": of_resource(200), "memory": of_resource(100),
     });
     assert_eq!(value["policy"], policy);
@@ -313,4 +313,44 @@ fn a_verdict_of_mode_static_describes_the_annotation() {
         let verdict = annotated(why);
         assert!(verdict.contains(expected), "{verdict}");
     }
+}
+
+#[test]
+fn open_places_are_listed_with_owner_and_end() {
+    let mut status = status("worker-1");
+    let place = |owner: &str, kind: &str, closes_in_ms| wire::OpenPlace {
+        owner: owner.to_owned(),
+        kind: kind.to_owned(),
+        amounts: Some(wire::Amounts {
+            cpu_milli: 400,
+            memory_bytes: 1 << 30,
+        }),
+        closes_in_ms,
+    };
+    status.places = vec![
+        place("DaemonSet kube-system/cni\u{1b}[2J", "daemonset", 432_000),
+        place("", "other", 59_000),
+    ];
+    let node = node(status);
+    let page = page(&node, false);
+    let lines: Vec<&str> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("open places"))
+        .take(3)
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "open places, kept for successors of pods that left:",
+            r"  DaemonSet kube-system/cni\u001b[2J (daemonset): cpu 400m, memory 1.0GiB, closes in 7m",
+            "  controller not known (other): cpu 400m, memory 1.0GiB, closes in 59s",
+        ]
+    );
+    let json = explanation_json(&node, NextWrite::IsDecided);
+    assert_eq!(
+        json["places"][1],
+        serde_json::json!({
+            "owner": "", "kind": "other", "cpu_milli": 400, "mem_bytes": 1_u64 << 30, "closes_in_ms": 59_000,
+        })
+    );
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use headroom_domain::{
-    capacity::{Annotations, NodeState, amount, recorded_raw},
+    capacity::{Annotations, NodeState, ProbeAnswer, amount, recorded_raw},
     names,
+    policy::Mode,
     resource::{PerResource, Resource},
 };
 use k8s_openapi::api::core::v1::Node;
@@ -30,6 +31,8 @@ pub(crate) enum Remains {
     Held,
     /// The webhook's next write restores it.
     Due,
+    /// The policy ignores the mode annotation, so the mode is still this one; `None` if the webhook does not know it.
+    Ignored(Option<Mode>),
     /// No webhook processed the write.
     Unanswered,
 }
@@ -70,11 +73,34 @@ impl OffResult {
         }
     }
 
+    /// Result of the webhook's answer about a node with mode `off`; `is_written` if the mode is stored.
+    pub(crate) fn answered(node: &Node, answer: &ProbeAnswer, is_written: bool) -> Self {
+        let ProbeAnswer {
+            mode,
+            is_marked,
+            allocatable,
+        } = *answer;
+        let remains = match mode {
+            Some(Mode::Off) if is_marked => Remains::Held,
+            Some(Mode::Off) if is_written => Remains::Due,
+            Some(Mode::Off) => Remains::Nothing,
+            mode => Remains::Ignored(mode),
+        };
+        Self {
+            allocatable,
+            ..Self::new(node, remains)
+        }
+    }
+
     /// Reason why a node is not raw yet, if a webhook processed the write; `None` if it is raw.
     pub(crate) fn waits_for(&self) -> Option<String> {
         match self.remains {
             Remains::Nothing | Remains::Unanswered => None,
             Remains::Due => Some("the webhook's next write restores it".to_owned()),
+            Remains::Ignored(Some(mode)) => Some(format!(
+                "the webhook's setting amplification.annotations keeps mode {mode}"
+            )),
+            Remains::Ignored(None) => Some("the webhook does not know its policy".to_owned()),
             Remains::Held => {
                 let needed = Resource::ALL.into_iter().filter_map(|resource| {
                     let (allocatable, raw) = ((*self.allocatable.get(resource))?, (*self.raw.get(resource))?);
@@ -114,6 +140,7 @@ impl Remains {
             Self::Nothing => "nothing",
             Self::Held => "held",
             Self::Due => "due",
+            Self::Ignored(_) => "ignored",
             Self::Unanswered => "unanswered",
         }
     }
@@ -147,6 +174,12 @@ impl fmt::Display for OffResult {
                 all(raw)
             ),
             Remains::Due => write!(f, "{node}: the next write restores it"),
+            Remains::Ignored(_) => write!(
+                f,
+                "{node}: stays at {}: {}",
+                all(allocatable),
+                self.waits_for().unwrap_or_default()
+            ),
             Remains::Unanswered => write!(
                 f,
                 "{node}: still at {}; no webhook processed the write",
@@ -178,6 +211,28 @@ mod tests {
     }
 
     #[test]
+    fn answers_of_the_webhook_decide_the_remains() {
+        let annotations = json!({names::MARKER: "{}"});
+        let remains = |mode, is_marked, is_written| {
+            let answer = ProbeAnswer {
+                mode,
+                is_marked,
+                allocatable: PerResource::default(),
+            };
+            OffResult::answered(&node("5", &annotations), &answer, is_written).remains
+        };
+        let off = Some(Mode::Off);
+        assert_eq!(remains(off, false, false), Remains::Nothing);
+        assert_eq!(remains(off, false, true), Remains::Due);
+        assert_eq!(remains(off, true, true), Remains::Held);
+        assert_eq!(
+            remains(Some(Mode::Auto), true, true),
+            Remains::Ignored(Some(Mode::Auto))
+        );
+        assert_eq!(remains(None, true, false), Remains::Ignored(None));
+    }
+
+    #[test]
     fn each_outcome_is_one_line() {
         let annotations = json!({names::RAW_ALLOCATABLE: r#"{"cpu":"4","memory":"8Gi"}"#});
         let line = |remains| OffResult::new(&node("5", &annotations), remains).to_string();
@@ -190,6 +245,10 @@ mod tests {
         assert_eq!(
             line(Remains::Unanswered),
             "n1: still at cpu 5000m, memory 8.0GiB; no webhook processed the write"
+        );
+        assert_eq!(
+            line(Remains::Ignored(Some(Mode::Auto))),
+            "n1: stays at cpu 5000m, memory 8.0GiB: the webhook's setting amplification.annotations keeps mode auto"
         );
         let held = OffResult::new(&node("5", &annotations), Remains::Held).json();
         assert_eq!(

@@ -61,6 +61,9 @@ impl Advice {
             page.text(&line);
         }
         page.text(&self.scope());
+        for line in self.left_out_lines() {
+            page.text(&line);
+        }
         for resource in self.resources() {
             self.add_resource(&mut page, resource);
         }
@@ -439,6 +442,7 @@ mod tests {
             },
             pools,
             nodes,
+            left_out: Vec::new(),
             empty: Vec::new(),
         }
     }

@@ -372,7 +372,7 @@ fn the_state_is_bounded_at_512_pods() {
     let rings: BTreeMap<_, _> = snapshot.pods.ring_bytes();
     assert_eq!((rings.len(), rings.values().sum::<usize>()), (512, 1_179_648));
     assert!(
-        snapshot.pods.scalar_bytes() <= 100 << 10,
+        snapshot.pods.scalar_bytes() <= 132 << 10,
         "{}",
         snapshot.pods.scalar_bytes()
     );

@@ -112,3 +112,33 @@ fn an_invalid_affinity_is_an_error() {
         Err("more than 4096 conditions would be added to spec.affinity".to_owned())
     );
 }
+
+/// The namespace of a tree's root decides which profiles select its nodes.
+#[test]
+fn tree_roots_are_found_by_parent() {
+    let mut quotas = quotas();
+    for (namespace, name, parent) in [
+        ("owner", "root", ""),
+        ("team", "middle", "root"),
+        ("team", "leaf", "middle"),
+        ("team", "orphan", "missing"),
+        ("team", "loop", "loop"),
+    ] {
+        let quota = Quota {
+            namespace: namespace.into(),
+            name: name.into(),
+            parent: parent.into(),
+            ..Quota::default()
+        };
+        let key = (namespace.to_owned(), name.to_owned());
+        quotas.quotas.insert(key, Arc::new(quota));
+    }
+    let root = |name: &str| {
+        let quota = quotas.by_name(name).unwrap();
+        root_namespace(&quota, &quotas)
+    };
+    for name in ["root", "middle", "leaf"] {
+        assert_eq!(root(name).as_deref(), Some("owner"), "{name}");
+    }
+    assert_eq!((root("orphan"), root("loop")), (None, None));
+}

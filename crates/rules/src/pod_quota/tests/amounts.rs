@@ -92,7 +92,7 @@ fn errors_of_both_annotations_are_joined_in_brackets() {
 }
 
 #[test]
-fn pending_admissions_count_in_addition_to_stored_or_noted_usage() {
+fn pending_admissions_count_in_addition_to_stored_or_larger_noted_usage() {
     let quota = Quota {
         namespace: "q".into(),
         name: "lab".into(),
@@ -100,21 +100,32 @@ fn pending_admissions_count_in_addition_to_stored_or_noted_usage() {
         ..Quota::default()
     };
     let amounts = |cpu: i64| -> Amounts { serde_json::from_value(json!({"cpu": cpu})).unwrap() };
-    let usage = Usage {
-        stored: amounts(2),
+    let usage = |noted: &str| Usage {
+        stored: amounts(1),
         pending: amounts(1),
-        noted: r#"{"cpu": 1}"#.into(),
+        noted: noted.into(),
     };
-    let fits = |cpu, compat| check_quota(&quota, &amounts(cpu), &usage, &switches(compat)).is_ok();
-    assert_eq!([1, 2].map(|cpu| fits(cpu, Compat::Headroom)), [true, false]);
-    assert_eq!([2, 3].map(|cpu| fits(cpu, Compat::Upstream)), [true, false]);
-    let error = check_quota(&quota, &amounts(2), &usage, &Switches::default()).unwrap_err();
+    let fits =
+        |cpu, noted, compat| check_quota(&quota, &amounts(cpu), &usage(noted), &switches(compat)).is_ok();
+    let (older, newer) = ("", r#"{"cpu": 2}"#);
+    for (noted, compat, most) in [
+        (newer, Compat::Headroom, 2),
+        (newer, Compat::Upstream, 1),
+        (older, Compat::Upstream, 2),
+    ] {
+        assert!(
+            fits(most, noted, compat) && !fits(most + 1, noted, compat),
+            "{noted} {compat:?}"
+        );
+    }
+    let usage = usage(older);
+    let error = check_quota(&quota, &amounts(3), &usage, &Switches::default()).unwrap_err();
     let causes = error.errors().causes();
     assert_eq!(causes.len(), 1);
     assert!(
         causes[0]
             .message
-            .contains("quota q/lab has 4 of cpu, of which 3 are used"),
+            .contains("quota q/lab has 4 of cpu, of which 2 are used"),
         "{causes:?}"
     );
 }

@@ -59,6 +59,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
         ..WORD
     },
     MemberRow {
+        member: "annotations",
+        go: "Annotations",
+        words: &["nothing", "lower", "mode", "all"],
+        default: &["all"],
+        about: "Permitted effect of mode and ratio annotations on Nodes.",
+        ..WORD
+    },
+    MemberRow {
         member: "bounds.cpu.min",
         go: "Bounds.CPU.Min",
         default: &["1.00"],

@@ -102,7 +102,7 @@ impl Part {
     }
 }
 
-pub(super) const PARTS: [Part; 21] = [
+pub(super) const PARTS: [Part; 22] = [
     Part::here(
         "interleavings",
         "100,000 random interleavings of writers of one node",
@@ -129,6 +129,12 @@ pub(super) const PARTS: [Part; 21] = [
         "tests on a real API server in their long form",
         "45 minutes",
         soaks,
+    ),
+    Part::here(
+        "attacks",
+        "attacks on a replica: memory and latency under each",
+        "15 minutes",
+        attacks,
     ),
     Part::here(
         "real-node",
@@ -218,6 +224,14 @@ fn soaks() -> Result<Tally> {
         ],
         SOAK,
     )
+}
+
+/// Attacks in their long form; their figures are printed.
+fn attacks() -> Result<Tally> {
+    let plan = tests()?;
+    let mut tally = long_form(&plan, Kind::Process, &["attacks::"], SOAK)?;
+    tally += long_form(&plan, Kind::Apiserver, &["attacks::", "memory_attacks::"], SOAK)?;
+    Ok(tally)
 }
 
 /// Tests of pods that take minutes.

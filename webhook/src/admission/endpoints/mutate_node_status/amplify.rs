@@ -1,9 +1,10 @@
 //! Step `amplify`: sets a Node's allocatable to the decision of [`capacity::decide`].
 
 use headroom_domain::{
-    capacity::{self, Annotations, Basis, Decision, ResourceDecision, Why, Write, Writer},
+    capacity::{self, Annotations, Basis, Decision, NodeState, ResourceDecision, Why, Write, Writer},
     hint::{EffectiveHint, HintQuery, Origin},
     names,
+    policy::Policy,
     resource::Resource,
 };
 
@@ -30,9 +31,55 @@ pub(super) static STEP: NodeStep = NodeStep {
 };
 
 fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
-    let Some(old) = draft.old().filter(|_| ctx.request.operation == Operation::Update) else {
+    let Some(decided) = decided(ctx, draft) else {
         return Ok(());
     };
+    let NodeDecision {
+        decision,
+        hint,
+        old,
+        new,
+        ..
+    } = &decided;
+    let Some((policy, mode_fault)) = &decided.policy else {
+        return Ok(apply(decision, draft)?);
+    };
+    if let Some(fault) = mode_fault {
+        let field = node_fields::annotation_field(names::MODE);
+        draft.warn(format!("{field}: {fault}; {} applies", policy.mode));
+    }
+    warn_of_ratio(decision, draft);
+    apply(decision, draft)?;
+    if has_conditions(hint.as_ref(), &old.annotations) {
+        let grounds = ConditionInputs {
+            decision,
+            mode: policy.mode,
+            hint: hint.as_ref(),
+            is_contested: ctx.store.is_contested(&ctx.request.name),
+            heartbeat: new.ready_heartbeat.as_deref(),
+            now: ctx.now,
+        };
+        conditions::write(draft, &grounds)?;
+    }
+    Ok(())
+}
+
+/// Decision about an update of a Node, with its inputs.
+pub(in crate::admission::endpoints) struct NodeDecision {
+    pub(in crate::admission::endpoints) decision: Decision,
+    /// Policy in force, and the fault of the mode annotation; `None` while the policy is not known.
+    pub(in crate::admission::endpoints) policy: Option<(Policy, Option<String>)>,
+    hint: Option<EffectiveHint>,
+    /// State of the stored Node.
+    pub(in crate::admission::endpoints) old: NodeState,
+    new: NodeState,
+}
+
+/// Decides the update of the request; `None` for other operations.
+pub(in crate::admission::endpoints) fn decided(ctx: &NodeCtx<'_>, draft: &Draft<'_>) -> Option<NodeDecision> {
+    let old = draft
+        .old()
+        .filter(|_| ctx.request.operation == Operation::Update)?;
     let name = ctx.request.name.as_str();
     let (version, is_told) = (node_fields::version(old), node_fields::tells_allocated(old));
     // The Node from the watch is parsed already, and mostly the base of this write.
@@ -50,8 +97,15 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         old: &old,
         new: &new,
     };
-    let Some((policy, mode_error)) = node_fields::policy(ctx, draft) else {
-        return Ok(apply(&capacity::keep(&write), draft)?);
+    let policy = node_fields::policy(ctx, draft);
+    let Some((in_force, _)) = &policy else {
+        return Some(NodeDecision {
+            decision: capacity::keep(&write),
+            policy: None,
+            hint: None,
+            old,
+            new,
+        });
     };
     let nudged = new.annotations.hint.as_ref();
     let hint = ctx.store.hint(&HintQuery {
@@ -64,29 +118,17 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         machine: node_fields::machine(draft, &new),
     });
     let basis = Basis {
-        policy: &policy,
+        policy: in_force,
         hint: hint.as_ref(),
         pod_demand: ctx.store.pod_demand(name, old.amounts(), is_told),
     };
-    let decision = capacity::decide(&write, &basis);
-    if let Some(error) = mode_error {
-        let field = node_fields::annotation_field(names::MODE);
-        draft.warn(format!("{field}: {error}; {} applies", policy.mode));
-    }
-    warn_of_ratio(&decision, draft);
-    apply(&decision, draft)?;
-    if has_conditions(hint.as_ref(), &old.annotations) {
-        let grounds = ConditionInputs {
-            decision: &decision,
-            mode: policy.mode,
-            hint: hint.as_ref(),
-            is_contested: ctx.store.is_contested(name),
-            heartbeat: new.ready_heartbeat.as_deref(),
-            now: ctx.now,
-        };
-        conditions::write(draft, &grounds)?;
-    }
-    Ok(())
+    Some(NodeDecision {
+        decision: capacity::decide(&write, &basis),
+        policy,
+        hint,
+        old,
+        new,
+    })
 }
 
 /// False if no hint was or is applied, so that no conditions must be read; and if one is unreadable, which its writer

@@ -144,7 +144,7 @@ fn braked(decision: &Decision, note: Option<&Note>) -> ConditionText {
 /// True if pods hold the value up.
 fn is_held(why: &[Why]) -> bool {
     why.iter()
-        .any(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit))
+        .any(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit | Why::FloorPlaces))
 }
 
 const fn quarantined(contradiction: Contradiction) -> &'static str {

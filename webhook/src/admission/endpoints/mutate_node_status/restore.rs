@@ -1,4 +1,5 @@
-//! Step `restore`: undoes changes that a status write makes to annotations its writer does not own.
+//! Step `restore`: undoes changes that a status write makes to annotations of Headroom, ratio or mode. Users change
+//! them through `nodes`, which `/validate-node` checks.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +19,8 @@ use crate::admission::{
 pub(super) static STEP: NodeStep = NodeStep {
     name: "restore",
     when: When::On(&super::GATE),
-    about: "Restores annotations that only the webhook writes in status writes of other users, and ratio and \
-     mode in those of kubelets.",
+    about: "Restores Headroom's annotations, the ratio and the mode in status writes of all users except the \
+     webhook.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: restore,
@@ -28,8 +29,6 @@ pub(super) static STEP: NodeStep = NodeStep {
 /// Annotations that stay when this endpoint is called again in the same request: they mark our values. A client gains
 /// nothing by writing them that it could not gain by sending allocatable.
 const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
-/// Annotations that users other than kubelets may write here: they contain only the ratio, which users may set.
-const PEOPLES: [&str; 3] = [names::RATIO, names::MODE, names::STATIC_RATIO];
 
 fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
     let old = node_fields::state(old, &Annotations::default());
@@ -42,12 +41,10 @@ fn restore(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if user == ctx.store.webhook_user() || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {
         return Ok(());
     }
-    let is_kubelet = names::node_of_user(user).is_some();
-    let is_theirs = |key: &str| key == names::KUBELET_RAW || !is_kubelet && PEOPLES.contains(&key);
     let Some(old) = draft.old() else { return Ok(()) };
     let keys: BTreeSet<String> = node_fields::guarded_keys(old)
         .chain(node_fields::guarded_keys(draft))
-        .filter(|key| !is_theirs(key))
+        .filter(|key| *key != names::KUBELET_RAW)
         .map(str::to_owned)
         .collect();
     let is_reinvoked = keys

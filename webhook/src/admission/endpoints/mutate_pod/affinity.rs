@@ -1,7 +1,7 @@
 //! Step `affinity`: has a Pod of a quota tree run on the nodes of the tree.
 
 use headroom_kit::gate::Gate;
-use headroom_rules::pod_quota::{require, tree_quota};
+use headroom_rules::pod_quota::{TREE_NAMESPACE, require, root_namespace, tree_quota};
 
 use crate::{
     admission::{
@@ -38,12 +38,21 @@ fn add_nodes(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     }
     let labels = PodLabels::read(ctx, draft)?;
     let quotas = &ctx.store.quotas;
-    let mut quota = None;
+    let (mut quota, mut root) = (None, None);
     quotas.tree.visit_tree(&mut |tree| {
         quota = tree_quota(labels.membership(&ctx.request.namespace), tree, ctx.switches);
+        root = quota.as_ref().and_then(|quota| root_namespace(quota, tree));
     });
     let tree = quota.filter(|quota| !quota.tree_id.is_empty());
-    let Some(nodes) = tree.and_then(|quota| quotas.nodes.nodes(&quota.tree_id)) else {
+    let nodes = tree.and_then(|quota| {
+        let namespace = if ctx.switches.is_on(&TREE_NAMESPACE) {
+            Some(root?)
+        } else {
+            None
+        };
+        quotas.nodes.nodes(&quota.tree_id, namespace.as_deref())
+    });
+    let Some(nodes) = nodes else {
         return Ok(());
     };
     let added: Result<(), StepError> = draft.rewrite(&["spec", "affinity"], |affinity| {

@@ -1,7 +1,7 @@
 //! Step `profile`: applies the colocation profiles that are for a new Pod, and translates its cpu and memory afterwards.
 
 use headroom_kit::gate::Gate;
-use headroom_rules::{completion, profile::ProfileTarget};
+use headroom_rules::{completion, profile::ProfileTarget, switch::Switches};
 
 use crate::{
     admission::{
@@ -31,9 +31,14 @@ pub(super) static STEP: PodStep = PodStep {
     run: apply,
 };
 
-/// True while a profile that may be for the Pod names a namespace or a PriorityClass that is not known.
-pub(super) fn is_unknown(request: &Request, draft: &Draft<'_>, store: &Colocation) -> bool {
-    profiles::is_unknown(request, ProfileTarget::Pod, draft, store)
+/// True while a profile that would be applied to the Pod names a namespace or a PriorityClass that is not known.
+pub(super) fn is_unknown(
+    request: &Request,
+    draft: &Draft<'_>,
+    store: &Colocation,
+    switches: &Switches,
+) -> bool {
+    profiles::is_unknown((request, draft), ProfileTarget::Pod, store, switches)
 }
 
 /// The spec of a stored Pod cannot be changed, so this is for new ones.

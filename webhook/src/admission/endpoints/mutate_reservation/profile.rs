@@ -1,6 +1,6 @@
 //! Step `profile`: applies the colocation profiles that are for a new Reservation.
 
-use headroom_rules::profile::ProfileTarget;
+use headroom_rules::{profile::ProfileTarget, switch::Switches};
 use serde::de::IgnoredAny;
 
 use crate::{
@@ -31,7 +31,13 @@ pub(super) static STEP: PodStep = PodStep {
 
 /// True while a profile that may be for the Reservation names a PriorityClass that is not known, and has a template to write it
 /// into.
-pub(super) fn is_unknown(request: &Request, draft: &Draft<'_>, store: &Colocation) -> bool {
+pub(super) fn is_unknown(
+    request: &Request,
+    draft: &Draft<'_>,
+    store: &Colocation,
+    switches: &Switches,
+) -> bool {
     let template = draft.read::<IgnoredAny>(&["spec", "template"]);
-    matches!(template, Ok(Some(_))) && profiles::is_unknown(request, ProfileTarget::Reservation, draft, store)
+    matches!(template, Ok(Some(_)))
+        && profiles::is_unknown((request, draft), ProfileTarget::Reservation, store, switches)
 }

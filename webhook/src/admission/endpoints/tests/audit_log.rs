@@ -54,6 +54,7 @@ async fn lines(fixture: &str, answers: u32, sample: u32) -> Vec<LogLine> {
 async fn lines_of(case: Case, answers: u32, sample: u32) -> Vec<LogLine> {
     let router = Router::new(Options {
         log_sample: sample,
+        callers: CallerCheck::default(),
         ..options(case.world)
     });
     let lines = Arc::new(Lines::default());
@@ -84,6 +85,17 @@ async fn what_changes_something_or_is_refused_has_a_line_each() {
             assert!(!fields.contains_key("sample"), "{fixture}");
         }
     }
+}
+
+#[tokio::test]
+async fn flood_of_refusals_has_a_thousand_lines() {
+    let lines = lines("validate-node/mode/unknown.out.json", 1_500, 0).await;
+    // The burst, and what the steady rate adds while the test runs.
+    assert!((1_000..1_400).contains(&lines.len()), "{}", lines.len());
+    let counted =
+        |LogLine(fields): &LogLine| fields.get("left_out").and_then(|count| count.parse::<u64>().ok());
+    let left_out: u64 = lines.iter().filter_map(counted).sum();
+    assert!(left_out <= 1_500 - lines.len() as u64, "{left_out}");
 }
 
 #[tokio::test]

@@ -67,7 +67,8 @@ impl CaseRun<'_> {
         if row.is_dry_run {
             review = review.dry_run();
         }
-        review.user(&row.user, &[]).build()
+        let groups: Vec<&str> = row.groups.iter().map(String::as_str).collect();
+        review.user(&row.user, &groups).build()
     }
 
     /// The answer to an object, in the words of the table; a patch is the object that it makes.

@@ -136,8 +136,9 @@ fn a_node_with_more_annotations_or_labels_than_are_opened_is_lowered(#[case] map
     let cpu = |(_, new): (Value, Value)| new["status"]["allocatable"]["cpu"].clone();
     assert_eq!(cpu(synced(reported(&old), &old, |_same| ())), "4400m");
     assert_eq!(cpu(written(braked(), names::WEBHOOK_USER, &old, |_same| ())), "4");
-    let switches_off = |new: &mut Value| new["metadata"]["annotations"][names::MODE] = json!("off");
-    assert_eq!(cpu(written(reported(&old), "somebody", &old, switches_off)), "4");
+    let mut off = old;
+    off["metadata"]["annotations"][names::MODE] = json!("off");
+    assert_eq!(cpu(written(reported(&off), "somebody", &off, |_same| ())), "4");
 }
 
 #[rstest]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use headroom_rules::pod_quota::Transformation;
 use tokio::sync::watch;
 
 use super::{review::ReviewBuilder, *};
@@ -13,12 +14,15 @@ use crate::{
     },
     store::{
         arrivals::Arrivals,
+        caller::ReviewCaller,
         colocation::pods::PodsByName,
         informer::Store as _,
         known::KnownSources,
+        lookup::QuotaUsageLookup as _,
         pending_limit::MOST_OF_NAMESPACE,
         quota::{index::QuotaIndex, tree_nodes::TreeNodes, with_pods::QuotasWithPods},
-        quota_pods::QuotaPods,
+        quota_pods::{QuotaPods, counting::QuotaCounting},
+        quota_request::{PodGroup, PodName, QuotaRequest},
         sources,
     },
 };
@@ -41,14 +45,19 @@ fn router(pods: &Arc<QuotaPods>) -> Router {
 
 /// Router as above, with the store of quotas.
 fn router_beside(pods: &Arc<QuotaPods>, index: &Arc<QuotaIndex>) -> Router {
-    let mut listing = index.listing();
-    let stored = serde_json::from_str(&quota(4, 1).to_string()).unwrap();
-    QuotaIndex::list(&mut listing, stored);
-    index.replace(listing);
     let known = KnownSources::default();
     for source in sources::ALL {
         known.record(source, watch::channel(true).1);
     }
+    router_knowing(pods, index, known)
+}
+
+/// Router as above, with the sources that it knows.
+fn router_knowing(pods: &Arc<QuotaPods>, index: &Arc<QuotaIndex>, known: KnownSources) -> Router {
+    let mut listing = index.listing();
+    let stored = serde_json::from_str(&quota(4, 1).to_string()).unwrap();
+    QuotaIndex::list(&mut listing, stored);
+    index.replace(listing);
     let stores = Stores::default();
     let tree = Arc::new(QuotasWithPods {
         index: Arc::clone(index),
@@ -60,7 +69,8 @@ fn router_beside(pods: &Arc<QuotaPods>, index: &Arc<QuotaIndex>) -> Router {
         pod_usage: Arc::clone(pods) as _,
         known: known.clone(),
     };
-    let features = Features::with_gates(GateSet::parse(gates(), "EnableQuotaAdmission=true").unwrap());
+    let on = "EnableQuotaAdmission=true,EnableQuotaAdmissionOnUpdate=true";
+    let features = Features::with_gates(GateSet::parse(gates(), on).unwrap());
     Router::new(Options {
         features: features.shared(),
         stores: Stores {
@@ -77,7 +87,7 @@ fn router_beside(pods: &Arc<QuotaPods>, index: &Arc<QuotaIndex>) -> Router {
 }
 
 fn known_pods() -> Arc<QuotaPods> {
-    let pods = QuotaPods::new();
+    let pods = QuotaPods::new(QuotaCounting::default(), Arrivals::default());
     pods.replace(pods.listing());
     pods.set_known(true);
     pods
@@ -238,14 +248,66 @@ fn nothing_is_decided_while_not_all_pods_are_known_but_what_asks_for_nothing_mor
     pods.set_known(false);
     assert_eq!(
         post(&router, create("a", "1", 1)).status,
-        StatusCode::INTERNAL_SERVER_ERROR
+        StatusCode::SERVICE_UNAVAILABLE
     );
     let update = |cpu| {
         let review = ReviewBuilder::update("pods", &pod("a", "1", 2), &pod("a", "1", cpu));
         post(&router, review.with("namespace", "ns".into())).status
     };
-    assert_eq!(update(3), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(update(3), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!([1, 2].map(update), [StatusCode::OK; 2]);
+}
+
+#[test]
+fn creation_growth_and_moves_are_failed_calls_while_quotas_are_unknown() {
+    let index = QuotaIndex::new(Arrivals::default());
+    let router = router_knowing(&known_pods(), &index, KnownSources::default());
+    let status = |review: ReviewBuilder| {
+        post(&router, review.with("namespace", "ns".into()))
+            .status
+            .as_u16()
+    };
+    let stored = pod("a", "1", 2);
+    let update = |new: &Value| status(ReviewBuilder::update("pods", &stored, new));
+    let mut moved = stored.clone();
+    moved["metadata"]["labels"][LABEL] = "missing".into();
+    assert_eq!(status(create("b", "2", 1)), 503);
+    assert_eq!(
+        status(ReviewBuilder::create("pods", &moved)),
+        503,
+        "it is not missing"
+    );
+    assert_eq!(update(&pod("a", "1", 3)), 503);
+    assert_eq!(update(&moved), 503);
+    assert_eq!(update(&stored), 200);
+    assert_eq!(update(&pod("a", "1", 1)), 200);
+}
+
+/// The attacker claims that a pod is under deletion, in a create by server-side apply, or deletes a pod and keeps it
+/// running with a finalizer.
+#[test]
+fn pods_under_deletion_keep_all_checks_of_their_quota() {
+    let pods = known_pods();
+    let router = router(&pods);
+    let deleting = |cpu| {
+        let mut pod = pod("a", "1", cpu);
+        pod["metadata"]["deletionTimestamp"] = "2026-11-20T00:00:00Z".into();
+        pod["metadata"]["finalizers"] = json!(["a/b"]);
+        pod
+    };
+    let apply = ReviewBuilder::create("pods", &deleting(5)).with("namespace", "ns".into());
+    assert!(!admit(&router, apply), "a create counts with any metadata");
+    pods.apply(serde_json::from_value(deleting(2)).unwrap());
+    let update = |new: &Value, sub_resource: &str| {
+        let review = ReviewBuilder::update("pods", &deleting(2), new).with("namespace", "ns".into());
+        review.with("subResource", sub_resource.into())
+    };
+    assert!(!admit(&router, update(&deleting(5), "resize")));
+    let mut released = deleting(2);
+    released["metadata"]["finalizers"] = json!([]);
+    assert!(admit(&router, update(&released, "")));
+    released["metadata"]["labels"]["koordinator.sh/qosClass"] = "LSR".into();
+    assert!(!admit(&router, update(&released, "")), "labels keep their checks");
 }
 
 #[test]
@@ -257,8 +319,26 @@ fn a_pod_that_cannot_count_is_a_failed_call() {
         object["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1m".into();
         ReviewBuilder::create("pods", &object).with("namespace", "ns".into())
     };
+    // Made later than the reviews below, so that none ends meanwhile.
+    let later = Instant::now() + Duration::from_secs(60);
     for name in 0..MOST_OF_NAMESPACE {
-        assert!(admit(&router, small(name)));
+        let group = PodGroup::new(Some("lab"), "ns");
+        let request = QuotaRequest {
+            pod: PodName {
+                namespace: "ns".into(),
+                name: name.to_string().into(),
+            },
+            uid: name.to_string().into(),
+            group: group.clone(),
+            requested: serde_json::from_value(json!({"cpu": "1m"})).unwrap(),
+            replaced: 0,
+            levels: vec![vec![group]],
+            resources: ["cpu".into()].into(),
+            transformation: Transformation::None,
+            controller: Box::default(),
+            caller: ReviewCaller::Unverified,
+        };
+        pods.admit(request, later, &mut |_| true).unwrap().unwrap().keep();
     }
     let answer = post(&router, small(MOST_OF_NAMESPACE));
     assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);

@@ -39,7 +39,7 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         removal::check(&quota, tree, &mut found);
         let admitted = AdmittedQuota {
             is_removal: true,
-            ..admitted(draft, Some(&*draft), Arc::clone(&quota))
+            ..admitted(request, draft, Some(&*draft), Arc::clone(&quota))
         };
         (found.is_empty() && !request.is_dry_run).then(|| (quota.key(), admitted))
     });

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use headroom_rules::quota::{Quota, QuotaChange, QuotaTree, Violations, removal, topology};
+use headroom_rules::{
+    quota::{Quota, QuotaChange, QuotaTree, Violations, removal, topology},
+    switch::Switches,
+};
 
 use crate::{
     admission::{
@@ -40,7 +43,7 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             before: before(&change, tree),
             ..change.new.clone()
         });
-        let admitted = admitted(draft, draft.old(), Arc::clone(&new));
+        let admitted = admitted(ctx.request, draft, draft.old(), Arc::clone(&new));
         (found.is_empty() && !ctx.request.is_dry_run).then(|| (new.key(), admitted))
     });
     if let Some(pending) = pending {
@@ -67,6 +70,7 @@ fn before(change: &QuotaChange, tree: &dyn QuotaTree) -> Option<Arc<Quota>> {
 
 /// Record of an admitted quota: `before` is the quota that it replaces.
 pub(super) fn admitted<'a>(
+    request: &Request,
     object: &impl Fields,
     before: Option<&(impl Fields + 'a)>,
     quota: Arc<Quota>,
@@ -77,6 +81,7 @@ pub(super) fn admitted<'a>(
         version: version.and_then(|text| text.parse().ok()).unwrap_or_default(),
         quota,
         is_removal: false,
+        caller: request.caller,
     }
 }
 
@@ -100,7 +105,12 @@ fn is_unsettled(quota: &Quota, tree: &dyn QuotaTree) -> bool {
 
 /// True while a quota names a parent that is not known, or one is removed whose parts are still there: in one file, they come
 /// and go shortly after each other, and some through other replicas.
-pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &(dyn QuotaLookup + 'static)) -> bool {
+pub(super) fn is_awaiting(
+    request: &Request,
+    draft: &Draft<'_>,
+    store: &(dyn QuotaLookup + 'static),
+    _switches: &Switches,
+) -> bool {
     let Ok(parts) = parts(request, draft) else {
         return false;
     };

@@ -45,7 +45,12 @@ fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     };
     let ratios = parse_annotation(&text).map_err(|error| deny(error.to_string()))?;
     // While the policy is unknown, no ratio is too high: the limit applies later.
-    let highest = node_fields::configured_policy(ctx, draft).map(|policy| policy.static_max);
+    let policy = node_fields::configured_policy(ctx, draft);
+    if let Some(policy) = policy.filter(|policy| !policy.annotations.has_ratio()) {
+        let field = node_fields::annotation_field(names::RATIO);
+        draft.warn(format!("{field}: {}", node_fields::ignored(policy)));
+    }
+    let highest = policy.map(|policy| policy.static_max);
     for resource in Resource::ALL {
         let ratio = ratios.get(resource).unwrap_or(Ratio::ONE);
         if let Some(highest) = highest.map(|highest| *highest.get(resource))

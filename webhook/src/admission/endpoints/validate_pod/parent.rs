@@ -13,6 +13,7 @@ use crate::{
             pod_membership::PodLabels,
             pod_types::{PodCtx, PodStep},
         },
+        error::StepError,
         refusal::Denial,
         review::Operation,
     },
@@ -30,8 +31,8 @@ pub(super) static STEP: PodStep = PodStep {
     when: When::Always,
     about: "Refuses pods in a quota with child quotas, and changes of the label that makes a pod preemptible.",
     reads: &[&sources::QUOTAS],
-    // Unknown quotas do not block updates of a stored pod, which are checked against the known quotas only.
-    unknown: UnknownSource::FailsCreation,
+    // Unknown quotas do not block updates of a stored pod that stays in its quota.
+    unknown: UnknownSource::IsHandled,
     run: refuse_parents,
 };
 
@@ -56,6 +57,11 @@ fn refuse_parents(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         .old()
         .map(|stored| PodLabels::read(ctx, stored))
         .transpose()?;
+    let known = &ctx.store.quotas.known;
+    let moves = stored.as_ref().is_none_or(|stored| !pod.names_quota_of(stored));
+    if moves && pod.may_have_quota() && !known.is_known(&sources::QUOTAS) {
+        return Err(Stop::Failed(StepError::Unknown(sources::QUOTAS.name)));
+    }
     let parents = parents_by(ctx.gates);
     let mut found = None;
     ctx.store.quotas.tree.visit_tree(&mut |tree| {

@@ -15,7 +15,9 @@ use headroom_rules::{
         is_limited, levels, requested,
     },
     quota::QuotaTree,
+    switch::Switches,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::{is_checked, part};
 use crate::{
@@ -32,7 +34,8 @@ use crate::{
     },
     store::{
         quota_levels::QuotaLevels,
-        quota_request::{PodGroup, PodName, QuotaRequest},
+        quota_pods::counting::{QuotaCounting, TerminatingPods},
+        quota_request::{PodGroup, PodName, QuotaRequest, check_resources},
         sources,
     },
 };
@@ -61,6 +64,23 @@ pub(super) static TRANSFORMS: [Gate; 2] = [
     ),
 ];
 
+/// Gates about the pods that count, and the parts of their requests; they can be set at the start only.
+pub(in crate::admission) static COUNTING: [Gate; 3] = [
+    Gate::negative(
+        "ElasticQuotaIgnorePodOverhead",
+        "Leaves the overhead of a RuntimeClass out of the requests that count against an ElasticQuota.",
+    ),
+    Gate::negative(
+        "ElasticQuotaIgnoreTerminatingPod",
+        "Ends the count of a pod under deletion once its grace has passed twice, and 30 seconds after its grace at the \
+         latest. Without the gate it is always 30 seconds after.",
+    ),
+    Gate::negative(
+        "ElasticQuotaImmediateIgnoreTerminatingPod",
+        "Ends the count of a pod at its deletion mark.",
+    ),
+];
+
 pub(in crate::admission::endpoints) static STEP: PodStep = PodStep {
     name: "quota",
     when: When::On(&GATE),
@@ -72,11 +92,35 @@ pub(in crate::admission::endpoints) static STEP: PodStep = PodStep {
     run: evaluate,
 };
 
-/// True while a new Pod names a quota that is not known, and quotas are evaluated.
-pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &Colocation) -> bool {
+/// Rules about counted pods under these gates.
+pub(in crate::admission) fn counting_by(gates: &GateSet) -> QuotaCounting {
+    let [overhead, twice, never] = &COUNTING;
+    QuotaCounting {
+        ignores_overhead: gates.enabled(overhead),
+        terminating: if gates.enabled(never) {
+            TerminatingPods::Never
+        } else if gates.enabled(twice) {
+            TerminatingPods::UntilGraceTwice
+        } else {
+            TerminatingPods::UntilOverdue
+        },
+    }
+}
+
+/// True while a new Pod names a quota that is not known, or its controller is ahead of the watch, and quotas are
+/// evaluated.
+pub(super) fn is_awaiting(
+    request: &Request,
+    draft: &Draft<'_>,
+    store: &Colocation,
+    _switches: &Switches,
+) -> bool {
     let quotas = &store.quotas;
     if request.operation != Operation::Create || !quotas.known.is_known(&sources::QUOTA_PODS) {
         return false;
+    }
+    if is_ahead(request, draft, store) {
+        return true;
     }
     let label = draft.read(&["metadata", "labels", names::QUOTA_NAME]);
     let Some(label) = label
@@ -92,6 +136,25 @@ pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &Colocati
     !is_known
 }
 
+/// True while more pods of the Pod's controller were admitted and not stored than were stored lately.
+fn is_ahead(request: &Request, draft: &Draft<'_>, store: &Colocation) -> bool {
+    let (Ok(controller), Ok(name)) = (controller(draft), part::<String>(draft, &["metadata", "name"])) else {
+        return false;
+    };
+    let pod = PodName {
+        namespace: request.namespace.as_str().into(),
+        name: name.into(),
+    };
+    !controller.is_empty() && store.quotas.pod_usage.is_ahead(&pod, &controller, Instant::now())
+}
+
+/// UID of a Pod's controller; empty if it has none.
+fn controller(draft: &Draft<'_>) -> Result<String, StepError> {
+    let owners: Vec<OwnerReference> = part(draft, &["metadata", "ownerReferences"])?;
+    let controller = owners.into_iter().find(|owner| owner.controller == Some(true));
+    Ok(controller.map(|controller| controller.uid).unwrap_or_default())
+}
+
 fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let operation = ctx.request.operation;
     if !is_checked(ctx) || !matches!(operation, Operation::Create | Operation::Update) {
@@ -99,15 +162,23 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     }
     let namespace = ctx.request.namespace.as_str();
     let labels = PodLabels::read(ctx, draft)?;
-    let stored = match draft.old().filter(|_| operation == Operation::Update) {
-        Some(old) => Some((PodLabels::read(ctx, old)?, requests(ctx, old)?)),
-        None => None,
-    };
+    let stored = stored_pod(ctx, draft)?;
     let asked = requests(ctx, draft)?;
     // Most updates request no more, under any quotas.
     let grows = stored
         .as_ref()
         .is_none_or(|(_, before)| !growth(&asked, before).is_empty());
+    let is_compared = |stays: bool| match (&stored, stays) {
+        (None, _) => true,
+        (Some(_), true) => grows && ctx.switches.is_on(&CHECKS_GROWTH),
+        (Some(_), false) => ctx.gates.enabled(&ON_UPDATE),
+    };
+    let stays = stored
+        .as_ref()
+        .is_some_and(|(before, _)| labels.names_quota_of(before));
+    if labels.may_have_quota() && is_compared(stays) {
+        check_known(ctx)?;
+    }
     let mut levels = Ok(None);
     ctx.store.quotas.tree.visit_tree(&mut |tree| {
         let membership = labels.membership(namespace);
@@ -115,13 +186,8 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         let before = stored
             .as_ref()
             .map(|(labels, asked)| (labels.membership(namespace).quota(tree), asked));
-        let is_compared = match &before {
-            // It stays where it is.
-            Some((quota, _)) if *quota == name => grows && ctx.switches.is_on(&CHECKS_GROWTH),
-            Some(_) => ctx.gates.enabled(&ON_UPDATE),
-            None => true,
-        };
-        if is_compared && is_limited(&name) {
+        let stays = before.as_ref().is_some_and(|(quota, _)| *quota == name);
+        if is_compared(stays) && is_limited(&name) {
             let before = before
                 .as_ref()
                 .map(|(quota, requested)| CountedPod { quota, requested });
@@ -132,6 +198,7 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let Some(levels) = levels? else {
         return Ok(());
     };
+    check_resources(&asked).map_err(|error| Stop::Denied(Denial::Text(error.to_string())))?;
     let request = QuotaRequest {
         pod: PodName {
             namespace: namespace.into(),
@@ -144,18 +211,40 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         levels: levels.groups(),
         resources: levels.resources(),
         transformation: transformation(ctx),
+        controller: controller_of_new(operation, draft)?.into(),
+        caller: ctx.request.caller,
     };
     ask_for_room(ctx, &levels, request)
+}
+
+/// UID of the controller of a new Pod; empty for a stored one.
+fn controller_of_new(operation: Operation, draft: &Draft<'_>) -> Result<String, StepError> {
+    if operation == Operation::Create {
+        controller(draft)
+    } else {
+        Ok(String::new())
+    }
+}
+
+/// A Pod of an update as it is stored.
+fn stored_pod(ctx: &PodCtx<'_>, draft: &Draft<'_>) -> Result<Option<(PodLabels, Amounts)>, StepError> {
+    let old = draft.old().filter(|_| ctx.request.operation == Operation::Update);
+    old.map(|old| Ok((PodLabels::read(ctx, old)?, requests(ctx, old)?)))
+        .transpose()
+}
+
+/// Fails the call while quotas or their pods are not known: a quota that is not known is not missing.
+fn check_known(ctx: &PodCtx<'_>) -> Result<(), Stop> {
+    let known = &ctx.store.quotas.known;
+    let unknown = STEP.reads.iter().find(|source| !known.is_known(source));
+    unknown.map_or(Ok(()), |source| {
+        Err(Stop::Failed(StepError::Unknown(source.name)))
+    })
 }
 
 /// Compares with the current use, and counts the Pod from now on.
 fn ask_for_room(ctx: &PodCtx<'_>, levels: &QuotaLevels, request: QuotaRequest) -> Result<(), Stop> {
     let quotas = &ctx.store.quotas;
-    for source in STEP.reads {
-        if !quotas.known.is_known(source) {
-            return Err(Stop::Failed(StepError::Unknown(source.name)));
-        }
-    }
     let noted = levels.noted(quotas.tree.as_ref(), ctx.switches);
     let mut answer = None;
     let mut fits = |used: &[Usage]| {
@@ -201,7 +290,11 @@ fn levels_of(
 }
 
 fn requests(ctx: &PodCtx<'_>, pod: &impl Fields) -> Result<Amounts, StepError> {
-    Ok(requested(part::<Pod>(pod, &[])?, transformation(ctx)))
+    let mut pod: Pod = part(pod, &[])?;
+    if counting_by(ctx.gates).ignores_overhead {
+        pod.spec.overhead = Amounts::default();
+    }
+    Ok(requested(pod, transformation(ctx)))
 }
 
 fn transformation(ctx: &PodCtx<'_>) -> Transformation {

@@ -110,6 +110,26 @@ async fn a_whole_body_keeps_its_place_until_it_is_answered() {
 }
 
 #[tokio::test]
+async fn review_that_waits_gives_up_when_others_need_its_memory() {
+    let intake = intake();
+    let (sender, whole) = begin(&intake, Some(1 << 20));
+    send(&sender, 1 << 20);
+    drop(sender);
+    let whole = whole.now_or_never().unwrap().unwrap();
+    let arrived = whole.unless_needed(std::future::ready("arrived"));
+    assert_eq!(arrived.await, Some("arrived"));
+    let mut waiting = Box::pin(whole.unless_needed(std::future::pending::<()>()));
+    assert!((&mut waiting).now_or_never().is_none());
+    let (sender, mut next) = begin(&intake, Some(1000));
+    send(&sender, 1000);
+    drop(sender);
+    assert!((&mut next).now_or_never().is_none());
+    assert_eq!(waiting.now_or_never(), Some(None));
+    drop(whole);
+    assert_eq!(next.now_or_never().unwrap().unwrap().bytes().len(), 1000);
+}
+
+#[tokio::test]
 async fn long_bodies_leave_the_room_of_others_alone() {
     let intake = intake();
     for announced in [Some(2 << 20), None] {

@@ -9,7 +9,10 @@ use tokio::{sync::watch, time::advance};
 
 use super::*;
 use crate::{
-    admission::endpoint::{Awaited, NoStore, Provides},
+    admission::{
+        callers::CallerCheck,
+        endpoint::{Awaited, NoStore, Pass, Provides},
+    },
     store::sources::PODS,
 };
 
@@ -59,7 +62,7 @@ static READS_PODS: ThingStep = ThingStep {
 
 static PATIENT: ThingEndpoint = ThingEndpoint {
     awaits: Some(Awaited {
-        is_missing: |request, _draft, _store| is_missing(&request.name),
+        is_missing: |request, _draft, _store, _switches| is_missing(&request.name),
         longest: Duration::from_millis(250),
     }),
     steps: &[&NAMED],
@@ -73,7 +76,6 @@ static TELLS_ALL: ThingEndpoint = ThingEndpoint {
     declaration: Declaration {
         denials: Denials::All,
         denial_style: DenialStyle::KOORDINATOR,
-        skips_deleting: true,
         work: Work::Offloaded,
         limits: RequestLimits {
             body_bytes: 2048,
@@ -83,6 +85,14 @@ static TELLS_ALL: ThingEndpoint = ThingEndpoint {
     },
     awaits: None,
     steps: &[&REFUSES_A, &REFUSES_B],
+};
+static FINALIZED: ThingEndpoint = ThingEndpoint {
+    declaration: Declaration {
+        passes: &[Pass::Finalizers],
+        ..thing("/finalized", Kind::Validating, BrokenStep::FailsTheCall).declaration
+    },
+    awaits: None,
+    steps: &[&REFUSES_A],
 };
 static REFUSES_UNTIL_UNKNOWN: ThingEndpoint = ThingEndpoint {
     declaration: Declaration {
@@ -103,6 +113,7 @@ fn router(stores: Stores) -> Router {
             &PATIENT,
             &OF_NODES,
             &TELLS_ALL,
+            &FINALIZED,
             &REFUSES_UNTIL_UNKNOWN,
             &NEEDS_PODS,
         ],
@@ -110,6 +121,7 @@ fn router(stores: Stores) -> Router {
         stores,
         limits: Limits::default(),
         log_sample: 0,
+        callers: CallerCheck::default(),
     })
 }
 
@@ -200,26 +212,88 @@ async fn all_refusals_stand_in_one_answer_with_the_warnings() {
     assert_eq!(response["warnings"], json!(["a is old"]));
 }
 
-#[tokio::test]
-async fn a_write_to_an_object_that_is_being_deleted_passes_where_declared() {
+/// An update of a stored object that has a finalizer and is under deletion; `change` edits the written object.
+fn finalizer_update(change: impl FnOnce(&mut Value)) -> Value {
+    let metadata = json!({
+        "name": "x", "deletionTimestamp": "2026-11-20T00:00:00Z", "deletionGracePeriodSeconds": 30,
+        "finalizers": ["a/b"], "resourceVersion": "7", "managedFields": [{"manager": "m", "time": "t0"}],
+    });
     let mut question = question("x");
     question["request"]["operation"] = "UPDATE".into();
-    question["request"]["object"]["metadata"]["deletionTimestamp"] = "2026-11-20T00:00:00Z".into();
-    question["request"]["oldObject"] = json!({"metadata": {"name": "x"}});
-    let answer = |question: Value| {
-        ask(
-            router(Stores::default()),
-            post("/tells-all", question.to_string()),
-        )
-    };
-    let (_, body) = answer(question.clone()).await;
+    question["request"]["oldObject"] = json!({"metadata": metadata, "spec": {"x": 1}});
+    question["request"]["object"] = question["request"]["oldObject"].clone();
+    change(&mut question["request"]["object"]);
+    question
+}
+
+async fn is_passed(path: &str, question: &Value) -> bool {
+    let (_, body) = ask(router(Stores::default()), post(path, question.to_string())).await;
+    body.contains(r#""allowed":true"#)
+}
+
+#[tokio::test]
+async fn finalizers_of_objects_under_deletion_can_be_removed() {
+    let removal = finalizer_update(|object| {
+        object["metadata"]["finalizers"] = json!([]);
+        object["metadata"]["managedFields"] = json!([]);
+        object["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("resourceVersion");
+    });
+    assert!(is_passed("/finalized", &removal).await);
     assert!(
-        body.contains(r#""allowed":false"#),
-        "only the writer says so: {body}"
+        !is_passed("/until-unknown", &removal).await,
+        "an endpoint declares it"
     );
-    question["request"]["oldObject"] = question["request"]["object"].clone();
-    let (_, body) = answer(question).await;
-    assert!(body.contains(r#""allowed":true"#), "{body}");
+    let wide = "x,".repeat(20_000);
+    let mut wide_removal = removal.clone();
+    for object in ["object", "oldObject"] {
+        wide_removal["request"][object]["spec"]["x"] = wide.split(',').collect();
+    }
+    assert!(
+        is_passed("/finalized", &wide_removal).await,
+        "equal texts need no reading"
+    );
+}
+
+#[rstest::rstest]
+#[case::label(|object: &mut Value| object["metadata"]["labels"] = json!({"a": "b"}))]
+#[case::annotation(|object: &mut Value| object["metadata"]["annotations"] = json!({"a": "b"}))]
+#[case::owner(|object: &mut Value| object["metadata"]["ownerReferences"] = json!([{}]))]
+#[case::spec(|object: &mut Value| object["spec"]["x"] = json!(2))]
+#[case::other_part(|object: &mut Value| object["status"] = json!({"phase": "Running"}))]
+#[tokio::test]
+async fn other_changes_of_objects_under_deletion_are_reviewed(#[case] change: fn(&mut Value)) {
+    assert!(!is_passed("/finalized", &finalizer_update(change)).await);
+}
+
+#[tokio::test]
+async fn labels_too_wide_to_compare_are_reviewed() {
+    let labels = |value: &str| -> Value {
+        let labels = (0..20_000).map(|label| (format!("l{label}"), value.into()));
+        Value::Object(labels.collect())
+    };
+    let mut question = finalizer_update(|object| object["metadata"]["labels"] = labels("new"));
+    question["request"]["oldObject"]["metadata"]["labels"] = labels("old");
+    assert!(!is_passed("/finalized", &question).await);
+}
+
+#[tokio::test]
+async fn written_deletion_timestamps_prove_no_deletion() {
+    let mut apply = finalizer_update(|_| {});
+    apply["request"]["operation"] = "CREATE".into();
+    apply["request"]["oldObject"] = Value::Null;
+    assert!(!is_passed("/finalized", &apply).await, "server-side apply");
+    let mut update = finalizer_update(|object| object["metadata"]["finalizers"] = json!([]));
+    let stored = update["request"]["oldObject"]["metadata"]
+        .as_object_mut()
+        .unwrap();
+    stored.remove("deletionTimestamp");
+    assert!(
+        !is_passed("/finalized", &update).await,
+        "only the writer states it"
+    );
 }
 
 #[tokio::test]
@@ -276,4 +350,16 @@ fn a_store_of_which_nothing_is_known_answers_so() {
     let nodes: &dyn NodeLookup = stores.provide();
     assert!(nodes.stored("n").is_none() && nodes.policy(&|| unreachable!()).is_none());
     assert!(NoStore.heartbeat_interval().is_zero());
+}
+
+#[tokio::test]
+async fn reviews_of_any_length_share_the_queue_of_an_offloaded_endpoint() {
+    let router = router(Stores::default());
+    let queue = async |bytes| {
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(1));
+        let permit = router.shared.lanes.acquire(&TELLS_ALL, bytes, deadline).await;
+        permit.unwrap().offload_queue.unwrap()
+    };
+    let (short, long) = (queue(100).await, queue(intake::SMALL_BYTES + 1).await);
+    assert!(Arc::ptr_eq(&short, &long), "verdicts depend on the order");
 }

@@ -8,7 +8,10 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::store::pod_decisions::{PodDecision, ReviewedPod};
+use crate::store::{
+    caller::ReviewCaller,
+    pod_decisions::{PodDecision, ReviewedPod},
+};
 
 fn decision(number: u64, explanation: Explanation) -> PodDecision {
     PodDecision {
@@ -22,6 +25,7 @@ fn decision(number: u64, explanation: Explanation) -> PodDecision {
         },
         review: number.to_string(),
         is_dry_run: number == 2,
+        caller: ReviewCaller::Verified,
         outcome: "denied",
         reasons: vec!["spec.priority: Required value".to_owned()],
         explanation,

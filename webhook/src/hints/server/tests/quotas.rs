@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::*;
 use crate::store::{
+    caller::ReviewCaller,
     colocation::pod_fan::PodFan,
     known::KnownSources,
     lookup::QuotaUsageLookup as _,
@@ -102,6 +103,8 @@ impl Site {
             levels: vec![vec![group]],
             resources: ["cpu".into()].into(),
             transformation: Transformation::None,
+            controller: Box::default(),
+            caller: ReviewCaller::Verified,
         };
         let pending = self
             .quotas

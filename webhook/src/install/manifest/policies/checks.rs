@@ -19,7 +19,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
 
-use super::{annotations, rule, text, variable};
+use super::{MOST_MERGED, annotations, rule, text, variable};
 use crate::{
     admission::{
         annotation_permissions::{BY_PEOPLE, NOT_BY_KUBELETS, NOT_BY_OTHERS, by_us, not_known},
@@ -95,10 +95,17 @@ pub fn checks(installation: &Installation) -> Checks {
     }
 }
 
-fn variables() -> [(String, String); 9] {
-    let (owned, steering) = (listed(&names::OWNED), listed(&names::STEERING));
-    let of_ours = format!("k.startsWith({})", text(names::DOMAIN));
-    let marker = text(names::MARKER);
+/// The known keys are looked up one by one. The cost of a pass over all annotations grows with their number, and a
+/// policy that exceeds its budget would refuse every write, even `headroom.sh/mode=off`: a Node may have 70,000
+/// annotations. Beyond [`MOST_MERGED`] annotations unknown keys under our prefix are not looked for; they have no
+/// effect.
+fn variables() -> [(String, String); 11] {
+    let owned = listed(&names::OWNED);
+    let known = listed(&[&names::OWNED[..], &names::STEERING].concat());
+    let is_unknown = format!("k.startsWith({}) && !(k in {known})", text(names::DOMAIN));
+    let (marker, note) = (text(names::MARKER), text(names::KUBELET_RAW));
+    let is_same = "k in variables.was && variables.was[k] == variables.now[k]";
+    let few = format!("size(variables.now) + size(variables.was) <= {MOST_MERGED}");
     [
         variable("now", annotations("object")),
         variable(
@@ -107,12 +114,19 @@ fn variables() -> [(String, String); 9] {
         ),
         variable(
             "changed",
-            "variables.now.filter(k, !(k in variables.was && variables.was[k] == variables.now[k]))"
-                .to_owned(),
+            format!("{known}.filter(k, k in variables.now && !({is_same}))"),
         ),
         variable(
             "removed",
-            "variables.was.filter(k, !(k in variables.now))".to_owned(),
+            format!("{known}.filter(k, k in variables.was && !(k in variables.now))"),
+        ),
+        variable(
+            "unknown",
+            format!("{few}\n  ? variables.now.filter(k, {is_unknown} && !({is_same})) : []"),
+        ),
+        variable(
+            "unknownRemoved",
+            format!("{few}\n  ? variables.was.filter(k, {is_unknown} && !(k in variables.now)) : []"),
         ),
         variable(
             "byKubelet",
@@ -125,8 +139,9 @@ fn variables() -> [(String, String); 9] {
             "foreign",
             format!(
                 "variables.byKubelet
-  ? (variables.changed + variables.removed).filter(k, {of_ours} || k in {owned} || k in {steering})
-  : variables.changed.filter(k, k in {owned} || ({of_ours} && !(k in {steering})))
+  ? variables.changed + variables.removed + variables.unknown + variables.unknownRemoved
+  : variables.changed.filter(k, k in {owned} && !(k == {note} && has(request.dryRun) && request.dryRun))
+    + variables.unknown
     + variables.removed.filter(k, k in {owned} && k != {marker})"
             ),
         ),

@@ -6,9 +6,11 @@ use super::*;
 use crate::store::{colocation::pod_fan::PodFan, informer::Store as _, pods::Pods};
 
 fn fan() -> PodFan {
+    let by_name = PodsByName::new(Arrivals::default());
+    by_name.keep_keys(["app".to_owned()].into());
     PodFan {
-        by_node: Arc::new(Pods::new(Arc::default())),
-        by_name: Arc::new(PodsByName::new(Arrivals::default())),
+        by_node: Arc::new(Pods::new(Arc::default(), Arc::default())),
+        by_name: Arc::new(by_name),
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::{super::pending::LIFETIME, *};
+use crate::store::pending_limit::LASTS;
 
 fn object(name: &str, version: u64, extra: &Value) -> WatchedQuota {
     let mut object = json!({
@@ -30,6 +31,7 @@ fn admitted(name: &str, version: u64, min: u64) -> (QuotaKey, AdmittedQuota) {
         version,
         quota: Arc::new(quota),
         is_removal: false,
+        caller: ReviewCaller::Verified,
     };
     (key, admitted)
 }
@@ -43,7 +45,10 @@ fn admit(index: &QuotaIndex, (key, admitted): (QuotaKey, AdmittedQuota)) -> Box<
 
 fn min(index: &QuotaIndex, name: &str) -> Option<String> {
     let state = index.read();
-    state.derived.by_name(name).map(|quota| quota.min.to_string())
+    state
+        .derived
+        .by_name(name, Reader::Quota)
+        .map(|quota| quota.min.to_string())
 }
 
 #[test]
@@ -145,4 +150,97 @@ fn a_quota_of_the_name_of_one_that_is_going_is_claimed_and_of_one_that_stays_is_
     index.apply(object("q", 2, &going));
     is_claimed().expect("a pending admission").keep();
     assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"));
+}
+
+/// A quota of version 1 whose change to `max` 0, in another namespace list, every client that reaches the port can post.
+#[test]
+fn reviews_of_unverified_callers_change_no_quota_of_pods() {
+    let index = QuotaIndex::new(Arrivals::default());
+    let listing = |namespaces: &str| json!({"metadata": {"annotations": {"quota.scheduling.koordinator.sh/namespaces": namespaces}}});
+    index.apply(object("q", 1, &listing(r#"["shop"]"#)));
+    let forged = |name: &str, version: u64, is_removal: bool| {
+        let quota = object(name, version, &listing(r#"["other"]"#)).parts().quota();
+        let admitted = AdmittedQuota {
+            uid: name.into(),
+            version,
+            quota: Arc::new(quota),
+            is_removal,
+            caller: ReviewCaller::Unverified,
+        };
+        admit(&index, (("a".into(), name.into()), admitted)).keep();
+    };
+    let seen = |reader| {
+        let state = index.read();
+        let owner = |namespace| {
+            state
+                .derived
+                .owner(namespace, reader)
+                .map(|quota| quota.name.to_string())
+        };
+        let key = ("a".into(), "q".into());
+        (
+            owner("shop"),
+            owner("other"),
+            state.is_removal_claimed(&key, reader),
+        )
+    };
+    let stored = (Some("q".to_owned()), None, false);
+    forged("q", 1, false);
+    forged("new", 0, false);
+    assert_eq!(seen(Reader::Pod), stored);
+    assert_ne!(seen(Reader::Quota), stored);
+    forged("q", 1, true);
+    assert_eq!(seen(Reader::Pod), stored);
+    let state = index.read();
+    assert_eq!(state.derived.count_named("new", Reader::Pod), 0);
+    assert_eq!(
+        state
+            .derived
+            .children("koordinator-root-quota", Reader::Pod)
+            .count(),
+        1
+    );
+}
+
+/// The API server may be ahead of the watch, so such a version is not wrong at once.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_the_watch_has_not_reached_counts_for_seconds() {
+    let index = QuotaIndex::new(Arrivals::default());
+    index.apply(object("q", 7, &json!({})));
+    let (key, admitted) = admitted("q", u64::MAX, 5);
+    let forged = AdmittedQuota {
+        caller: ReviewCaller::Unverified,
+        ..admitted.clone()
+    };
+    admit(&index, (key.clone(), forged)).keep();
+    index.apply(object("q", 8, &json!({})));
+    advance(LASTS.saturating_sub(Duration::from_millis(1))).await;
+    assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"));
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(min(&index, "q").as_deref(), Some("cpu=1"));
+    admit(&index, (key, admitted)).keep();
+    advance(LIFETIME.saturating_sub(Duration::from_millis(1))).await;
+    assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"), "of an API server");
+}
+
+#[test]
+fn claims_are_bounded_in_memory() {
+    let index = QuotaIndex::new(Arrivals::default());
+    let namespaces: Vec<String> = (0..1_000)
+        .map(|number| format!("namespace-{number:050}"))
+        .collect();
+    for number in 0..500 {
+        let (key, admitted) = admitted(&format!("q{number}"), 0, 1);
+        let quota = Quota {
+            namespaces: namespaces.iter().map(|name| name.as_str().into()).collect(),
+            ..(*admitted.quota).clone()
+        };
+        let large = AdmittedQuota {
+            quota: Arc::new(quota),
+            ..admitted
+        };
+        admit(&index, (key, large)).keep();
+    }
+    // Each takes about 92 kB.
+    assert!((60..100).contains(&index.pending()), "{}", index.pending());
 }

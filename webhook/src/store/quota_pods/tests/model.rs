@@ -11,7 +11,9 @@ const LIMIT: i64 = 10;
 
 /// Maximum time from the answer of an admitted request until it is stored: a pending admission lasts for this and for
 /// the watch.
-const LONGEST_WAY: Duration = Duration::from_secs(14);
+const LONGEST_WAY: Duration = Duration::from_secs(2);
+/// Maximum time from a write until the watch delivers it.
+const WATCH_DELAY: Duration = Duration::from_secs(2);
 
 /// Fate of a Pod that the replica has admitted.
 #[derive(Debug, Clone, Copy)]
@@ -234,9 +236,8 @@ impl World {
                 let now = self.now;
                 self.admitted
                     .retain(|request| now.duration_since(request.at) < LONGEST_WAY);
-                // The watch is at most a quarter of a minute behind, or it does not count.
                 while let Some((at, _)) = self.events.front()
-                    && self.now.duration_since(*at) > Duration::from_secs(15)
+                    && self.now.duration_since(*at) > WATCH_DELAY
                 {
                     self.deliver();
                 }

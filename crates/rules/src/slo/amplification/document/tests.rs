@@ -2,7 +2,7 @@
 //! their path.
 
 use headroom_domain::{
-    policy::{Bounds, Floor, Mode, Policy},
+    policy::{AnnotationEffect, Bounds, Floor, Mode, Policy},
     ratio::Cents,
     resource::PerResource,
 };
@@ -44,7 +44,7 @@ fn documents_without_our_settings_change_nothing(#[case] text: &str) {
 fn every_field_is_read() {
     let text = json!({
         "enable": true, "resourceAmplificationRatio": {"cpu": 1.5},
-        "mode": "auto", "floor": "none", "bounds": {"cpu": {"min": 0.5, "max": 1.85}, "memory": {"max": 1.29}},
+        "mode": "auto", "floor": "none", "annotations": "mode", "bounds": {"cpu": {"min": 0.5, "max": 1.85}, "memory": {"max": 1.29}},
         "target": {"cpu": 0.85, "memory": 1}, "staticMax": {"cpu": 3, "memory": 1.1},
     });
     let policy = read(&text.to_string()).unwrap().cluster.over(Policy::default());
@@ -63,6 +63,7 @@ fn every_field_is_read() {
             memory: Cents(110),
         },
         floor: Floor::None,
+        annotations: AnnotationEffect::Mode,
         target_ppm: PerResource {
             cpu: 850_000,
             memory: 1_000_000,

@@ -2,18 +2,21 @@
 //! explanation equal those of the review.
 
 use headroom_rules::{
-    completion::complete,
+    completion::{CompletionError, complete},
     pod_object::PlainPod,
-    profile::{CreatedObject, ProfileRules, ProfileTarget},
+    profile::{CreatedObject, ProfileRules, ProfileStop, ProfileTarget},
 };
 
 use super::*;
 
 impl CaseRun<'_> {
-    /// True if the rules alone answer such a case: a new pod, gates at their defaults.
+    /// True if the rules alone answer such a case: a new pod of a user in no group, gates at their defaults.
     fn is_offline(&self) -> bool {
         let is_new = self.section.endpoint == "mutate-pod" && self.row.operation == "CREATE";
-        is_new && self.row.gates.is_empty() && self.row.resource(self.section) == "pods"
+        is_new
+            && self.row.gates.is_empty()
+            && self.row.groups.is_empty()
+            && self.row.resource(self.section) == "pods"
     }
 
     /// Compares the result of the rules with the webhook's result and its kept explanation.
@@ -51,7 +54,9 @@ impl CaseRun<'_> {
             panic!("{case}: {decisions:?}");
         };
         if let Err(error) = completed {
-            assert_eq!(decision.outcome, "failed", "{case}: {error}");
+            let is_refused = matches!(error, CompletionError::Profile(ProfileStop::Object(_)));
+            let outcome = if is_refused { "denied" } else { "failed" };
+            assert_eq!(decision.outcome, outcome, "{case}: {error}");
             return;
         }
         assert_eq!(&pod.object, made, "{case}");

@@ -192,3 +192,63 @@ fn profiles_that_are_not_known_fail_new_pods_and_no_updates() {
         assert_eq!(answer.status.as_u16(), status, "{answer:?}");
     }
 }
+
+/// A pod near the limit of the parser must not shake off a profile that reads much of it.
+#[test]
+fn a_pod_that_is_too_large_for_a_profile_is_refused_and_profiles_that_are_too_large_are_skipped() {
+    let answer = |profiles: Value, arguments: usize| {
+        // A gate, because the rules alone have no limit.
+        let row = json!({
+            "id": "0", "title": "large", "expect": {}, "world": {"profiles": profiles},
+            "gates": "PodMutatingWebhook=true",
+        });
+        let section = json!({
+            "about": "large pods", "endpoint": "mutate-pod", "cases": "0", "resource": "pods", "rows": [row],
+        });
+        let section: CaseSection = serde_json::from_value(section).unwrap();
+        let run = CaseRun {
+            section: &section,
+            row: &section.rows[0],
+            stored: Value::Null,
+            switches: switches(Compat::Headroom, ""),
+            is_default: false,
+        };
+        let container = json!({"name": "c", "image": "i", "args": vec!["x"; arguments]});
+        run.answer(&json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"},
+            "spec": {"containers": [container]},
+        }))
+    };
+    let patch = |values: usize, name: &str| {
+        let container = json!({"name": name, "image": "i", "args": vec!["x"; values]});
+        json!({"spec": {"patch": {"spec": {"containers": [container]}}}})
+    };
+    let large = answer(json!({"must": patch(1, "c")}), 9_000);
+    let ExpectedAnswer::Denied { code, message, .. } = large.answer else {
+        panic!("{:?}", large.answer);
+    };
+    assert_eq!(code, 400);
+    let start = "spec: Forbidden: colocation profile \"must\" cannot be applied: ";
+    assert!(message.starts_with(start), "{message}");
+    let fits = answer(json!({"must": patch(1, "c")}), 7_000);
+    assert!(
+        matches!(fits.answer, ExpectedAnswer::Patched(_)),
+        "{:?}",
+        fits.answer
+    );
+
+    let profiles = json!({"a": patch(3_000, "a"), "b": patch(3_000, "b"), "c": patch(3_000, "d")});
+    let many = answer(profiles, 10);
+    assert!(
+        matches!(many.answer, ExpectedAnswer::Patched(_)),
+        "{:?}",
+        many.answer
+    );
+    let [warning] = many.warnings.as_slice() else {
+        panic!("{:?}", many.warnings);
+    };
+    assert!(
+        warning.starts_with("colocation profile c was not applied: "),
+        "{warning}"
+    );
+}

@@ -12,7 +12,7 @@ use crate::store::{
     informer::Store as _,
     pods::Pods,
     quota::{index::QuotaIndex, object::WatchedQuota, tree_nodes::TreeNodes, with_pods::QuotasWithPods},
-    quota_pods::QuotaPods,
+    quota_pods::{QuotaPods, counting::QuotaCounting},
 };
 
 /// A quota. Keys of labels and annotations are without their domain.
@@ -93,7 +93,7 @@ pub(super) fn tree_nodes(profiles: &[TreeNotes]) -> Arc<TreeNodes> {
 
 /// Requests of the pods, by NAMESPACE/NAME.
 pub(super) fn quota_pods(pods: &BTreeMap<String, PodNotes>) -> Arc<QuotaPods> {
-    let store = QuotaPods::new();
+    let store = QuotaPods::new(QuotaCounting::default(), Arrivals::default());
     let mut listing = store.listing();
     for (key, notes) in pods {
         let PodNotes {
@@ -131,7 +131,7 @@ pub(super) fn known_quotas(
         }
     }
     let fan = PodFan {
-        by_node: Arc::new(Pods::new(Arc::default())),
+        by_node: Arc::new(Pods::new(Arc::default(), Arc::default())),
         by_name: Arc::new(PodsByName::new(Arrivals::default())),
     };
     let _is_known = fan.by_name.want();

@@ -69,6 +69,9 @@ pub(super) struct CaseRow {
     pub(super) kind: Option<String>,
     #[serde(default = "somebody")]
     pub(super) user: String,
+    /// Groups of the user.
+    #[serde(default)]
+    pub(super) groups: Vec<String>,
     /// The namespace of the request, where the object has none.
     pub(super) namespace: Option<String>,
     #[serde(default)]

@@ -17,7 +17,7 @@ use crate::{
     store::{
         arrivals::Arrivals,
         by_name::{ByName, Keep, Listing},
-        colocation::{label_rules::WatchedRules, profile_sources::ProfileSources},
+        colocation::{label_rules::WatchedRules, limit_ranges::LimitRanges, profile_sources::ProfileSources},
         informer::Store as _,
         known::KnownSources,
         lookup::{PodKeys, PodLookup},
@@ -37,6 +37,8 @@ pub(super) struct CaseWorld {
     priority_classes: BTreeMap<String, Value>,
     /// Versions of the ConfigMap with the labels that pods must have, one after the other.
     label_rules: Vec<BTreeMap<String, String>>,
+    /// Specifications of LimitRanges of the namespace `ns`, by name.
+    limit_ranges: BTreeMap<String, Value>,
     /// Labels of nodes by their names.
     nodes: BTreeMap<String, Labels>,
     quotas: Vec<QuotaNotes>,
@@ -108,6 +110,7 @@ impl Default for CaseWorld {
             namespaces: BTreeMap::from([("ns".to_owned(), json!({"env": "dev"}))]),
             priority_classes: BTreeMap::new(),
             label_rules: Vec::new(),
+            limit_ranges: BTreeMap::new(),
             nodes: BTreeMap::new(),
             quotas: Vec::new(),
             quota_events: Vec::new(),
@@ -150,6 +153,7 @@ impl CaseWorld {
             namespaces,
             priority_classes,
             label_rules,
+            limit_ranges,
             ..
         } = self;
         let sources = ProfileSources::new(&Arrivals::default());
@@ -198,10 +202,21 @@ impl CaseWorld {
             pods: Arc::new(StoredPods(pods.collect())),
             profiles: Arc::new(sources),
             label_rules: Arc::new(watched_rules),
+            limit_ranges: Arc::new(stored_limits(limit_ranges)),
             quotas,
             binding: Settings::parse(&lists, binding.is_dry_run),
         }
     }
+}
+
+/// LimitRanges of namespace `ns`.
+fn stored_limits(limit_ranges: BTreeMap<String, Value>) -> LimitRanges {
+    let limits = LimitRanges::default();
+    for (name, spec) in limit_ranges {
+        let object = json!({"metadata": {"namespace": "ns", "name": name}, "spec": spec});
+        limits.apply(serde_json::from_str(&object.to_string()).unwrap());
+    }
+    limits
 }
 
 /// Labels of nodes by their names.

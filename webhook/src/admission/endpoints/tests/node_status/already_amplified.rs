@@ -99,21 +99,16 @@ async fn d10_without_a_ratio_raw_comes_back_at_once(
     assert_eq!(node.annotations().len(), usize::from(ratio.is_some()));
 }
 
-/// Koordinator's slo-controller takes the ratio away and brings it back in status writes of its own.
+/// Koordinator's slo-controller removes the ratio and restores it through `nodes`. Its writes of the status change none.
 #[tokio::test]
 async fn n20_d14_a_ratio_that_comes_and_goes_does_not_lose_raw() {
     let mut node = twice().await;
     for _ in 0..3 {
-        node.write(By::Other, |object| {
-            let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
-            annotations.remove(names::RATIO);
-        })
-        .await;
+        node.annotate(names::RATIO, None);
+        node.write(By::Other, |_| ()).await;
         assert_eq!((node.cpu(), node.raw()), ("4", None));
-        node.write(By::Other, |object| {
-            object["metadata"]["annotations"] = json!({names::RATIO: TWICE});
-        })
-        .await;
+        node.annotate(names::RATIO, Some(TWICE));
+        node.write(By::Other, |_| ()).await;
         assert_eq!((node.cpu(), node.raw()), ("8", Some(RAW)));
     }
 }

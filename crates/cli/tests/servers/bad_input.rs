@@ -1,15 +1,12 @@
 //! Tests of the built binary with a broken server, kubeconfig, credential, terminal or pipe. Each error is one line with the
 //! attempted action and the fix.
-#![forbid(unsafe_code)]
-#![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _},
     net::TcpListener,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread,
+    process::Stdio,
 };
 
 use rstest::rstest;
@@ -17,68 +14,25 @@ use rustix::{
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{Winsize, tcsetwinsize},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-headroom"));
-    command.args(words).env_clear().stdin(Stdio::null());
-    command
+use crate::support::{self, LoopbackServer, command, text};
+
+/// A folder with a kubeconfig whose context `prod` has this server.
+fn kubeconfig(server: &str, user: &Value) -> (TempDir, PathBuf) {
+    support::kubeconfig(&json!({"server": server}), user)
 }
 
-/// A directory with a kubeconfig whose context `prod` has this server.
-fn kubeconfig(server: &str, user: &serde_json::Value) -> (TempDir, PathBuf) {
-    let place = tempfile::tempdir().unwrap();
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "prod",
-        "contexts": [{"name": "prod", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
-        "users": [{"name": "u", "user": user}],
-    });
-    let file = place.path().join("config");
-    fs::write(&file, config.to_string()).unwrap();
-    (place, file)
-}
-
-/// Runs a command with a kubeconfig and returns its only line of error output.
+/// The only line of error output of a command with a kubeconfig.
 fn error_line(file: &Path, words: &[&str]) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command(words).env("KUBECONFIG", file).output().unwrap();
-    let text = String::from_utf8(stderr).unwrap();
-    assert_eq!((status.code(), stdout.as_slice()), (Some(1), &b""[..]), "{text}");
-    let line = text.strip_prefix("error: ").unwrap();
-    let line = line.strip_suffix('\n').unwrap();
-    assert!(!line.contains('\n'), "{text}");
-    line.to_owned()
+    support::error_line(words, &[("KUBECONFIG", text(file))])
 }
 
 /// URL of a port without a listener.
 fn closed_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/", listener.local_addr().unwrap())
-}
-
-/// An API server that returns this status for each request.
-fn server(code: u16, message: &str) -> String {
-    let body = json!({"kind": "Status", "status": "Failure", "code": code, "message": message}).to_string();
-    let answer = format!(
-        "HTTP/1.1 {code} Refused\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let _read = stream.read(&mut request).unwrap();
-            stream.write_all(answer.as_bytes()).unwrap();
-        }
-    });
-    url
 }
 
 #[rstest]
@@ -132,7 +86,8 @@ fn a_refusal_of_the_api_server_is_printed_with_the_fix(
     #[case] message: &str,
     #[case] expected: &[&str],
 ) {
-    let (_place, file) = kubeconfig(&server(code, message), &json!({"token": "expired"}));
+    let server = LoopbackServer::refusing(code, message);
+    let (_place, file) = kubeconfig(&format!("http://{}", server.addr), &json!({"token": "expired"}));
     let line = error_line(&file, &["top", "--once"]);
     assert!(expected.iter().all(|part| line.contains(part)), "{line}");
 }
