@@ -18,6 +18,7 @@ use headroom_domain::{
 use headroom_rules::{
     binding,
     enhanced::LabelRules,
+    mixed_resources::DefaultResources,
     pod_quota::Usage,
     profile::PriorityClass,
     quota::{BoundPods, Quota, QuotaKey, QuotaTree},
@@ -30,14 +31,14 @@ use crate::store::{
     colocation::profiles::KnownProfile,
     known::KnownSources,
     lookup::{
-        Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup,
-        QuotaUsageLookup, TreeNodesLookup,
+        Decide, LabelRuleLookup, LimitRangeLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup,
+        QuotaLookup, QuotaUsageLookup, TreeNodesLookup,
     },
     node::{Labels, Node},
     pending_admissions::PendingAdmission,
     pending_limit::PendingLimit,
     pod_decisions::PodDecisions,
-    quota_request::QuotaRequest,
+    quota_request::{PodName, QuotaRequest},
 };
 
 /// The stores of a replica, as steps see them.
@@ -64,6 +65,7 @@ pub struct Colocation {
     pub profiles: Arc<dyn ProfileLookup>,
     /// The labels that pods must have.
     pub label_rules: Arc<dyn LabelRuleLookup>,
+    pub limit_ranges: Arc<dyn LimitRangeLookup>,
     /// The quotas that pods belong to.
     pub quotas: PodQuotas,
     pub binding: binding::Settings,
@@ -110,19 +112,21 @@ pub trait Provides<S: ?Sized> {
 pub struct NoStore;
 
 impl Default for Stores {
-    /// Stores in which nothing is known.
+    /// Stores in which nothing is known. Quotas of pods share the known sources of the reviews.
     fn default() -> Self {
+        let known = KnownSources::default();
         Self {
             nodes: Arc::new(NoStore),
             colocation: Colocation {
                 pods: Arc::new(NoStore),
                 profiles: Arc::new(NoStore),
                 label_rules: Arc::new(NoStore),
+                limit_ranges: Arc::new(NoStore),
                 quotas: PodQuotas {
                     tree: Arc::new(NoStore),
                     nodes: Arc::new(NoStore),
                     pod_usage: Arc::new(NoStore),
-                    known: KnownSources::default(),
+                    known: known.clone(),
                 },
                 binding: binding::Settings::default(),
             },
@@ -132,7 +136,7 @@ impl Default for Stores {
                 nodes: Arc::new(NoStore),
             },
             quotas: Arc::new(NoStore),
-            known: KnownSources::default(),
+            known,
             decisions: Arc::default(),
         }
     }
@@ -206,7 +210,7 @@ impl QuotaLookup for NoStore {
 }
 
 impl TreeNodesLookup for NoStore {
-    fn nodes(&self, _tree: &str) -> Option<Arc<LabelSelector>> {
+    fn nodes(&self, _tree: &str, _namespace: Option<&str>) -> Option<Arc<LabelSelector>> {
         None
     }
 }
@@ -214,6 +218,10 @@ impl TreeNodesLookup for NoStore {
 impl QuotaUsageLookup for NoStore {
     fn usage(&self, _request: &QuotaRequest, _now: Instant) -> Option<Vec<Usage>> {
         None
+    }
+
+    fn is_ahead(&self, _pod: &PodName, _controller: &str, _now: Instant) -> bool {
+        false
     }
 
     fn admit(
@@ -239,6 +247,12 @@ impl PodLookup for NoStore {
 impl LabelRuleLookup for NoStore {
     fn label_rules(&self) -> Arc<LabelRules> {
         Arc::default()
+    }
+}
+
+impl LimitRangeLookup for NoStore {
+    fn limit_ranges(&self, _namespace: &str) -> Vec<(String, DefaultResources)> {
+        Vec::new()
     }
 }
 
