@@ -233,10 +233,10 @@ fn observe(
         let gates = cluster.policies.feature_gates();
         runtime_features::follow(gates, Arc::clone(features), stop.clone())
     });
-    supervisor.spawn(
-        "conflicts",
-        entry_conflicts::detect(Arc::clone(cluster), stop.clone()),
-    );
+    let in_force = Arc::clone(features);
+    let switches = move || in_force.load().switches.clone();
+    let conflicts = entry_conflicts::detect(Arc::clone(cluster), switches, stop.clone());
+    supervisor.spawn("conflicts", conflicts);
     let asked = kubelet_usage::follow(client.clone(), Arc::clone(cluster), stop.clone());
     supervisor.spawn("use", asked);
     let projected = projected_ratio::follow(Arc::clone(cluster), flags::pool_label(args), stop.clone());

@@ -48,7 +48,11 @@ pub fn check(data: &[u8]) {
         if report(&alone, None, Compat::Headroom).refusal.is_none() {
             // Accepted data can be parsed by its users.
             assert!(key.name != AMPLIFICATION.name || amplification::read(text).is_ok());
-            assert_eq!(Strategies::read(&alone).conflicts(&labels()).count(), 0);
+            let switches = Switches::default();
+            assert_eq!(
+                Strategies::read(&alone).conflicts(&labels(), &switches).count(),
+                0
+            );
             check_explanation(&alone);
         }
     }

@@ -44,7 +44,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints.
-pub static SWITCHES: [&Switch; 48] = [
+pub static SWITCHES: [&Switch; 49] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -72,6 +72,7 @@ pub static SWITCHES: [&Switch; 48] = [
     &pod_quota::TREE_NODES,
     &pod_quota::TREE_NAMESPACE,
     &pod_quota::PARENT_ON_CHANGE,
+    &pod_quota::GUARDS_BUILT_IN,
     &pod_quota::CHECKS_GROWTH,
     &pod_quota::USED_BY_SUM,
     &pod_quota::ALL_RESOURCES,

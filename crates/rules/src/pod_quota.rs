@@ -27,7 +27,7 @@ pub use self::{
     levels::{CountedPod, LIMITS_ANCESTORS, Level, check_levels, levels},
     limits::{ADMISSION_ABOVE_MAX, ALL_RESOURCES, Excess, LimitSource, Limits},
     membership::{Membership, MembershipRule, TREE_BY_LABEL, namespaces_of, tree_quota},
-    parent::{PARENT_ON_CHANGE, ParentPods, check},
+    parent::{GUARDS_BUILT_IN, PARENT_ON_CHANGE, ParentPods, check},
     quota_check::{USED_BY_SUM, Usage, check_quota, used},
     quota_check_error::QuotaCheckError,
     replacement::REPLACE_RESOURCES,

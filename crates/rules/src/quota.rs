@@ -14,6 +14,7 @@ pub mod bound;
 pub mod change;
 pub mod defaults;
 pub mod guarantee;
+pub mod larger_child;
 pub mod names_check;
 pub mod object;
 pub mod removal;

@@ -14,6 +14,7 @@ pub mod quota_behaviour;
 mod quota_fields;
 mod validate_configmap;
 mod validate_elasticquota;
+mod validate_elasticquotaprofile;
 mod validate_node;
 mod validate_pod;
 mod validate_pod_binding;
@@ -36,6 +37,7 @@ pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &validate_pod::ENDPOINT,
     &validate_pod_binding::ENDPOINT,
     &validate_elasticquota::ENDPOINT,
+    &validate_elasticquotaprofile::ENDPOINT,
     &validate_configmap::ENDPOINT,
 ];
 

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use headroom_rules::slo::strategies::Strategies;
+use headroom_rules::{slo::strategies::Strategies, switch::Switches};
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -19,14 +19,14 @@ const COUNT_EVERY: Duration = Duration::from_secs(5);
 /// Of each key, how many Nodes are in conflict, and the first of them by name.
 type Counts = BTreeMap<&'static str, (usize, String)>;
 
-/// Counts after each change of Nodes or entries, until `stop` is cancelled.
-pub async fn detect(cluster: Arc<Cluster>, stop: CancellationToken) {
+/// Counts after each change of Nodes or entries, until `stop` is cancelled. `switches` are those in force.
+pub async fn detect(cluster: Arc<Cluster>, switches: impl Fn() -> Switches + Send, stop: CancellationToken) {
     let (mut changes, mut strategies) = (cluster.changes.follow_all(), cluster.policies.strategies());
     let mut told = Counts::new();
     loop {
         changes.mark_unchanged();
         let current = Arc::clone(&strategies.borrow_and_update());
-        let found = count(&current, &cluster.nodes.all());
+        let found = count(&current, &switches(), &cluster.nodes.all());
         log_changes(&told, &found);
         told = found;
         select! {
@@ -42,13 +42,13 @@ pub async fn detect(cluster: Arc<Cluster>, stop: CancellationToken) {
     }
 }
 
-fn count(strategies: &Strategies, nodes: &[Arc<Node>]) -> Counts {
+fn count(strategies: &Strategies, switches: &Switches, nodes: &[Arc<Node>]) -> Counts {
     let mut counts = Counts::new();
     if strategies.is_empty() {
         return counts;
     }
     for node in nodes {
-        for conflict in strategies.conflicts(&node.labels) {
+        for conflict in strategies.conflicts(&node.labels, switches) {
             let (number, _first) = counts
                 .entry(conflict.key)
                 .or_insert_with(|| (0, node.name.clone()));
@@ -110,7 +110,9 @@ mod tests {
             (names::SYSTEM_CONFIG, (2, "n2".to_owned())),
             (names::CPU_BURST_CONFIG, (1, "n2".to_owned())),
         ]);
-        assert_eq!(count(&strategies, &cluster.nodes.all()), expected);
-        assert_eq!(count(&Strategies::default(), &cluster.nodes.all()), Counts::new());
+        let switches = Switches::default();
+        let count = |strategies| count(strategies, &switches, &cluster.nodes.all());
+        assert_eq!(count(&strategies), expected);
+        assert_eq!(count(&Strategies::default()), Counts::new());
     }
 }

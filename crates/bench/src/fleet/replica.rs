@@ -213,7 +213,11 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     let stop_clock = stop();
     tokio::spawn(async move { clock.keep(stop_clock).await });
     let known = follow(client.clone(), &cluster, &shutdown);
-    tokio::spawn(entry_conflicts::detect(Arc::clone(&cluster), stop()));
+    tokio::spawn(entry_conflicts::detect(
+        Arc::clone(&cluster),
+        Switches::default,
+        stop(),
+    ));
     let writer = nudge::StatusWriteClient::new(client.clone());
     let (toucher, sweeps) = (Arc::new(writer.clone()), Arc::new(writer.clone()));
     let sweeper = Sweeper::new(Arc::clone(&cluster), toucher, sweeps, *rates);

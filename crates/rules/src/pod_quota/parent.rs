@@ -23,6 +23,19 @@ pub static PARENT_ON_CHANGE: Switch = Switch {
     why: "a quota may become a parent after its pods were created, and those pods must be able to end",
 };
 
+/// Switch: labels name no built-in quota.
+pub static GUARDS_BUILT_IN: Switch = Switch {
+    name: "QuotaGuardsBuiltIn",
+    default: false,
+    row: "quotas, built-in",
+    koordinator: "a pod may name the default, the system or the root quota in its label, and so leave the limits of the quota of its namespace",
+    about: "a pod may not be created with such a label, nor get one; pods that belong to these quotas by namespace or by default are not affected",
+    why: "these quotas have no limits unless an administrator sets some",
+};
+
+/// Quotas that Koordinator's scheduler creates.
+const BUILT_IN: [&str; 3] = [names::DEFAULT_QUOTA, names::SYSTEM_QUOTA, names::ROOT_QUOTA];
+
 /// Rule for pods in parent quotas.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ParentPods {
@@ -56,6 +69,18 @@ pub fn check(
                 Error::invalid(&path, shortened(&value), "field is immutable"),
             ));
         }
+    }
+    let joins = |quota: &&str| {
+        let is_new = stored.is_none_or(|stored| stored.label() != Some(quota));
+        is_new && BUILT_IN.contains(quota) && switches.is_on(&GUARDS_BUILT_IN)
+    };
+    if let Some(quota) = pod.label().filter(joins) {
+        let text = format!(
+            "pod may not join the built-in quota {quota} by its label, pod: {}",
+            shortened(name)
+        );
+        let detail = "is the name of a built-in quota, which QuotaGuardsBuiltIn keeps closed";
+        return Some((text, Error::invalid(&label(names::QUOTA_NAME), quota, detail)));
     }
     if parents == ParentPods::Taken {
         return None;

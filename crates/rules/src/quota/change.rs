@@ -1,6 +1,6 @@
 //! [`QuotaChange`]: a written quota together with its stored version.
 
-use headroom_domain::{field::Path, names};
+use headroom_domain::{amounts::Amounts, field::Path, names};
 
 use super::{Quota, QuotaParts, QuotaRules};
 
@@ -45,6 +45,12 @@ impl QuotaChange {
     /// The version whose faults the new version may keep.
     pub fn baseline(&self, rules: QuotaRules) -> Option<&Quota> {
         self.old().filter(|_| rules.ratchets)
+    }
+
+    /// Usage as stored: the author of a change writes the other one. A new quota has only the other one.
+    pub(super) fn used(&self) -> Option<&Amounts> {
+        let parts = self.old.as_ref().map_or(&self.parts, |(parts, _)| parts);
+        parts.status.used.as_ref()
     }
 
     /// The stored annotation whose faults the new one may keep.

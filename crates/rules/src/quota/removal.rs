@@ -2,7 +2,7 @@
 
 use headroom_domain::{field::Path, names};
 
-use super::{Quota, QuotaTree, Violations};
+use super::{Quota, QuotaTree, Violations, tree::ancestor_path};
 
 /// Account of the controller that removes the content of a terminating namespace.
 pub const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
@@ -37,11 +37,14 @@ pub fn check(quota: &Quota, tree: &dyn QuotaTree, found: &mut Violations) {
     }
 }
 
-/// Number of other quotas with this quota as their parent.
+/// Number of other quotas with this quota as their parent. A child that is also above the quota does not count: of
+/// quotas above each other, each is a child, and none could ever be removed.
 pub fn children(quota: &Quota, tree: &dyn QuotaTree) -> usize {
+    let above = ancestor_path(quota, tree).names;
     let mut count = 0_usize;
     tree.visit_children(&quota.name, &mut |child| {
-        if !child.is_same(quota) {
+        let is_above = child.parent == quota.name && above.contains(&child.name);
+        if !child.is_same(quota) && !is_above {
             count = count.saturating_add(1);
         }
     });

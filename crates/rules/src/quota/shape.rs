@@ -150,7 +150,7 @@ fn check_strict_keys(change: &QuotaChange, rules: QuotaRules, found: &mut Violat
     };
     let old_keys = old_text.map(|text| annotation::names(text).unwrap_or_default());
     let (name, max_field) = (&new.name, Path::new("spec").child("max"));
-    let used = change.parts.status.used.clone().unwrap_or_default();
+    let used = change.used().cloned().unwrap_or_default();
     for key in &keys {
         let Some(used) = used.get(key) else { continue };
         let max = new.max.get(key);

@@ -10,8 +10,10 @@ use super::{
     decode::{self, Reading},
     document::{Document, Entry},
     envelope,
+    switches::{CHECKS_ALL_KEYS, QOS_WITHOUT_SYSTEM},
     table::{KEYS, Key, QOS, SYSTEM},
 };
+use crate::switch::{Switch, Switches};
 
 /// Entries of the keys that can select a node twice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Conflict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KeyEntries {
     key: &'static str,
+    /// Switch that must be on for the key to count; `None` if Koordinator compares it with nodes as well.
+    needs: Option<&'static Switch>,
     entries: Vec<StrategyEntry>,
 }
 
@@ -41,22 +45,21 @@ struct StrategyEntry {
 }
 
 impl Strategies {
-    /// Keys with entries, in the order in which conflicts are reported.
+    /// Keys with entries, in the order in which conflicts are reported: Koordinator's own come first.
     pub fn keys() -> impl Iterator<Item = &'static str> {
-        checked_keys().map(|key| key.name)
+        ordered_keys().map(|key| key.name)
     }
 
     /// Reads the content of the ConfigMap.
     pub fn read(data: &Data) -> Self {
-        // Koordinator ignores the QoS classes if there are no kernel settings.
         let has_system = document(&SYSTEM, data).is_some();
-        let keys = checked_keys().filter(|key| key.name != QOS.name || has_system);
-        let strategies = keys.filter_map(|key| {
+        let strategies = ordered_keys().filter_map(|key| {
             let written = document(key, data)?.entries;
             let entries: Option<Vec<StrategyEntry>> = written.into_iter().map(StrategyEntry::new).collect();
             let entries = entries.filter(|entries| entries.len() > 1)?;
             Some(KeyEntries {
                 key: key.name,
+                needs: needed_switch(key, has_system),
                 entries,
             })
         });
@@ -68,15 +71,16 @@ impl Strategies {
         self.0.is_empty()
     }
 
-    /// Returns the conflicts of a node with these labels.
-    pub fn conflicts(&self, labels: &Labels) -> impl Iterator<Item = Conflict> {
-        self.0.iter().filter_map(|strategy| strategy.conflict(labels))
+    /// Returns the conflicts of a node with these labels, in the keys that count under these switches.
+    pub fn conflicts(&self, labels: &Labels, switches: &Switches) -> impl Iterator<Item = Conflict> {
+        self.counting(switches)
+            .filter_map(|strategy| strategy.conflict(labels))
     }
 
     /// Returns the first conflict that a change of labels creates or extends. An existing conflict that gets no
     /// further entries is not caused by the change.
-    pub fn grown(&self, before: &Labels, now: &Labels) -> Option<Conflict> {
-        self.0.iter().find_map(|strategy| {
+    pub fn grown(&self, before: &Labels, now: &Labels, switches: &Switches) -> Option<Conflict> {
+        self.counting(switches).find_map(|strategy| {
             let conflict = strategy.conflict(now)?;
             let before = strategy.conflict(before);
             let before = before.map(|conflict| conflict.places).unwrap_or_default();
@@ -84,11 +88,16 @@ impl Strategies {
             has_grown.then_some(conflict)
         })
     }
+
+    fn counting(&self, switches: &Switches) -> impl Iterator<Item = &KeyEntries> {
+        let counts = |strategy: &&KeyEntries| strategy.needs.is_none_or(|needed| switches.is_on(needed));
+        self.0.iter().filter(counts)
+    }
 }
 
 impl KeyEntries {
     fn conflict(&self, labels: &Labels) -> Option<Conflict> {
-        let Self { key, entries } = self;
+        let Self { key, entries, .. } = self;
         let (places, entries): (Vec<usize>, Vec<String>) = entries
             .iter()
             .enumerate()
@@ -117,8 +126,25 @@ impl StrategyEntry {
     }
 }
 
-fn checked_keys() -> impl Iterator<Item = &'static Key> {
-    KEYS.into_iter().filter(|key| key.is_checked_upstream)
+/// Switch that lets the check of the ConfigMap compare a key with nodes. Koordinator ignores the QoS classes if there
+/// are no kernel settings.
+fn needed_switch(key: &Key, has_system: bool) -> Option<&'static Switch> {
+    if !key.is_checked_upstream {
+        Some(&CHECKS_ALL_KEYS)
+    } else if key.name == QOS.name && !has_system {
+        Some(&QOS_WITHOUT_SYSTEM)
+    } else {
+        None
+    }
+}
+
+/// Every key; those that Koordinator checks come first.
+fn ordered_keys() -> impl Iterator<Item = &'static Key> {
+    let of = |is_upstream: bool| {
+        KEYS.into_iter()
+            .filter(move |key| key.is_checked_upstream == is_upstream)
+    };
+    of(true).chain(of(false))
 }
 
 /// Returns the document of a key if it exists and is completely valid.
@@ -158,7 +184,8 @@ mod tests {
     }
 
     fn grown(before: &str, now: &str) -> Option<String> {
-        let conflict = colocation(&["a", "b", "c"]).grown(&labels(before), &labels(now))?;
+        let conflict =
+            colocation(&["a", "b", "c"]).grown(&labels(before), &labels(now), &Switches::default())?;
         Some(conflict.entries.concat())
     }
 
@@ -187,7 +214,9 @@ mod tests {
             {"name": null, "nodeSelector": {"matchexpressions": [{"Key": "b", "Operator": "Exists"}]}},
         ], "later": []});
         let strategies = read(names::COLOCATION_CONFIG, &document);
-        let conflicts: Vec<Conflict> = strategies.conflicts(&labels("ab")).collect();
+        let conflicts: Vec<Conflict> = strategies
+            .conflicts(&labels("ab"), &Switches::default())
+            .collect();
         assert_eq!(conflicts.len(), 1);
         assert_eq!(conflicts[0].entries, ["a", ""]);
     }

@@ -84,29 +84,46 @@ pub(super) fn rules_by(gates: &GateSet, switches: &Switches) -> QuotaRules {
 
 /// Quota of the request, with the stored one.
 pub(super) fn change(request: &Request, draft: &Draft<'_>) -> Result<QuotaChange, Stop> {
-    let old = draft.old().map(|old| parts(request, old)).transpose()?;
+    let old = draft.old().map(|old| stored_parts(request, old)).transpose()?;
     Ok(QuotaChange::new(parts(request, draft)?, old))
 }
 
-/// Fields of a quota that the rules read.
+/// Fields of a written quota that the rules read.
 pub(super) fn parts(request: &Request, object: &impl Fields) -> Result<QuotaParts, Stop> {
+    let spec = QuotaSpec {
+        min: amounts(object, &["spec", "min"])?,
+        max: amounts(object, &["spec", "max"])?,
+    };
+    let parts = parts_with(request, object, spec)?;
+    check_lengths(&parts.labels, &parts.annotations)?;
+    Ok(parts)
+}
+
+/// Fields of a stored quota that the rules read. Amounts that cannot be read count as absent: the quota can still be
+/// repaired and removed.
+pub(super) fn stored_parts(request: &Request, object: &impl Fields) -> Result<QuotaParts, Stop> {
+    let amounts = |name| object.read(&["spec", name]).ok().flatten();
+    let spec = QuotaSpec {
+        min: amounts("min"),
+        max: amounts("max"),
+    };
+    parts_with(request, object, spec)
+}
+
+fn parts_with(request: &Request, object: &impl Fields, spec: QuotaSpec) -> Result<QuotaParts, Stop> {
     let metadata = |name| read(object, &["metadata", name]);
     let name: Option<String> = read(object, &["metadata", "name"])?;
     let mark: Option<Value> = read(object, &["metadata", "deletionTimestamp"])?;
     let (labels, annotations) = (metadata("labels")?, metadata("annotations")?);
-    let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
-    check_lengths(&labels, &annotations)?;
     Ok(QuotaParts {
         namespace: request.namespace.clone(),
         name: name.unwrap_or_else(|| request.name.clone()),
-        labels,
-        annotations,
-        spec: QuotaSpec {
-            min: amounts(object, &["spec", "min"])?,
-            max: amounts(object, &["spec", "max"])?,
-        },
+        labels: labels.unwrap_or_default(),
+        annotations: annotations.unwrap_or_default(),
+        spec,
+        // The scheduler writes it, and the author of a quota cannot repair it.
         status: QuotaStatus {
-            used: amounts(object, &["status", "used"])?,
+            used: object.read(&["status", "used"]).ok().flatten(),
         },
         is_going: mark.is_some(),
     })

@@ -23,7 +23,10 @@ use crate::admission::{
     review::Operation,
 };
 
-static GATE: Gate = Gate::beta("ElasticValidatingWebhook", "Checks ElasticQuotas.");
+pub(super) static GATE: Gate = Gate::beta(
+    "ElasticValidatingWebhook",
+    "Checks ElasticQuotas and ElasticQuotaProfiles.",
+);
 
 static STEPS: &[&QuotaStep] = &[&names_step::STEP, &shape::STEP, &tree::STEP, &removal::STEP];
 

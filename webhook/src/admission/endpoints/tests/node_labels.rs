@@ -4,6 +4,10 @@
 //! of Koordinator that is the reason (`docs/compatibility.md`).
 
 use headroom_domain::names;
+use headroom_rules::{
+    SWITCHES,
+    switch::{Compat, Switches},
+};
 use rstest::rstest;
 
 use super::*;
@@ -151,8 +155,6 @@ async fn v17_a_label_that_goes_can_bring_a_conflict_about() {
 
 #[rstest]
 #[case::v2_no_configmap(config([]))]
-#[case::v9_classes_without_settings_of_the_kernel(config([(names::RESOURCE_QOS_CONFIG, strategies())]))]
-#[case::v12_applications_of_the_host(config([("host-application-config", colocation())]))]
 #[case::v13_null_is_empty_d11(config([(names::COLOCATION_CONFIG, Value::Null)]))]
 #[case::v15_an_entry_without_selector(config([(names::COLOCATION_CONFIG, with_a_third(&json!({"name": "c"})))]))]
 #[tokio::test]
@@ -162,6 +164,35 @@ async fn what_koordinator_does_not_look_at_is_allowed(#[case] world: FixtureClus
         verdict(world, &review("CREATE", None, Some(&both()))).await,
         allowed()
     );
+}
+
+/// Everything that the check of the ConfigMap compares with nodes: otherwise a stored version could be brought into
+/// conflict by labels alone.
+#[rstest]
+#[case::v9_classes_without_settings_of_the_kernel(names::RESOURCE_QOS_CONFIG, strategies())]
+#[case::v12_applications_of_the_host(names::HOST_APPLICATION_CONFIG, colocation())]
+#[case::performance_of_cpus(names::CPU_NORMALIZATION_CONFIG, colocation())]
+#[case::amplification(names::AMPLIFICATION_CONFIG, colocation())]
+#[tokio::test]
+async fn keys_that_only_we_check_are_compared_unless_switched_off(
+    #[case] key: &str,
+    #[case] document: Value,
+) {
+    let world = config([(key, document)]);
+    assert_eq!(relabelled(world.clone(), &x(), &both()).await, denied(key));
+    let mut options = options(world);
+    let mut features = Features::with_gates(GateSet::parse(gates(), "").unwrap());
+    features.switches = Switches::preset(SWITCHES, Compat::Upstream);
+    options.features = features.shared();
+    let request = Request::post(PATH)
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(
+            review("UPDATE", Some(&x()), Some(&both())).to_string(),
+        )))
+        .unwrap();
+    let body = Router::new(options).respond(request).await.into_body();
+    let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
+    assert_eq!(body["response"], allowed());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::{
     admission::{
         draft::Draft,
         endpoint::{Stop, UnknownSource, When},
-        endpoints::quota_fields::{QuotaCtx, QuotaStep, parts, refuse},
+        endpoints::quota_fields::{QuotaCtx, QuotaStep, refuse, stored_parts},
         review::Operation,
     },
     store::{quota::pending::AdmittedQuota, sources},
@@ -33,7 +33,7 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if ends_namespace && ctx.switches.is_on(&switches::NAMESPACES_END) {
         return Ok(());
     }
-    let quota = Arc::new(parts(request, draft)?.quota());
+    let quota = Arc::new(stored_parts(request, draft)?.quota());
     let mut found = Violations::default();
     let pending = ctx.store.decide(&mut |tree| {
         removal::check(&quota, tree, &mut found);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use headroom_rules::{
-    quota::{Quota, QuotaChange, QuotaTree, Violations, removal, topology},
+    pod_quota::LIMITS_ANCESTORS,
+    quota::{Quota, QuotaChange, QuotaTree, Violations, larger_child, removal, topology},
     switch::Switches,
 };
 
@@ -11,7 +12,7 @@ use crate::{
     admission::{
         draft::{Draft, Fields},
         endpoint::{Stop, UnknownSource, When},
-        endpoints::quota_fields::{QuotaCtx, QuotaStep, change, parts, refuse, rules},
+        endpoints::quota_fields::{QuotaCtx, QuotaStep, change, refuse, rules, stored_parts},
         review::{Operation, Request},
     },
     store::{lookup::QuotaLookup, quota::pending::AdmittedQuota, sources},
@@ -37,8 +38,12 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let mut found = Violations::default();
+    let mut unlimited = Vec::new();
     let pending = ctx.store.decide(&mut |tree| {
         topology::check(&change, tree, rules, &mut found);
+        if !ctx.switches.is_on(&LIMITS_ANCESTORS) {
+            unlimited = larger_child::find(&change.new, tree);
+        }
         let new = Arc::new(Quota {
             before: before(&change, tree),
             ..change.new.clone()
@@ -48,6 +53,9 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     });
     if let Some(pending) = pending {
         ctx.pending.push(pending);
+    }
+    for warning in unlimited {
+        draft.warn(warning);
     }
     refuse(ctx, found)
 }
@@ -111,7 +119,7 @@ pub(super) fn is_awaiting(
     store: &(dyn QuotaLookup + 'static),
     _switches: &Switches,
 ) -> bool {
-    let Ok(parts) = parts(request, draft) else {
+    let Ok(parts) = stored_parts(request, draft) else {
         return false;
     };
     let quota = parts.quota();

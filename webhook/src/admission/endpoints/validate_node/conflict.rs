@@ -31,13 +31,13 @@ fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         if before == now {
             return Ok(());
         }
-        if let Some(conflict) = strategies.grown(&before, &now) {
+        if let Some(conflict) = strategies.grown(&before, &now, ctx.switches) {
             let node = ctx.request.name.clone();
             return Err(Stop::Denied(Denial::Conflict { node, conflict }));
         }
     }
     // A Node that is being created is let in, as with Koordinator: a kubelet would go on asking.
-    for conflict in strategies.conflicts(&now) {
+    for conflict in strategies.conflicts(&now, ctx.switches) {
         let entries: Vec<String> = conflict
             .entries
             .iter()

@@ -193,7 +193,7 @@ fn sources_that_are_not_known_fail_the_call_while_a_step_needs_them() {
         (quotas, "EnablePodEnhancedValidator=true", 503),
     ] {
         let features = Features::with_gates(GateSet::parse(gates(), list).unwrap());
-        let mut stores = Stores::default();
+        let stores = Stores::default();
         if let Some(source) = known {
             stores.known.record(source, watch::channel(true).1);
         }
