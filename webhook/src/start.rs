@@ -10,6 +10,7 @@ mod client;
 mod error;
 pub mod flags;
 mod followers;
+mod readiness;
 pub mod rights;
 pub mod threads;
 pub mod wanted;
@@ -34,8 +35,11 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::info;
 
-use self::caches::{CacheOptions, Caches};
 pub use self::error::StartError;
+use self::{
+    caches::{CacheOptions, Caches},
+    readiness::{Judged, UnknownSources},
+};
 use crate::{
     admission::{
         callers::CallerCheck, endpoint::Stores, endpoints, features::Features, metrics as admission_metrics,
@@ -115,13 +119,22 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let Caches {
         stores,
         are_known,
+        unknown,
         quotas,
         overshoots,
     } = caches::follow(options, &cluster, &mut supervisor).await;
     let registered = observe(&args, &client, &cluster, &store, &features, &mut supervisor);
     let events = event_stores(&stores, overshoots, &cluster);
-    let known = (events, are_known);
-    lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
+    let known = (are_known, unknown);
+    lead(
+        &args,
+        &client,
+        &cluster,
+        events,
+        known,
+        ready.caches,
+        &mut supervisor,
+    );
     let decisions = Arc::clone(&stores.decisions);
     let callers = CallerCheck::new(&args.callers);
     let served = (
@@ -258,13 +271,14 @@ fn observe(
     registered
 }
 
-/// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. The holder
-/// also decides if this replica must be ready while its stores are unknown.
+/// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. The lease
+/// also tells whether another replica knows more than this one, for its readiness.
 fn lead(
     args: &Args,
     client: &Client,
     cluster: &Arc<Cluster>,
-    (events, are_known): (EventStores, watch::Receiver<bool>),
+    events: EventStores,
+    (are_known, unknown): (watch::Receiver<bool>, watch::Receiver<UnknownSources>),
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) {
@@ -289,10 +303,13 @@ fn lead(
     let event_writer = Arc::new(EventClient::new(client.clone(), &args.replica_name));
     let publisher = Publisher::new(ROWS, events, event_writer);
     supervisor.spawn("events", publisher.publish(contender.is_holder(), stop.clone()));
-    let readiness =
-        caches::decide_readiness(ready, are_known.clone(), contender.is_elsewhere(), stop.clone());
-    supervisor.spawn("readiness", readiness);
-    supervisor.spawn("lease", contender.contend(are_known, stop));
+    let judged = Judged {
+        are_known: are_known.clone(),
+        unknown: unknown.clone(),
+        elsewhere: contender.elsewhere(),
+    };
+    supervisor.spawn("readiness", readiness::decide(ready, judged, stop.clone()));
+    supervisor.spawn("lease", contender.contend(are_known, unknown, stop));
 }
 
 /// State for debug queries besides the cluster: features in force, last reviews of pods, quotas, registration, callers.

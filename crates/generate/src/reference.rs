@@ -117,7 +117,7 @@ fn sources_table(page: &mut String) -> Result<()> {
          A replica watches these sources in the API server. A source that no served step reads is not watched, and needs no RBAC\n\
          rule. `/readyz?verbose` has a line for each watched source, and `headroom_webhook_informer_known` a series for each with a\n\
          separate watch. A replica becomes ready once it knows the sources of nodes. While another source is unknown, only calls\n\
-         fail whose steps read it. A kind that the cluster does not have counts as known and empty, and the replica checks for it\n\
+         fail whose steps read it; if they fail closed, the replica is unready while another replica knows the source. A kind that the cluster does not have counts as known and empty, and the replica checks for it\n\
          every 30 s. A missing right never counts as empty.\n\n\
          | source | resource | stored data | may be absent | used by |\n|---|---|---|---|---|\n"
     )?;

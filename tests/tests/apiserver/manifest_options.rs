@@ -179,7 +179,6 @@ fn pods_ask_for_linux_and_an_architecture_that_is_built_for() {
 fn the_overlay_for_availability_has_two_replicas_apart_and_a_budget() {
     let one = Installation::render();
     assert_eq!(replicas(&one), Some(1));
-    assert_eq!(one.all::<PodDisruptionBudget>(), []);
     let two = Installation::render_overlay(HA);
     assert_eq!(replicas(&two), Some(2));
     let template = two.webhook();

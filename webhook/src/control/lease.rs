@@ -6,9 +6,13 @@
 //! frozen may still act for a moment after another took over: the work of holders must bear that.
 //!
 //! Only a replica that knows the cluster contends, and a holder that no longer knows it gives the lease back. So a
-//! lease in another replica's hands also shows that its holder knows the cluster.
+//! lease in another replica's hands also shows that its holder knows the cluster. What else its holder does not know
+//! stands in an annotation, and a replica that knows everything gets the lease before one that does not.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use headroom_domain::names;
 use headroom_kit::log::chain;
@@ -49,6 +53,11 @@ pub const LASTS: Duration = Duration::from_secs(8);
 /// Time without renewal after which a holder stops acting. Less than [`LASTS`] by more than [`REQUEST_LIMIT`]: a
 /// write that is sent at the last moment has ended before another replica may take over.
 pub const GIVE_UP: Duration = Duration::from_secs(5);
+/// Time for which a replica that lacks a source leaves a free lease to others.
+const LEFT_TO_OTHERS: Duration = LASTS;
+/// Annotation with the needed sources that the holder does not know, joined by commas. A holder of an earlier version
+/// writes none, and counts as one that knows everything.
+const UNKNOWN_SOURCES: &str = "headroom.sh/unknown-sources";
 /// Interval of a holder's renewals and of the other replicas' checks.
 const EVERY: Duration = Duration::from_secs(2);
 /// Timeout of a request to the API server.
@@ -61,7 +70,22 @@ pub struct Contender {
     name: String,
     identity: String,
     is_holder: watch::Sender<bool>,
-    is_elsewhere: watch::Sender<bool>,
+    elsewhere: watch::Sender<Elsewhere>,
+}
+
+/// What the lease tells of other replicas.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// No attempt to read the lease has ended yet.
+    #[default]
+    NotRead,
+    /// No other replica holds it, as far as known.
+    Nowhere,
+    /// Another replica holds and renews it.
+    Held {
+        /// Needed sources that its holder does not know either.
+        unknown: BTreeSet<String>,
+    },
 }
 
 /// State between two checks of the lease.
@@ -71,8 +95,12 @@ struct LeaseView {
     observed: Option<(Option<String>, Instant)>,
     /// Time of our last successful renewal.
     renewed: Option<Instant>,
-    /// Time at which another holder's renewal was last observed.
-    seen_elsewhere: Option<Instant>,
+    /// Time at which another holder's renewal was last observed, and the sources that it does not know.
+    seen_elsewhere: Option<(Instant, BTreeSet<String>)>,
+    /// Time since which the lease has been seen free.
+    free_since: Option<Instant>,
+    /// True if it is ours and no needed source was unknown here.
+    was_complete: bool,
 }
 
 /// Outcome of a check of the lease.
@@ -96,7 +124,7 @@ impl Contender {
             name: name.to_owned(),
             identity: format!("{replica}_{:x}", started.as_nanos()),
             is_holder: watch::Sender::new(false),
-            is_elsewhere: watch::Sender::new(false),
+            elsewhere: watch::Sender::new(Elsewhere::NotRead),
         }
     }
 
@@ -105,29 +133,40 @@ impl Contender {
         self.is_holder.subscribe()
     }
 
-    /// Receiver that is true while another replica holds and renews the lease. False while that is unknown.
-    pub fn is_elsewhere(&self) -> watch::Receiver<bool> {
-        self.is_elsewhere.subscribe()
+    /// Receiver of what the lease tells of other replicas.
+    pub fn elsewhere(&self) -> watch::Receiver<Elsewhere> {
+        self.elsewhere.subscribe()
     }
 
-    /// Contends for the lease while the cluster is known here, until `stop` is cancelled; then releases it.
-    pub async fn contend(self, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
+    /// Contends for the lease while the cluster is known here, until `stop` is cancelled; then releases it. `unknown`
+    /// has the needed sources besides those of the cluster's nodes that are unknown here.
+    pub async fn contend(
+        self,
+        mut is_known: watch::Receiver<bool>,
+        mut unknown: watch::Receiver<BTreeSet<&'static str>>,
+        stop: CancellationToken,
+    ) {
         let mut view = LeaseView::default();
         loop {
             let looked = Instant::now();
             let may_lead = *is_known.borrow_and_update();
-            if !may_lead {
+            let lacking: Vec<&str> = unknown.borrow_and_update().iter().copied().collect();
+            // A holder that has lost a source gives way once: if no other replica takes the lease, it comes back.
+            if !may_lead || (view.was_complete && !lacking.is_empty()) {
                 self.leave(&mut view).await;
             }
-            self.poll(&mut view, may_lead).await;
+            self.poll(&mut view, may_lead, &lacking).await;
+            view.was_complete = view.renewed.is_some() && lacking.is_empty();
             let now = Instant::now();
             if !view.may_act(now) {
                 view.renewed = None;
             }
             self.log_change(view.renewed.is_some());
-            self.is_elsewhere.send_if_modified(|told| {
-                let is_elsewhere = view.is_elsewhere(now);
-                std::mem::replace(told, is_elsewhere) != is_elsewhere
+            self.elsewhere.send_if_modified(|told| {
+                let elsewhere = view.elsewhere(now);
+                let has_changed = *told != elsewhere;
+                *told = elsewhere;
+                has_changed
             });
             // A renewal that fails is tried again; meanwhile the right to act can run out.
             let next = looked + EVERY;
@@ -136,6 +175,7 @@ impl Contender {
                 () = stop.cancelled() => break,
                 () = sleep_until(until) => {}
                 Ok(()) = is_known.changed() => {}
+                Ok(()) = unknown.changed() => {}
             }
         }
         self.leave(&mut view).await;
@@ -150,24 +190,26 @@ impl Contender {
         view.renewed = None;
     }
 
-    /// Reads the lease, and writes it if this replica may.
-    async fn poll(&self, view: &mut LeaseView, may_lead: bool) {
+    /// Reads the lease, and writes it if this replica may. `lacking` has the sources that are unknown here.
+    async fn poll(&self, view: &mut LeaseView, may_lead: bool, lacking: &[&str]) {
         let outcome = async {
             let lease = self.leases.get_opt(&self.name).await?;
             let step = view.step(lease.as_ref(), &self.identity, Instant::now());
             // Before the write: others count from when they see it, so ours ends first.
             let now = Instant::now();
-            view.seen_elsewhere = (step == LeaseStep::Leave).then_some(now);
+            let theirs = (step == LeaseStep::Leave).then(|| unknown_sources(lease.as_ref()));
+            view.seen_elsewhere = theirs.map(|theirs| (now, theirs));
+            let may_take = lacking.is_empty() || !view.is_left_to_others(now);
             match (step, lease) {
                 (LeaseStep::Leave, _) => view.renewed = None,
-                _ if !may_lead => {}
+                _ if !may_lead || !may_take => {}
                 (LeaseStep::Create, _) | (LeaseStep::Write, None) => {
-                    let lease = self.ours(None);
+                    let lease = self.ours(None, lacking);
                     self.leases.create(&PostParams::default(), &lease).await?;
                     view.renewed = Some(now);
                 }
                 (LeaseStep::Write, Some(lease)) => {
-                    let lease = self.ours(Some(lease));
+                    let lease = self.ours(Some(lease), lacking);
                     self.leases
                         .replace(&self.name, &PostParams::default(), &lease)
                         .await?;
@@ -192,9 +234,9 @@ impl Contender {
     }
 
     /// The lease with us as its holder.
-    fn ours(&self, before: Option<Lease>) -> Lease {
+    fn ours(&self, before: Option<Lease>, lacking: &[&str]) -> Lease {
         let now = MicroTime(Timestamp::now());
-        let Lease { metadata, spec } = before.unwrap_or_else(|| Lease {
+        let Lease { mut metadata, spec } = before.unwrap_or_else(|| Lease {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
                 namespace: Some(self.namespace.clone()),
@@ -202,6 +244,8 @@ impl Contender {
             },
             spec: None,
         });
+        let annotations = metadata.annotations.get_or_insert_default();
+        annotations.insert(UNKNOWN_SOURCES.to_owned(), lacking.join(","));
         let spec = spec.unwrap_or_default();
         let is_new = spec.holder_identity.as_deref() != Some(&self.identity);
         let (acquired, transitions) = if is_new {
@@ -268,6 +312,7 @@ impl LeaseView {
     fn step(&mut self, lease: Option<&Lease>, identity: &str, now: Instant) -> LeaseStep {
         let Some(Lease { metadata, spec }) = lease else {
             self.observed = None;
+            self.free_since.get_or_insert(now);
             return LeaseStep::Create;
         };
         let version = &metadata.resource_version;
@@ -282,12 +327,24 @@ impl LeaseView {
         let lasts = spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
         let lasts = lasts.and_then(|seconds| u64::try_from(seconds).ok());
         let lasts = lasts.map_or(LASTS, Duration::from_secs);
-        match holder {
+        let step = match holder {
             None | Some("") => LeaseStep::Write,
             Some(holder) if holder == identity => LeaseStep::Write,
             Some(_) if now.saturating_duration_since(since) >= lasts => LeaseStep::Write,
             Some(_) => LeaseStep::Leave,
+        };
+        if step == LeaseStep::Leave || holder == Some(identity) {
+            self.free_since = None;
+        } else {
+            self.free_since.get_or_insert(now);
         }
+        step
+    }
+
+    /// True while the lease has not been free for long.
+    fn is_left_to_others(&self, now: Instant) -> bool {
+        self.free_since
+            .is_some_and(|since| now.saturating_duration_since(since) < LEFT_TO_OTHERS)
     }
 
     /// True while the lease is surely ours.
@@ -295,15 +352,27 @@ impl LeaseView {
         self.acts_until().is_some_and(|until| now < until)
     }
 
-    /// True while another replica holds the lease, as far as observed.
-    fn is_elsewhere(&self, now: Instant) -> bool {
-        self.seen_elsewhere
-            .is_some_and(|seen| now.saturating_duration_since(seen) < LASTS)
+    /// Holder of the lease, as far as observed.
+    fn elsewhere(&self, now: Instant) -> Elsewhere {
+        match &self.seen_elsewhere {
+            Some((seen, unknown)) if now.saturating_duration_since(*seen) < LASTS => Elsewhere::Held {
+                unknown: unknown.clone(),
+            },
+            Some(_) | None => Elsewhere::Nowhere,
+        }
     }
 
     fn acts_until(&self) -> Option<Instant> {
         self.renewed.map(|renewed| renewed + GIVE_UP)
     }
+}
+
+/// Sources that the holder does not know.
+fn unknown_sources(lease: Option<&Lease>) -> BTreeSet<String> {
+    let annotations = lease.and_then(|lease| lease.metadata.annotations.as_ref());
+    let text = annotations.and_then(|annotations| annotations.get(UNKNOWN_SOURCES));
+    let names = text.into_iter().flat_map(|text| text.split(','));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -372,10 +441,41 @@ mod tests {
     fn a_lease_is_elsewhere_only_while_it_can_be_seen_there() {
         let seen = Instant::now();
         let view = LeaseView {
-            seen_elsewhere: Some(seen),
+            seen_elsewhere: Some((seen, BTreeSet::new())),
             ..LeaseView::default()
         };
-        assert!(view.is_elsewhere(seen + LASTS - Duration::from_millis(1)));
-        assert!(!view.is_elsewhere(seen + LASTS) && !LeaseView::default().is_elsewhere(seen));
+        let held = Elsewhere::Held {
+            unknown: BTreeSet::new(),
+        };
+        assert_eq!(view.elsewhere(seen + LASTS - Duration::from_millis(1)), held);
+        assert_eq!(view.elsewhere(seen + LASTS), Elsewhere::Nowhere);
+        assert_eq!(LeaseView::default().elsewhere(seen), Elsewhere::Nowhere);
+    }
+
+    #[test]
+    fn a_free_lease_is_left_to_replicas_that_know_everything_for_a_while() {
+        let (mut view, start) = (LeaseView::default(), Instant::now());
+        assert_eq!(view.step(Some(&lease("", "1")), "a", start), LeaseStep::Write);
+        assert!(view.is_left_to_others(start + LEFT_TO_OTHERS - Duration::from_millis(1)));
+        let now = start + LEFT_TO_OTHERS;
+        view.step(Some(&lease("", "1")), "a", now);
+        assert!(!view.is_left_to_others(now));
+        // Another replica had it meanwhile.
+        view.step(Some(&lease("b", "2")), "a", now);
+        view.step(None, "a", now + seconds(1));
+        assert!(view.is_left_to_others(now + seconds(2)));
+        // It is ours.
+        view.step(Some(&lease("a", "3")), "a", now + seconds(3));
+        assert!(!view.is_left_to_others(now + seconds(3)));
+    }
+
+    #[test]
+    fn a_holder_tells_the_sources_that_it_does_not_know() {
+        let mut lease = lease("b", "1");
+        assert!(unknown_sources(Some(&lease)).is_empty() && unknown_sources(None).is_empty());
+        let text = (UNKNOWN_SOURCES.to_owned(), "elasticquotas,quota-pods".to_owned());
+        lease.metadata.annotations = Some([text].into());
+        let expected = ["elasticquotas", "quota-pods"].map(str::to_owned);
+        assert_eq!(unknown_sources(Some(&lease)), BTreeSet::from(expected));
     }
 }

@@ -1,15 +1,11 @@
-//! Follows the sources that this replica wants, and judges readiness by those of nodes: unready until all of them were
-//! known once, and later only while one is unknown here and another replica knows them.
+//! Fills the stores of this replica from the sources that it wants.
 
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use futures::future::select_all;
 use headroom_domain::installation::ConfigMapName;
-use headroom_kit::{
-    admin::{PartReadiness, Readiness},
-    supervise::Supervisor,
-};
+use headroom_kit::{admin::Readiness, supervise::Supervisor};
 use headroom_rules::{binding, slo};
 use kube::Client;
 use tokio::{select, sync::watch, time::timeout};
@@ -18,6 +14,7 @@ use tracing::warn;
 
 use super::{
     followers::{Followers, WantedSources},
+    readiness::{self, UnknownSources},
     wanted,
 };
 use crate::{
@@ -31,7 +28,6 @@ use crate::{
     store::{
         cluster::Cluster,
         colocation::label_rules::WatchedRules,
-        informer::UNKNOWN_AFTER,
         known::KnownSources,
         quota::with_pods::{QuotasOfPods, QuotasWithPods},
         quota_pods::QuotaPods,
@@ -85,6 +81,8 @@ pub(super) struct Caches {
     pub(super) stores: Stores,
     /// True once all sources of nodes are known.
     pub(super) are_known: watch::Receiver<bool>,
+    /// Unknown sources without which calls fail.
+    pub(super) unknown: watch::Receiver<UnknownSources>,
     /// Quotas for readers that admit nothing.
     pub(super) quotas: QuotaView,
     /// The quotas above their limit.
@@ -98,16 +96,7 @@ pub(super) async fn follow(
     supervisor: &mut Supervisor,
 ) -> Caches {
     let known = KnownSources::default();
-    let stores = SourceStores {
-        label_rules: Arc::new(WatchedRules::new(options.label_rules)),
-        quota_pods: QuotaPods::new(quota_counting(&options.features.load()), known.signal()),
-        ..SourceStores::new(
-            Arc::clone(&cluster.nodes),
-            Arc::clone(&cluster.pods),
-            Arc::clone(&cluster.policies),
-            &known.signal(),
-        )
-    };
+    let stores = source_stores(&options, cluster, &known);
     let binding = &options.binding;
     let bypasses = binding.bypass_labels.iter().chain(&binding.bypass_annotations);
     stores.pods.by_name.keep_keys(bypasses.cloned().collect());
@@ -134,6 +123,7 @@ pub(super) async fn follow(
         families: options.families,
         features: options.features,
     };
+    let unknown = readiness::track_unknown(wants.clone(), known.clone(), supervisor);
     let mut followers = Followers::new(wants, opening, known.clone(), options.readiness);
     followers.follow_wanted();
     let of_nodes = wanted::OF_NODES.iter();
@@ -152,8 +142,23 @@ pub(super) async fn follow(
             decisions: Arc::default(),
         },
         are_known,
+        unknown,
         quotas: view,
         overshoots,
+    }
+}
+
+/// Empty stores under these options.
+fn source_stores(options: &CacheOptions, cluster: &Cluster, known: &KnownSources) -> SourceStores {
+    SourceStores {
+        label_rules: Arc::new(WatchedRules::new(options.label_rules.clone())),
+        quota_pods: QuotaPods::new(quota_counting(&options.features.load()), known.signal()),
+        ..SourceStores::new(
+            Arc::clone(&cluster.nodes),
+            Arc::clone(&cluster.pods),
+            Arc::clone(&cluster.policies),
+            &known.signal(),
+        )
     }
 }
 
@@ -235,38 +240,8 @@ async fn combine(
     }
 }
 
-/// Reports the caches' readiness until `stop` is cancelled. The replica is not ready before all stores have been
-/// known once. After that it is unready only while a store is unknown here and known on another replica: if no
-/// replica knows it, a replica that keeps stored values is better than none.
-pub(super) async fn decide_readiness(
-    ready: PartReadiness,
-    mut are_known: watch::Receiver<bool>,
-    mut are_known_elsewhere: watch::Receiver<bool>,
-    stop: CancellationToken,
-) {
-    let mut were_known = false;
-    loop {
-        let are_known_now = *are_known.borrow_and_update();
-        were_known |= are_known_now;
-        let others_know = *are_known_elsewhere.borrow_and_update();
-        if were_known && (are_known_now || !others_know) {
-            ready.ready();
-        } else if were_known {
-            ready.not_ready(format!(
-                "no watch event from the API server for {UNKNOWN_AFTER:?}, while another replica receives them"
-            ));
-        }
-        select! {
-            () = stop.cancelled() => return,
-            Ok(()) = are_known.changed() => {}
-            Ok(()) = are_known_elsewhere.changed() => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use headroom_kit::admin::Readiness;
     use tokio::task::yield_now;
     use tokio_util::task::AbortOnDropHandle;
 
@@ -276,44 +251,6 @@ mod tests {
         for _ in 0..20 {
             yield_now().await;
         }
-    }
-
-    #[tokio::test]
-    async fn a_replica_with_unknown_stores_is_unready_only_while_another_knows_them() {
-        let readiness = Readiness::new();
-        let (are_known_tx, are_known) = watch::channel(false);
-        let (elsewhere_tx, elsewhere) = watch::channel(true);
-        let handle = readiness.handle("caches");
-        let deciding = decide_readiness(handle, are_known, elsewhere, CancellationToken::new());
-        let _judging = AbortOnDropHandle::new(tokio::spawn(deciding));
-        settle().await;
-        assert!(!readiness.is_ready(), "nothing is known yet");
-        for (are_known, is_known_elsewhere, is_ready) in [
-            (true, true, true),
-            (false, true, false),
-            (false, false, true),
-            (false, true, false),
-            (true, true, true),
-            (true, false, true),
-            (false, false, true),
-        ] {
-            are_known_tx.send_replace(are_known);
-            elsewhere_tx.send_replace(is_known_elsewhere);
-            settle().await;
-            assert_eq!(readiness.is_ready(), is_ready, "{are_known} {is_known_elsewhere}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_replica_that_was_never_filled_is_not_ready_because_it_is_alone() {
-        let readiness = Readiness::new();
-        let (_are_known_tx, are_known) = watch::channel(false);
-        let (_elsewhere_tx, elsewhere) = watch::channel(false);
-        let handle = readiness.handle("caches");
-        let deciding = decide_readiness(handle, are_known, elsewhere, CancellationToken::new());
-        let _judging = AbortOnDropHandle::new(tokio::spawn(deciding));
-        settle().await;
-        assert!(!readiness.is_ready());
     }
 
     #[tokio::test]

@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::wanted::wanted;
+use super::wanted::{needed, wanted};
 use crate::{
     admission::{endpoint::Family, features::Features},
     store::{
@@ -30,6 +30,7 @@ use crate::{
 const GATES_EVERY: Duration = Duration::from_secs(1);
 
 /// Inputs that select the sources to follow.
+#[derive(Clone)]
 pub(super) struct WantedSources {
     pub(super) families: Vec<Family>,
     /// They may change while the process runs.
@@ -51,6 +52,11 @@ pub(super) struct Followers {
 impl WantedSources {
     fn now(&self) -> Vec<&'static Source> {
         wanted(&self.families, &self.features.load().gates)
+    }
+
+    /// Those without which calls fail.
+    pub(super) fn needed(&self) -> Vec<&'static Source> {
+        needed(&self.families, &self.features.load().gates)
     }
 }
 

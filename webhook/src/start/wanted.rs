@@ -4,7 +4,7 @@ use headroom_kit::gate::GateSet;
 
 use crate::{
     admission::{
-        endpoint::{AnyEndpoint, Family},
+        endpoint::{AnyEndpoint, FailurePolicy, Family},
         endpoints,
     },
     store::sources::{self, Source},
@@ -44,6 +44,28 @@ pub(super) fn wanted(families: &[Family], gates: &GateSet) -> Vec<&'static Sourc
     wanted
 }
 
+/// Sources of which one that is unknown fails calls of an endpoint that fails closed. Those of nodes count on their own.
+pub(super) fn needed(families: &[Family], gates: &GateSet) -> Vec<&'static Source> {
+    let fails_closed = |endpoint: &&'static dyn AnyEndpoint| {
+        let mut entries = endpoint.declaration().entries.iter();
+        endpoint.is_enabled(gates) && entries.any(|entry| entry.failure_policy == FailurePolicy::Fail)
+    };
+    let endpoints = endpoints::served(families).into_iter().filter(fails_closed);
+    let steps = endpoints.flat_map(AnyEndpoint::steps);
+    let read = steps
+        .filter(|step| step.when.is_on(gates) && step.unknown.fails_calls())
+        .flat_map(|step| step.reads)
+        .copied();
+    let mut needed: Vec<&'static Source> = Vec::new();
+    for source in read {
+        let is_listed = |others: &[&Source]| others.iter().any(|other| other.name == source.name);
+        if !is_listed(&OF_NODES) && !is_listed(&needed) {
+            needed.push(source);
+        }
+    }
+    needed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +101,31 @@ mod tests {
             of_quotas.get(3..).unwrap(),
             ["limitranges", "elasticquotas", "pods-by-name"]
         );
+    }
+
+    #[test]
+    fn sources_are_needed_whose_absence_fails_calls() {
+        let names = |families: &[Family], gates: &str| -> Vec<&'static str> {
+            let gates = GateSet::parse(endpoints::gates(), gates).unwrap();
+            needed(families, &gates)
+                .iter()
+                .map(|source| source.name)
+                .collect()
+        };
+        assert!(names(&[Family::Nodes], "").is_empty());
+        let of_profiles = ["clustercolocationprofiles", "namespaces", "priorityclasses"];
+        let of_quotas = ["elasticquotas", "pods-by-name"];
+        assert_eq!(
+            names(&[Family::Koordinator], ""),
+            [&of_profiles[..], &of_quotas].concat()
+        );
+        let counted = names(&[Family::Koordinator], "EnableQuotaAdmission=true");
+        assert!(
+            counted.contains(&"quota-pods") && !counted.contains(&"limitranges"),
+            "{counted:?}"
+        );
+        let pods = "ElasticMutatingWebhook=false,ElasticValidatingWebhook=false,PodMutatingWebhook=false";
+        assert_eq!(names(&[Family::Koordinator], pods), ["elasticquotas"]);
     }
 
     #[test]

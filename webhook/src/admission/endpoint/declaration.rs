@@ -228,6 +228,18 @@ pub enum UnknownSource {
     FailsTheCall,
     /// Like [`Self::FailsTheCall`] for the creation of an object. The step ignores its sources in any other request.
     FailsCreation,
+    /// The step itself fails the calls that need the source, and answers the others.
+    FailsSomeCalls,
+}
+
+impl UnknownSource {
+    /// True if calls fail while a source of the step is unknown.
+    pub const fn fails_calls(self) -> bool {
+        match self {
+            Self::IsHandled => false,
+            Self::FailsTheCall | Self::FailsCreation | Self::FailsSomeCalls => true,
+        }
+    }
 }
 
 impl Declaration {

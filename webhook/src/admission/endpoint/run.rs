@@ -127,7 +127,7 @@ impl<S: ?Sized> Step<S> {
         let step = self.name;
         draft.explain(|explanation| explanation.begin(Writer::Rule(step)));
         let needs_sources = match self.unknown {
-            UnknownSource::IsHandled => false,
+            UnknownSource::IsHandled | UnknownSource::FailsSomeCalls => false,
             UnknownSource::FailsTheCall => true,
             UnknownSource::FailsCreation => ctx.request.operation == Operation::Create,
         };

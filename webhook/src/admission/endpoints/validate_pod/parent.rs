@@ -32,7 +32,7 @@ pub(super) static STEP: PodStep = PodStep {
     about: "Refuses pods in a quota with child quotas, and changes of the label that makes a pod preemptible.",
     reads: &[&sources::QUOTAS],
     // Unknown quotas do not block updates of a stored pod that stays in its quota.
-    unknown: UnknownSource::IsHandled,
+    unknown: UnknownSource::FailsSomeCalls,
     run: refuse_parents,
 };
 

@@ -88,7 +88,7 @@ pub(in crate::admission::endpoints) static STEP: PodStep = PodStep {
      ElasticQuota.",
     reads: &[&sources::QUOTAS, &sources::QUOTA_PODS],
     // A pod that stays as large as it is can always be changed.
-    unknown: UnknownSource::IsHandled,
+    unknown: UnknownSource::FailsSomeCalls,
     run: evaluate,
 };
 
