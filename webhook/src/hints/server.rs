@@ -38,7 +38,9 @@ pub const LIMITS: Limits = Limits {
     // A hostile one makes us hold about 100 KiB.
     unproven: 512,
     per_source: Some(64),
-    settle: Duration::from_millis(250),
+    // Time for a handshake and a token review while thousands of agents reconnect. With less, newcomers close each
+    // other's connections, and no agent is let in.
+    settle: Duration::from_secs(2),
     // When a whole fleet reconnects, handshakes queue behind each other.
     handshake: Duration::from_secs(10),
     header: Duration::from_secs(5),

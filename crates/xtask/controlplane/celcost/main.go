@@ -191,17 +191,16 @@ func costs(policy policy, write write) ([]row, error) {
 			validations = append(validations, text(validation.MessageExpression))
 		}
 	}
-	for i, validation := range validations {
-		results, cost, err := conditions(1<<40, validation)
-		if _, isText := validation.(text); err == nil && !isText {
-			err = results[0].Error
-		}
-		add(fmt.Sprintf("validation %d", i), cost, celconfig.RuntimeCELCostBudget, err)
-	}
+	// All at once, as the API server evaluates them: one alone costs no more.
 	if len(validations) > 0 {
-		_, cost, err := conditions(1<<40, validations...)
+		results, cost, err := conditions(1<<40, validations...)
 		if err != nil {
 			return nil, err
+		}
+		for i, result := range results {
+			if _, isText := validations[i].(text); !isText && result.Error != nil {
+				add(fmt.Sprintf("validation %d", i), cost, celconfig.RuntimeCELCostBudget, result.Error)
+			}
 		}
 		together += cost
 	}
