@@ -4,7 +4,7 @@ use headroom_domain::{
     capacity::{self, Annotations, Basis, Decision, NodeState, ResourceDecision, Why, Write, Writer},
     hint::{EffectiveHint, HintQuery, Origin},
     names,
-    policy::Policy,
+    policy::{Mode, Policy},
     resource::Resource,
 };
 
@@ -42,7 +42,8 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         ..
     } = &decided;
     let Some((policy, mode_fault)) = &decided.policy else {
-        return Ok(apply(decision, draft)?);
+        apply(decision, draft)?;
+        return Ok(conditions::keep(draft)?);
     };
     if let Some(fault) = mode_fault {
         let field = node_fields::annotation_field(names::MODE);
@@ -60,6 +61,8 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             now: ctx.now,
         };
         conditions::write(draft, &grounds)?;
+    } else if matches!(policy.mode, Mode::Guard | Mode::Auto) {
+        conditions::keep(draft)?;
     }
     Ok(())
 }
