@@ -90,9 +90,11 @@ pub(in crate::admission::endpoints) fn decided(ctx: &NodeCtx<'_>, draft: &Draft<
     let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
     let (old, new) = node_fields::states(old, draft, known);
     let uid = node_fields::uid(draft);
-    let writer = match names::node_of_user(&ctx.request.user.name) {
-        Some(own) if own == name => Writer::Kubelet,
-        Some(_) | None => Writer::Other,
+    let kubelet = ctx.request.user.kubelet();
+    let writer = if kubelet.is_some_and(|kubelet| kubelet.is_of(name)) {
+        Writer::Kubelet
+    } else {
+        Writer::Other
     };
     let write = Write {
         uid: &uid,

@@ -27,6 +27,7 @@ fn synced(cluster: Cluster, old: &Value, changes: impl FnOnce(&mut Value)) -> (V
 fn written(cluster: Cluster, user: &str, old: &Value, changes: impl FnOnce(&mut Value)) -> (Value, Value) {
     let mut new = old.clone();
     changes(&mut new);
+    let groups = user.starts_with("system:node").then_some([names::NODES_GROUP]);
     let review = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -34,7 +35,7 @@ fn written(cluster: Cluster, user: &str, old: &Value, changes: impl FnOnce(&mut 
             "uid": "r", "operation": "UPDATE", "name": "n1", "subResource": "status",
             "kind": {"group": "", "version": "v1", "kind": "Node"},
             "resource": {"group": "", "version": "v1", "resource": "nodes"},
-            "userInfo": {"username": user},
+            "userInfo": {"username": user, "groups": groups},
             "object": new, "oldObject": old,
         },
     });
@@ -167,6 +168,17 @@ fn a_heartbeat_of_a_node_with_more_annotations_than_are_opened_is_quieted() {
     let first = widened(amplified(1, "4800m", 120), "annotations");
     let (_, old) = synced(cluster([first.clone()], []), &first, |_same| ());
     let (verdict, new) = synced(cluster([old.clone()], []), &old, |new| {
+        new["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-11-20T00:05:10Z");
+    });
+    assert!(new == old, "{verdict}");
+}
+
+#[test]
+fn heartbeat_of_a_kubelet_with_a_shared_user_is_quieted() {
+    let first = amplified(1, "4800m", 120);
+    let (_, old) = synced(cluster([first.clone()], []), &first, |_same| ());
+    let (verdict, new) = written(cluster([old.clone()], []), "system:node", &old, |new| {
+        new["status"]["allocatable"]["cpu"] = json!("4");
         new["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-11-20T00:05:10Z");
     });
     assert!(new == old, "{verdict}");
