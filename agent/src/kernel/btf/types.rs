@@ -282,7 +282,7 @@ impl Types {
 
     fn record_at(&self, at: usize) -> Result<TypeRecord, TypesError> {
         let (name, info) = (usize_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?);
-        // Up to Linux 7.0 the kind has 5 bits and the count 16, and the bits above them are zero.
+        // In older files the kind has 5 bits and the count 16, and the bits above them are zero.
         let kind = info >> 24 & 0x7f;
         if kind == 0 {
             return Err(TypesError {
