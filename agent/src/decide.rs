@@ -11,6 +11,7 @@
 
 mod cgroup_warnings;
 mod cpu_totals;
+mod driver_mismatch;
 mod exclusive_cpus;
 mod frame;
 mod hint;
@@ -38,7 +39,10 @@ use headroom_domain::{
 };
 
 pub use self::mode::BlindReason;
-use self::{inputs::EstimatorInputs, report_schedule::ReportSchedule, status::StatusView};
+use self::{
+    driver_mismatch::DriverMismatch, inputs::EstimatorInputs, report_schedule::ReportSchedule,
+    status::StatusView,
+};
 use crate::{
     config::Settings,
     gather::Sample,
@@ -65,6 +69,7 @@ pub struct Decider {
     inputs: EstimatorInputs,
     schedule: ReportSchedule,
     view: StatusView,
+    driver_mismatch: DriverMismatch,
 }
 
 impl Decider {
@@ -75,6 +80,7 @@ impl Decider {
             inputs: EstimatorInputs::new(cpu_source, timing, poll),
             schedule: ReportSchedule::new(timing),
             view: StatusView::default(),
+            driver_mismatch: DriverMismatch::default(),
         }
     }
 
@@ -91,6 +97,8 @@ impl Decider {
 
     pub fn observe(&mut self, sample: Sample) {
         self.view.observe(&sample);
+        let bound = self.inputs.node_view().map(|pods| &pods.view.pods);
+        self.driver_mismatch.observe(&sample, bound);
         if let Some(mean) = self.inputs.observe(sample) {
             self.view.end_frame(mean);
             self.schedule.frame_ended();

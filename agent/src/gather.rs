@@ -3,6 +3,7 @@
 //! Nothing else runs on the sampling thread.
 
 mod accounts;
+mod empty_pods;
 mod gathered_signal;
 mod interval;
 mod memory_counters;
@@ -40,7 +41,7 @@ use crate::{
     },
     sample::{
         Poll, Sampler,
-        cgroup::Kubepods,
+        cgroup::{Kubepods, KubepodsPlace},
         clock::{Clocks, nanoseconds},
         cpus::CpuSet,
         memory::{Meminfo, MemoryCounters},
@@ -85,8 +86,10 @@ pub struct Sample {
     pub plain: Option<Arc<PlainReadings>>,
     /// Signals whose last reading failed.
     pub failing: BTreeSet<GatheredSignal>,
-    /// Is there a cgroup of all pods?
-    pub has_kubepods: bool,
+    /// Pods with a cgroup, if none of them has a process; every 15 seconds.
+    pub empty_pods: Option<BTreeSet<String>>,
+    /// The cgroup of all pods; `None` if there is none.
+    pub kubepods: Option<Arc<KubepodsPlace>>,
     /// True once the CPUs that pods share are known: cpusets were read, and so were the pods that hold some.
     pub knows_shared_cpus: bool,
 }
@@ -134,6 +137,8 @@ struct Loop {
     /// CPUs that single pods hold, from the deciding task, which knows the pods' requests.
     exclusive: Receiver<CpuSet>,
     kubepods: Option<Kubepods>,
+    /// Its location.
+    place: Option<Arc<KubepodsPlace>>,
     memory_counters: MemoryReader,
     memory: Every,
     plain: PlainReader,
@@ -164,7 +169,7 @@ impl Gatherer {
                 return;
             }
         };
-        let (files, cgroup_root) = (self.files.clone(), self.cgroup_root.clone());
+        let files = self.files.clone();
         let mut turns = Loop {
             gatherer: self,
             pace: Pace::new(timing.second),
@@ -176,7 +181,8 @@ impl Gatherer {
             frame_ns: nanoseconds(timing.frame()).max(1),
             shared_cpus: SharedCpus::new(timing.memory_sample),
             exclusive,
-            kubepods: Kubepods::find(&cgroup_root),
+            kubepods: None,
+            place: None,
             memory_counters: MemoryReader::default(),
             memory: Every::new(timing.memory_sample),
             plain: PlainReader::new(files),
@@ -184,6 +190,7 @@ impl Gatherer {
             has_sched_ext: false,
             read_errors: ReadErrors::default(),
         };
+        turns.find_kubepods();
         // Before the first poll, which counts over them.
         turns.keep(Clocks::read());
         let mut owed = None;
@@ -214,7 +221,7 @@ impl Loop {
         let before = std::mem::replace(&mut self.frame, frame);
         // It moves only when the kubelet is configured again: once a frame is enough.
         if frame != before || self.kubepods.is_none() {
-            self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
+            self.find_kubepods();
         }
         let memory_pressure = self.memory_pressure(at, event_counters.unwrap_or_default());
         let meminfo = self.meminfo(at);
@@ -226,15 +233,13 @@ impl Loop {
             cgroup_changes: event_counters.map(|event_counters| event_counters.changes.cgroups()),
         };
         let answer = self.accounts.turn(at, question)?;
-        let (pods, memory, pinned_use) = answer.map_or((None, None, None), |answer| {
-            let Answer {
-                pods,
-                memory,
-                pinned_use,
-                ..
-            } = answer;
-            (pods, memory, pinned_use)
-        });
+        let Answer {
+            pods,
+            memory,
+            pinned_use,
+            empty_pods,
+            ..
+        } = answer.unwrap_or_default();
         // A reading that arrives after the end of its frame is dropped.
         let pods = pods.and_then(|(frame, pods)| (frame == before).then_some(pods));
         self.keep(at);
@@ -256,9 +261,15 @@ impl Loop {
             runs,
             plain,
             failing: failing.chain(self.accounts.failing()).collect(),
-            has_kubepods: self.kubepods.is_some(),
+            empty_pods,
+            kubepods: self.place.clone(),
             knows_shared_cpus: self.shared_cpus.is_known() && self.accounts.has_answered(),
         })
+    }
+
+    fn find_kubepods(&mut self) {
+        self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
+        self.place = self.kubepods.as_ref().map(|kubepods| Arc::new(kubepods.place()));
     }
 
     fn poll(&mut self, at: Clocks) -> Option<Poll> {

@@ -1,6 +1,6 @@
 //! Test fixtures: polls and samples of a made-up machine with four CPUs and 8 GiB, for the tests of `decide`.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use headroom_agent_ebpf::ring::WINDOW_NS;
 
@@ -8,6 +8,7 @@ use crate::{
     gather::{MemoryUse, Sample},
     sample::{
         Counts, Origin, Poll, Window, Windows,
+        cgroup::{Driver, KubepodsPlace},
         clock::Clocks,
         memory::{Meminfo, MemoryCounters, Vmstat},
         psi::Psi,
@@ -54,6 +55,15 @@ pub(crate) fn poll(quarter: u64, busy_milli: u64) -> Poll {
     }
 }
 
+/// The pods' cgroups of a kubelet with systemd, next to these trees.
+pub(crate) fn kubepods(leftovers: &[&str]) -> KubepodsPlace {
+    KubepodsPlace {
+        path: "/sys/fs/cgroup/kubepods.slice".into(),
+        driver: Driver::Systemd,
+        leftovers: leftovers.iter().map(Into::into).collect(),
+    }
+}
+
 /// A sample at that time: as [`poll`], with a quarter of memory in use and no pressure.
 pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
     let poll = poll(quarter, busy_milli);
@@ -82,7 +92,8 @@ pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
         runs: None,
         plain: None,
         failing: BTreeSet::new(),
-        has_kubepods: true,
+        empty_pods: None,
+        kubepods: Some(Arc::new(kubepods(&[]))),
         knows_shared_cpus: true,
     }
 }

@@ -164,7 +164,8 @@ impl EstimatorInputs {
             runs: _,
             plain: _,
             failing,
-            has_kubepods: _,
+            empty_pods: _,
+            kubepods: _,
             knows_shared_cpus,
         } = sample;
         self.knows_shared_cpus = knows_shared_cpus;

@@ -49,7 +49,7 @@ impl SampleMetrics {
         }
         self.cgroup_warnings.observe(sample);
         self.note(Need::CpuPressure, sample.cpu_pressure.is_some());
-        self.note(Need::Kubepods, sample.has_kubepods);
+        self.note(Need::Kubepods, sample.kubepods.is_some());
         if let Some(memory) = sample.memory {
             self.note(Need::WorkingSet, memory.working_set.is_some());
             self.memory = Some(memory);
@@ -144,7 +144,7 @@ mod tests {
         let mut metrics = SampleMetrics::default();
         metrics.record(&Sample {
             cpu_pressure: None,
-            has_kubepods: false,
+            kubepods: None,
             failing: [GatheredSignal::Pods].into(),
             ..sample(4, 100)
         });

@@ -1188,3 +1188,23 @@ fn a_brake_outlasts_time_in_which_cpu_counters_cannot_be_read() {
         "clean for its time"
     );
 }
+
+#[test]
+fn bound_pods_that_run_outside_their_cgroups_are_reported() {
+    for (is_bound, empty, expected) in [(true, "p1", true), (true, "gone", false), (false, "p1", false)] {
+        let mut decider = decider(Origin::Ebpf);
+        if is_bound {
+            decider.direct(pods(1));
+        }
+        for seconds in (15..=90).step_by(15) {
+            decider.observe(Sample {
+                empty_pods: Some([empty.to_owned()].into()),
+                ..sample(seconds * 4, 100)
+            });
+        }
+        assert_eq!(
+            decider.driver_mismatch.is_reported, expected,
+            "{is_bound} {empty}"
+        );
+    }
+}

@@ -13,7 +13,10 @@ use std::{
 use headroom_domain::estimate::Timing;
 use tracing::{info, warn};
 
-use super::{GatheredSignal, MemoryUse, POLL, PinnedUse, PodFrame, interval::Every, pinned_pods, pods};
+use super::{
+    GatheredSignal, MemoryUse, POLL, PinnedUse, PodFrame, empty_pods::EmptyPodsReader, interval::Every,
+    pinned_pods, pods,
+};
 use crate::{
     gather::read_errors::ReadErrors,
     sample::{
@@ -43,12 +46,14 @@ pub(super) struct Question {
 }
 
 /// Readings of the reader. A value that was not due or not readable is `None`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Answer {
     /// Use of the pods in a frame, and the frame's number.
     pub(super) pods: Option<(u64, PodFrame)>,
     pub(super) memory: Option<MemoryUse>,
     pub(super) pinned_use: Option<Vec<PinnedUse>>,
+    /// Pods with a cgroup, if none of them has a process.
+    pub(super) empty_pods: Option<BTreeSet<String>>,
     failing: BTreeSet<GatheredSignal>,
 }
 
@@ -70,6 +75,7 @@ struct AccountReader {
     lead: Duration,
     pods: pods::PodReader,
     held: pinned_pods::Watcher,
+    empty_pods: EmptyPodsReader,
     memory: Every,
     read_errors: ReadErrors,
 }
@@ -156,6 +162,7 @@ impl AccountReader {
             lead: LEAST_LEAD.max(timing.frame() / LEAD_PART),
             pods: pods::PodReader::new(timing),
             held: pinned_pods::Watcher::new(timing.memory_sample),
+            empty_pods: EmptyPodsReader::new(),
             memory: Every::new(timing.memory_sample),
             read_errors: ReadErrors::default(),
         }
@@ -180,10 +187,13 @@ impl AccountReader {
         }
         let held = self.held.turn(at, &self.files, kubepods);
         let uncounted = self.held.uncounted_milli();
+        // It only warns, and the other readings report files that cannot be read.
+        let empty_pods = self.empty_pods.turn(at, kubepods).ok().flatten();
         Answer {
             pods: pods.map(|pods| (frame, pods.without_uncounted(uncounted))),
             memory,
             pinned_use: self.read_errors.note(held, GatheredSignal::Cpusets),
+            empty_pods,
             failing: self.read_errors.failing().clone(),
         }
     }

@@ -28,7 +28,7 @@ pub enum BtfError {
         #[source]
         source: io::Error,
     },
-    /// The file is not valid BTF, or has a kind of type that the agent does not support.
+    /// The file is not valid BTF, or a type is missing among those before the first type of an unknown kind.
     #[error("{}: {what} at byte {offset}", path.display())]
     Malformed {
         /// Path of the BTF file.
@@ -185,19 +185,16 @@ impl KernelTypes {
     }
 
     /// A BTF file with only the types of these tracepoints, under the same type ids; attaching typed programs needs no more. It
-    /// omits tracepoints that this kernel does not have.
-    ///
-    /// # Errors
-    /// [`BtfError::Malformed`].
-    pub fn excerpt(&self, tracepoints: &[&str]) -> Result<Vec<u8>, BtfError> {
+    /// omits tracepoints that this kernel does not have, and those that cannot be found.
+    pub fn excerpt(&self, tracepoints: &[&str]) -> Vec<u8> {
         let mut typedefs = BTreeMap::new();
         for tracepoint in tracepoints {
             let name = type_name(tracepoint);
-            if let Some(id) = self.sound(self.types.typedef(&name))? {
+            if let Ok(Some(id)) = self.types.typedef(&name) {
                 typedefs.insert(id, name);
             }
         }
-        Ok(excerpt::encode(&typedefs))
+        excerpt::encode(&typedefs)
     }
 
     fn structure(&self, name: &str) -> Result<u32, BtfError> {

@@ -12,6 +12,7 @@ mod cpuset;
 mod layout;
 mod limit_events;
 mod oom;
+mod trees;
 
 use std::{
     fs, io,
@@ -19,11 +20,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::layout::{CgroupKind, Driver};
+use self::layout::CgroupKind;
 pub use self::{
     cpuset::{Cpusets, PinnedPod},
+    layout::Driver,
     limit_events::{LimitEvents, Ooms},
     oom::{OomCounts, PodOoms},
+    trees::KubepodsPlace,
 };
 use super::{SampleError, psi::Psi, read_if_present};
 use crate::sample::field::{FieldError, keyed, number, required};
@@ -49,6 +52,8 @@ pub struct Kubepods {
     /// `None` on a version 1 that does not count tasks.
     pids: Option<Tree>,
     driver: Driver,
+    /// Other trees of pods on this machine, which do not count.
+    leftovers: Vec<PathBuf>,
 }
 
 /// Kubepods in the hierarchy of one controller.
@@ -85,22 +90,6 @@ pub struct PodMemory {
 }
 
 impl Kubepods {
-    /// Searches kubepods below `mount` (`/sys/fs/cgroup`); `None` if it does not exist, or not yet.
-    ///
-    /// Where both versions are mounted, the one that has kubepods counts, version 1 first.
-    pub fn find(mount: &Path) -> Option<Self> {
-        let (cpu, driver) = Tree::find(mount, &["cpuacct", "cpu,cpuacct"])?;
-        let (memory, _same) = Tree::find(mount, &["memory"])?;
-        let [cpuset, pids] = ["cpuset", "pids"].map(|name| Some(Tree::find(mount, &[name])?.0));
-        Some(Self {
-            cpu,
-            memory,
-            cpuset,
-            pids,
-            driver,
-        })
-    }
-
     /// Versions of the hierarchies of CPU accounting and memory.
     pub const fn versions(&self) -> (Version, Version) {
         (self.cpu.version, self.memory.version)
@@ -242,20 +231,6 @@ impl Usage {
 }
 
 impl Tree {
-    /// The hierarchy of a controller that has kubepods in it; `v1` are the names its own hierarchy may have.
-    fn find(mount: &Path, v1: &[&str]) -> Option<(Self, Driver)> {
-        let own = v1.iter().map(|name| (Version::V1, mount.join(name)));
-        let unified = [mount.to_owned(), mount.join("unified")];
-        let unified = unified
-            .into_iter()
-            .filter(|root| root.join("cgroup.controllers").exists());
-        own.chain(unified.map(|root| (Version::V2, root)))
-            .find_map(|(version, root)| {
-                let (path, driver) = layout::kubepods(&root)?;
-                Some((Self { version, path }, driver))
-            })
-    }
-
     fn cpu_ns(&self, cgroup: &Path) -> Result<Option<u64>, SampleError> {
         let folder = self.path.join(cgroup);
         match self.version {

@@ -180,9 +180,55 @@ pub fn node_of_user(username: &str) -> Option<&str> {
         .filter(|node| !node.is_empty())
 }
 
+/// Kubelet that a credential belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KubeletIdentity<'a> {
+    /// The kubelet of the node that the user names.
+    OfNode(&'a str),
+    /// A user of the group of nodes that names no node: all kubelets have this user, so the object that it writes
+    /// determines the node. NodeRestriction does not limit such a user.
+    Shared,
+}
+
+impl<'a> KubeletIdentity<'a> {
+    /// Identity of a user; `None` if it is not a kubelet.
+    pub fn of_user(username: &'a str, groups: &[String]) -> Option<Self> {
+        let is_in_group = || groups.iter().any(|group| group == NODES_GROUP);
+        node_of_user(username)
+            .map(Self::OfNode)
+            .or_else(|| is_in_group().then_some(Self::Shared))
+    }
+
+    /// Returns true if a write of this Node is one of its own kubelet.
+    pub fn is_of(self, node: &str) -> bool {
+        match self {
+            Self::OfNode(own) => own == node,
+            Self::Shared => true,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kubelet_is_known_by_its_user_or_by_its_group() {
+        let groups = [NODES_GROUP.to_owned()];
+        let others = ["system:masters".to_owned()];
+        let of = |user, groups| KubeletIdentity::of_user(user, groups);
+        let own = KubeletIdentity::OfNode("a");
+        assert_eq!(
+            [of("system:node:a", &groups), of("system:node:a", &[])],
+            [Some(own); 2]
+        );
+        for user in ["system:node", "system:node:", "kubelet"] {
+            assert_eq!(of(user, &groups), Some(KubeletIdentity::Shared), "{user}");
+            assert_eq!(of(user, &others), None, "{user}");
+        }
+        assert_eq!([own.is_of("a"), own.is_of("b")], [true, false]);
+        assert!(KubeletIdentity::Shared.is_of("b"));
+    }
 
     #[test]
     fn other_annotations_in_our_domain_are_unknown() {

@@ -241,6 +241,7 @@ fn entry_rows(page: &mut String, entry: &Entry) -> Result<()> {
     };
     let selected = match namespaces {
         Namespaces::All => "all",
+        Namespaces::ClusterScoped => "none: the objects are cluster-scoped",
         Namespaces::ExceptOurs => "all except Headroom's own",
         Namespaces::ExceptSystem => {
             "all except Headroom's own, `kube-system` and those with the label `control-plane`"

@@ -13,7 +13,7 @@ use e2e::{
 use futures::{StreamExt as _, TryStreamExt as _};
 use headroom_domain::names;
 use headroom_testbed::{cluster::NodeOptions, webhook::Webhook};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::{core::v1::Node, rbac::v1::ClusterRoleBinding};
 use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams},
@@ -500,4 +500,66 @@ async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
     for node in watch.await.expect("join") {
         assert_eq!(allocatable(&node, "cpu"), "6", "{node:#?}");
     }
+}
+
+/// Nodes as kubelets that share the user `system:node` see them.
+async fn shared_kubelet(stand: &Stand) -> Api<Node> {
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": "shared-kubelets"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": names::NODES_GROUP}],
+    }))
+    .expect("a binding");
+    Api::<ClusterRoleBinding>::all(stand.client.clone())
+        .create(&PostParams::default(), &binding)
+        .await
+        .expect("bind the role");
+    let client = stand
+        .cluster
+        .client_for("system:node", Some(names::NODES_GROUP))
+        .await;
+    let nodes = Api::all(client.expect("the kubelets' client"));
+    until("the role is in force", async || {
+        shared_write(&nodes, &json!({"status": {}})).await.is_ok()
+    })
+    .await;
+    nodes
+}
+
+async fn shared_write(nodes: &Api<Node>, node: &Value) -> kube::Result<Node> {
+    nodes
+        .patch_status("n1", &PatchParams::default(), &Patch::Strategic(node.clone()))
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_treat_kubelets_with_one_user_as_kubelets_of_the_nodes_they_write() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let webhook = amplified(&stand).await;
+    let nodes = shared_kubelet(&stand).await;
+    // The machine grows from 4 to 6 CPUs, the stored value: a kubelet sends no difference in allocatable.
+    let grown = json!({"status": {"capacity": {"cpu": "6"}, "conditions": [ready(15)]}});
+    let grown = shared_write(&nodes, &grown).await.expect("passes");
+    assert_eq!(amounts(&grown), ["9", "10Gi"]);
+    killed(&stand, webhook).await;
+
+    let raw = json!({
+        "metadata": {"annotations": {names::RATIO: "{}", names::MODE: "off"}},
+        "status": {"allocatable": {"cpu": "6", "memory": "8Gi"}, "conditions": [ready(400)]},
+    });
+    let stored = shared_write(&nodes, &raw).await.expect("passes");
+    assert_eq!(amounts(&stored), ["9", "10Gi"], "the floor holds");
+    assert_eq!(
+        annotation(&stored, names::RATIO),
+        annotation(&grown, names::RATIO)
+    );
+    assert_eq!(annotation(&stored, names::MODE), None);
+    // The checks would refuse this write if the other policy did not restore it.
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {names::MODE: "off"}}}));
+    let written = nodes
+        .patch("n1", &PatchParams::default(), &patch)
+        .await
+        .expect("passes");
+    assert_eq!(annotation(&written, names::MODE), None);
 }

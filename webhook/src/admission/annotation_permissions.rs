@@ -3,6 +3,8 @@
 
 use headroom_domain::names;
 
+use crate::admission::review::User;
+
 /// Permitted writer of annotations that only the webhook writes, for messages; `webhook` is its user.
 pub fn by_us(webhook: &str) -> String {
     format!("only {webhook} writes it")
@@ -35,12 +37,12 @@ pub enum AnnotationChange {
 }
 
 /// Why `user` may not change the annotation of that key; `None` if it may. `webhook` is the user that the webhook is.
-pub fn refusal(user: &str, webhook: &str, key: &str, change: AnnotationChange) -> Option<String> {
+pub fn refusal(user: &User, webhook: &str, key: &str, change: AnnotationChange) -> Option<String> {
     let is_owned = names::OWNED.contains(&key);
-    if user == webhook {
+    if user.name == webhook {
         return None;
     }
-    if names::node_of_user(user).is_some() {
+    if user.kubelet().is_some() {
         let is_peoples = names::STEERING.contains(&key);
         let who = if is_peoples {
             BY_PEOPLE.to_owned()
@@ -69,6 +71,19 @@ mod tests {
 
     const KUBELET: &str = "system:node:n1";
     const PERSON: &str = "kubernetes-admin";
+    /// A user of the group of nodes that names no node.
+    const SHARED: &str = "system:node";
+
+    fn user(name: &str) -> User {
+        let is_node = name.starts_with(SHARED);
+        User {
+            name: name.to_owned(),
+            groups: is_node
+                .then(|| names::NODES_GROUP.to_owned())
+                .into_iter()
+                .collect(),
+        }
+    }
 
     #[rstest]
     #[case::ratio(KUBELET, names::RATIO, [true, true])]
@@ -77,6 +92,10 @@ mod tests {
     #[case::marker(KUBELET, names::MARKER, [true, true])]
     #[case::misspelt(KUBELET, "headroom.sh/mdoe", [true, true])]
     #[case::others(KUBELET, "volumes.kubernetes.io/x", [false, false])]
+    #[case::shared_ratio(SHARED, names::RATIO, [true, true])]
+    #[case::shared_mode(SHARED, names::MODE, [true, true])]
+    #[case::shared_marker(SHARED, names::MARKER, [true, true])]
+    #[case::shared_others(SHARED, "volumes.kubernetes.io/x", [false, false])]
     #[case::ratio(PERSON, names::RATIO, [false, false])]
     #[case::mode(PERSON, names::MODE, [false, false])]
     #[case::raw(PERSON, names::RAW_ALLOCATABLE, [true, true])]
@@ -88,8 +107,8 @@ mod tests {
     #[case::others(PERSON, "node.koordinator.sh/x", [false, false])]
     #[case::ours(names::WEBHOOK_USER, names::MARKER, [false, false])]
     #[case::of_a_newer_version(names::WEBHOOK_USER, "headroom.sh/newer", [false, false])]
-    fn who_may_write_and_remove(#[case] user: &str, #[case] key: &str, #[case] refused: [bool; 2]) {
-        let is_refused = |change| refusal(user, names::WEBHOOK_USER, key, change).is_some();
+    fn who_may_write_and_remove(#[case] name: &str, #[case] key: &str, #[case] refused: [bool; 2]) {
+        let is_refused = |change| refusal(&user(name), names::WEBHOOK_USER, key, change).is_some();
         assert_eq!(
             [AnnotationChange::Written, AnnotationChange::Removed].map(is_refused),
             refused
@@ -98,7 +117,8 @@ mod tests {
 
     #[test]
     fn a_refusal_says_who_may() {
-        let why = |user, key| refusal(user, names::WEBHOOK_USER, key, AnnotationChange::Written).unwrap();
+        let why =
+            |name, key| refusal(&user(name), names::WEBHOOK_USER, key, AnnotationChange::Written).unwrap();
         assert!(why(KUBELET, names::RATIO).ends_with("; users write it"));
         assert!(why(KUBELET, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
         assert!(why(PERSON, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use headroom_domain::field::Cause;
+use headroom_domain::{field::Cause, names::KubeletIdentity};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
@@ -81,6 +81,13 @@ pub struct Request {
 pub struct User {
     pub name: String,
     pub groups: Vec<String>,
+}
+
+impl User {
+    /// Kubelet that the user is; `None` for other users.
+    pub fn kubelet(&self) -> Option<KubeletIdentity<'_>> {
+        KubeletIdentity::of_user(&self.name, &self.groups)
+    }
 }
 
 #[derive(Debug)]

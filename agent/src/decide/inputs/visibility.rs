@@ -103,7 +103,7 @@ impl EstimatorInputs {
         };
         let fails = |signals: &[GatheredSignal]| signals.iter().any(|signal| sample.failing.contains(signal));
         let visibility = &mut inputs.pressure.visibility;
-        visibility.pods = sample.has_kubepods && !fails(&[Pods]);
+        visibility.pods = sample.kubepods.is_some() && !fails(&[Pods]);
         visibility.shared_cpus = sample.knows_shared_cpus && !fails(&[Cpusets]);
         if !sample.knows_shared_cpus {
             // Of CPUs of which it is not known how many they are, all may be busy.

@@ -167,3 +167,17 @@ fn who_samples_learns_that_the_thread_is_gone() {
     };
     assert!(accounts.turn(at(0), question).is_err());
 }
+
+#[test]
+fn answer_lists_pods_if_none_has_a_process() {
+    let root = tempfile::tempdir().unwrap();
+    let question = hierarchy(root.path());
+    let mut reader = AccountReader::new(Procfs::default(), &Profile::Demo.timing());
+    assert_eq!(
+        reader.answer(at(1_000), &question).empty_pods,
+        Some(BTreeSet::new())
+    );
+    fs::write(root.path().join("kubepods/poda/cgroup.events"), "populated 0\n").unwrap();
+    let empty = reader.answer(at(20_000), &question).empty_pods;
+    assert_eq!(empty, Some(["a".to_owned()].into()));
+}

@@ -8,6 +8,8 @@ struct Builder {
     types: Vec<u8>,
     strings: Vec<u8>,
     count: u32,
+    /// Sizes by kind, from kind 0 on: of the part after a record, and of each of its entries. Empty in older files.
+    layout: Vec<[u8; 2]>,
 }
 
 fn word(length: usize) -> u32 {
@@ -62,18 +64,41 @@ impl Builder {
     }
 
     fn bytes(self) -> Vec<u8> {
-        let lengths = [
-            24,
-            0,
-            word(self.types.len()),
-            word(self.types.len()),
-            word(self.strings.len()),
-        ];
+        let layout: Vec<u8> = self
+            .layout
+            .iter()
+            .flat_map(|[info, entry]| [*info, *entry, 0, 0])
+            .collect();
+        let strings = word(self.types.len() + layout.len());
+        let lengths = [0, word(self.types.len()), strings, word(self.strings.len())];
         let mut bytes = vec![0x9f, 0xeb, 1, 0];
-        bytes.extend(lengths.iter().flat_map(|word| word.to_le_bytes()));
+        let words = if layout.is_empty() {
+            [&[24], &lengths as &[u32]].concat()
+        } else {
+            [
+                &[32],
+                &lengths as &[u32],
+                &[word(self.types.len()), word(layout.len())],
+            ]
+            .concat()
+        };
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         bytes.extend(self.types);
+        bytes.extend(layout);
         bytes.extend(self.strings);
         bytes
+    }
+
+    /// Adds a type of a kind of a later kernel, with `count` entries of 20 bytes after a word.
+    fn later_kind(&mut self, kind: u32, count: usize) -> u32 {
+        self.add("later", kind, count, 0, &vec![7; 1 + 5 * count])
+    }
+
+    /// Describes the sizes of the known kinds and of [`Self::later_kind`].
+    fn with_layout(mut self, later: u32) -> Self {
+        self.layout = vec![[0, 0]; later as usize + 1];
+        self.layout[later as usize] = [4, 20];
+        self
     }
 
     fn kernel(self) -> KernelTypes {
@@ -83,7 +108,11 @@ impl Builder {
 
 /// A kernel whose `task_struct` hides `pid` in an anonymous structure, as a randomised layout does.
 fn sample() -> Builder {
-    let mut built = Builder::new();
+    sample_into(Builder::new(), |_| ())
+}
+
+/// The types of [`sample`] behind those of `built`; `between` adds types before the tracepoint.
+fn sample_into(mut built: Builder, between: impl FnOnce(&mut Builder)) -> Builder {
     let uint = built.int("unsigned int", 4);
     let int = built.int("int", 4);
     let pid_t = built.add("pid_t", 8, 0, int, &[]);
@@ -101,6 +130,7 @@ fn sample() -> Builder {
         ],
     );
     let task_pointer = built.add("", 2, 0, task, &[]);
+    between(&mut built);
     built.tracepoint("sched_switch", &[pointer, uint, task_pointer, task_pointer, uint]);
     built
 }
@@ -200,7 +230,7 @@ fn number(kernel: &KernelTypes, tracepoint: &str) -> Option<u32> {
 }
 
 fn excerpt(kernel: &KernelTypes, tracepoints: &[&str]) -> KernelTypes {
-    let bytes = kernel.excerpt(tracepoints).unwrap();
+    let bytes = kernel.excerpt(tracepoints);
     KernelTypes::parse(Path::new("excerpt"), bytes).unwrap()
 }
 
@@ -250,9 +280,8 @@ fn damaged_words_are_errors_or_other_answers_but_never_a_panic() {
             if let Ok(kernel) = KernelTypes::parse(Path::new("test"), damaged) {
                 let _found = kernel.field("task_struct", &["pid", "__state"]);
                 let _checked = kernel.check_arguments("sched_switch", &[1, 2], "task_struct");
-                if let Ok(bytes) = kernel.excerpt(&["sched_switch"]) {
-                    KernelTypes::parse(Path::new("excerpt"), bytes).unwrap();
-                }
+                let bytes = kernel.excerpt(&["sched_switch"]);
+                KernelTypes::parse(Path::new("excerpt"), bytes).unwrap();
             }
         }
     }
@@ -293,4 +322,71 @@ fn running_kernel_describes_its_tasks() {
         .unwrap();
     let excerpt = excerpt(&kernel, &["sched_switch"]);
     assert_eq!(number(&excerpt, "sched_switch"), number(&kernel, "sched_switch"));
+}
+
+const TASK: [&str; 1] = ["pid"];
+
+#[test]
+fn kind_that_the_file_describes_is_skipped() {
+    for kind in [20, 21, 33, 127] {
+        let mut built = Builder::new();
+        built.later_kind(kind, 3);
+        let first = built.count;
+        let later = sample_into(built, |built| {
+            built.later_kind(kind, 70_000);
+        });
+        assert_eq!(first, 1);
+        let kernel = later.with_layout(kind).kernel();
+        assert_eq!(kernel.field("task_struct", &TASK).unwrap().offset, 44, "{kind}");
+        kernel
+            .check_arguments("sched_switch", &[1, 2], "task_struct")
+            .unwrap();
+        let error = kernel.field("mm_struct", &["pgd"]).unwrap_err();
+        assert!(
+            matches!(error, BtfError::NoType { .. }),
+            "all types are known: {error}"
+        );
+    }
+}
+
+#[test]
+fn unknown_kind_after_the_needed_types_is_skipped() {
+    let mut built = sample();
+    built.later_kind(20, 3);
+    built.tracepoint("mark_victim", &[]);
+    let kernel = built.kernel();
+    assert_eq!(kernel.field("task_struct", &TASK).unwrap().offset, 44);
+    kernel
+        .check_arguments("sched_switch", &[1, 2], "task_struct")
+        .unwrap();
+    let excerpt = excerpt(&kernel, &["sched_switch", "mark_victim"]);
+    assert_eq!(number(&excerpt, "sched_switch"), number(&kernel, "sched_switch"));
+    assert_eq!(number(&excerpt, "mark_victim"), None);
+}
+
+#[test]
+fn type_behind_an_unknown_kind_is_an_error_that_names_the_kind() {
+    let mut built = Builder::new();
+    built.later_kind(20, 3);
+    let kernel = sample_into(built, |_| ()).kernel();
+    for error in [
+        kernel.field("task_struct", &TASK).unwrap_err(),
+        kernel
+            .check_arguments("sched_switch", &[1], "task_struct")
+            .unwrap_err(),
+    ] {
+        assert_eq!(error.to_string(), "test: type of an unknown kind at byte 24");
+        assert!(!error.is_unsupported(), "the kernel may have the type");
+    }
+    let mut built = Builder::new();
+    built.structure("task_struct", &[("pid", 3, 0)]);
+    built.later_kind(20, 0);
+    built.int("int", 4);
+    let error = built.kernel().field("task_struct", &TASK).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("test: type of an unknown kind at byte "),
+        "{error}"
+    );
 }

@@ -1,4 +1,8 @@
 //! The BTF encoding: header, type records, strings. Every read is checked; a damaged file yields a [`TypesError`].
+//!
+//! A later kernel may have kinds of types that this reader does not know. Newer files describe the size of each kind
+//! (`layout`), so that unknown ones are skipped. Without that description the types behind the first unknown kind
+//! cannot be found: the types before it count, and a search that does not end among them fails.
 
 pub(super) const MAGIC: u16 = 0xeb9f;
 const KIND_INT: u32 = 1;
@@ -13,6 +17,12 @@ const KIND_RESTRICT: u32 = 11;
 const KIND_FUNC_PROTO: u32 = 13;
 const KIND_FLOAT: u32 = 16;
 const KIND_TYPE_TAG: u32 = 18;
+const KIND_ENUM64: u32 = 19;
+
+/// Length of a header with the offset and the length of the layout section.
+const HEADER_WITH_LAYOUT: usize = 32;
+/// Size in bytes of the description of a kind.
+const LAYOUT: usize = 4;
 
 /// Limit on nesting. Anonymous members and typedefs nest a handful deep; more is a loop in a damaged file.
 const MAX_DEPTH: u32 = 32;
@@ -51,6 +61,8 @@ pub(super) struct Types {
     strings: usize,
     /// Offsets of type 1, 2, ..: type 0 is `void` and has no record.
     starts: Vec<u32>,
+    /// The type at which the index ends, if its kind is not known; the types from there on cannot be found.
+    end_of_known: Option<TypesError>,
 }
 
 impl std::fmt::Debug for Types {
@@ -87,7 +99,9 @@ impl Types {
             bytes,
             strings,
             starts: Vec::new(),
+            end_of_known: None,
         };
+        let layout = layout(&types.bytes, header)?;
         let mut at = header.saturating_add(type_offset);
         while at < end {
             let start = u32::try_from(at).map_err(|_over| TypesError {
@@ -95,8 +109,15 @@ impl Types {
                 offset: at,
             })?;
             let record = types.record_at(at)?;
+            let Some(length) = record.body_length(&types.bytes, layout)? else {
+                types.end_of_known = Some(TypesError {
+                    what: "type of an unknown kind",
+                    offset: at,
+                });
+                break;
+            };
             types.starts.push(start);
-            at = record.body.saturating_add(record.body_length()?);
+            at = record.body.saturating_add(length);
         }
         types.starts.shrink_to_fit();
         Ok(types)
@@ -242,30 +263,34 @@ impl Types {
                 return Ok(u32::try_from(index + 1).ok());
             }
         }
-        Ok(None)
+        // It may be one of the types that cannot be found.
+        self.end_of_known.map_or(Ok(None), Err)
     }
 
     fn record(&self, id: u32) -> Result<TypeRecord, TypesError> {
         let start = (id as usize)
             .checked_sub(1)
             .and_then(|index| self.starts.get(index));
-        let start = start.ok_or(TypesError {
-            what: "reference to a type that does not exist",
-            offset: 0,
+        let start = start.ok_or_else(|| {
+            self.end_of_known.unwrap_or(TypesError {
+                what: "reference to a type that does not exist",
+                offset: 0,
+            })
         })?;
         self.record_at(*start as usize)
     }
 
     fn record_at(&self, at: usize) -> Result<TypeRecord, TypesError> {
         let (name, info) = (usize_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?);
-        let kind = info >> 24 & 0x1f;
-        if !(KIND_INT..=19).contains(&kind) {
+        // In older files the kind has 5 bits and the count 16, and the bits above them are zero.
+        let kind = info >> 24 & 0x7f;
+        if kind == 0 {
             return Err(TypesError {
-                what: "type of an unknown kind",
+                what: "type without a kind",
                 offset: at,
             });
         }
-        let count = (info & 0xffff) as usize;
+        let count = (info & 0x00ff_ffff) as usize;
         let size_or_type = u32_at(&self.bytes, at + 8)?;
         Ok(TypeRecord {
             body: at + 12,
@@ -289,23 +314,54 @@ impl Types {
 }
 
 impl TypeRecord {
-    /// Size of the variable part in bytes, by the kernel's `Documentation/bpf/btf.rst`.
-    fn body_length(&self) -> Result<usize, TypesError> {
+    /// Size of the variable part in bytes, by the kernel's `Documentation/bpf/btf.rst`, and for later kinds by the file's
+    /// own layout section. `None` if it is not known.
+    fn body_length(&self, bytes: &[u8], layout: Option<Section>) -> Result<Option<usize>, TypesError> {
         let per_entry = match self.kind {
-            KIND_INT | 14 | 17 => return Ok(4),
-            3 => return Ok(12),
-            KIND_STRUCT | KIND_UNION | 15 | 19 => 12,
+            KIND_INT | 14 | 17 => return Ok(Some(4)),
+            3 => return Ok(Some(12)),
+            KIND_STRUCT | KIND_UNION | 15 | KIND_ENUM64 => 12,
             KIND_ENUM | KIND_FUNC_PROTO => 8,
             KIND_PTR | 7..=KIND_RESTRICT | 12 | KIND_FLOAT | KIND_TYPE_TAG => 0,
-            _ => {
-                return Err(TypesError {
-                    what: "type of an unknown kind",
-                    offset: self.body,
-                });
-            }
+            _ => return self.described_length(bytes, layout),
         };
-        Ok(self.count * per_entry)
+        Ok(Some(self.count * per_entry))
     }
+
+    /// The size of the variable part by the layout section; `None` if it does not describe the kind.
+    fn described_length(&self, bytes: &[u8], layout: Option<Section>) -> Result<Option<usize>, TypesError> {
+        let at = LAYOUT * self.kind as usize;
+        let Some(section) = layout.filter(|section| at + LAYOUT <= section.length) else {
+            return Ok(None);
+        };
+        let [part, entry, ..] = u32_at(bytes, section.start.saturating_add(at))?.to_le_bytes();
+        Ok(Some(usize::from(part) + self.count * usize::from(entry)))
+    }
+}
+
+/// A part of the file, in bytes.
+#[derive(Clone, Copy)]
+struct Section {
+    start: usize,
+    length: usize,
+}
+
+/// The layout section, which has 4 bytes for each kind, from kind 0 on; `None` if the file has none.
+fn layout(bytes: &[u8], header: usize) -> Result<Option<Section>, TypesError> {
+    if header < HEADER_WITH_LAYOUT {
+        return Ok(None);
+    }
+    let section = Section {
+        start: header.saturating_add(usize_at(bytes, 24)?),
+        length: usize_at(bytes, 28)?,
+    };
+    if section.start.saturating_add(section.length) > bytes.len() {
+        return Err(TypesError {
+            what: "sections beyond the end of the file",
+            offset: 24,
+        });
+    }
+    Ok((section.length > 0).then_some(section))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Result<u32, TypesError> {

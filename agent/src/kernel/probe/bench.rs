@@ -100,7 +100,7 @@ impl Peer {
         let programs = shape.programs();
         let tracepoints: Vec<_> = programs.iter().map(|(hook, _)| hook.tracepoint()).collect();
         let (offsets, tracepoints) = KernelTypes::read(VMLINUX.as_ref())
-            .and_then(|kernel| Ok((offsets(&kernel)?, kernel.excerpt(&tracepoints)?)))
+            .and_then(|kernel| Ok((offsets(&kernel)?, kernel.excerpt(&tracepoints))))
             .map_err(ProbeError::Btf)?;
         let mut loader = loader::new();
         for (name, value) in &offsets {

@@ -20,7 +20,7 @@ pub(super) fn tracepoints(read: KernelTypes, from: &Path) -> Option<Vec<u8>> {
         drop(read);
         KernelTypes::read(VMLINUX.as_ref()).ok()?
     };
-    own.excerpt(&Hook::ALL.map(Hook::tracepoint)).ok()
+    Some(own.excerpt(&Hook::ALL.map(Hook::tracepoint)))
 }
 
 /// Constants of the programs for this kernel, by name.

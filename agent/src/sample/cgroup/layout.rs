@@ -1,10 +1,10 @@
 //! The kubelet's names of cgroups, with either driver: the place of kubepods, and pod UIDs in cgroup names.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Possible places of kubepods below the root of a hierarchy: the kubelet's default, and below a `kubelet` cgroup, as
 /// in kubelets that run in containers.
-const PLACES: [(&str, Driver); 4] = [
+pub(super) const PLACES: [(&str, Driver); 4] = [
     ("kubepods", Driver::Cgroupfs),
     ("kubepods.slice", Driver::Systemd),
     ("kubelet/kubepods", Driver::Cgroupfs),
@@ -16,7 +16,7 @@ const MAX_UID: usize = 63;
 
 /// Creator of the kubelet's cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Driver {
+pub enum Driver {
     Cgroupfs,
     /// systemd, whose slices carry the names of all slices above.
     Systemd,
@@ -33,15 +33,15 @@ pub(super) enum CgroupKind {
     Other,
 }
 
-/// Finds kubepods in a hierarchy.
-pub(super) fn kubepods(root: &Path) -> Option<(PathBuf, Driver)> {
-    PLACES
-        .iter()
-        .map(|(place, driver)| (root.join(place), *driver))
-        .find(|(path, _)| path.is_dir())
-}
-
 impl Driver {
+    /// Name of the driver in the configuration of a kubelet.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cgroupfs => "cgroupfs",
+            Self::Systemd => "systemd",
+        }
+    }
+
     /// Reads the name of a cgroup that lies in `parent`.
     pub(super) fn name(self, parent: &Path, name: &str) -> CgroupKind {
         let part = match self {

@@ -175,6 +175,43 @@ fn hybrid_hierarchy_is_read_where_kubepods_is() {
     assert_eq!(mount.kubepods().versions(), (Version::V1, Version::V1));
 }
 
+/// After a change of the kubelet's cgroup driver the tree of the former one stays, with empty cgroups of pods.
+#[test]
+fn tree_with_running_pods_counts_next_to_a_leftover_of_another_driver() {
+    for (used, leftover) in [(2, 0), (0, 2), (3, 1), (2, 3), (3, 0)] {
+        for left in [&[] as &[&str], &["populated 0\n"]] {
+            let mount = Mount::unified();
+            let [pod, other, ..] = &placed()[used];
+            mount.write(&format!("{pod}/cgroup.events"), "populated 1\n");
+            mount.folder(other);
+            let places = &placed()[leftover];
+            mount.folder(Path::new(&places[0]).parent().unwrap().to_str().unwrap());
+            for (place, text) in places
+                .iter()
+                .flat_map(|place| left.iter().map(move |text| (place, text)))
+            {
+                mount.write(&format!("{place}/cgroup.events"), text);
+            }
+            let expected = [UID, STATIC].map(str::to_owned).as_slice().sorted();
+            assert_eq!(mount.uids(), expected, "{pod} next to {places:?} {left:?}");
+        }
+    }
+}
+
+#[test]
+fn pods_count_by_the_number_of_tasks_in_leftover_trees_of_version_1() {
+    let mount = Mount::new();
+    let [systemd, ..] = &placed()[2];
+    let cgroupfs = &placed()[0];
+    for (pod, tasks) in cgroupfs.iter().map(|pod| (pod, "0\n")).chain([(systemd, "7\n")]) {
+        for hierarchy in ["cpuacct", "memory"] {
+            mount.folder(&format!("{hierarchy}/{pod}"));
+        }
+        mount.write(&format!("pids/{pod}/pids.current"), tasks);
+    }
+    assert_eq!(mount.uids(), [UID]);
+}
+
 #[test]
 fn tree_that_is_not_kubernetes_has_no_kubepods() {
     let mount = Mount::unified();

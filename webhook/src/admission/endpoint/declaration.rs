@@ -113,6 +113,8 @@ pub enum FailurePolicy {
 pub enum Namespaces {
     /// All namespaces.
     All,
+    /// The objects are cluster-scoped, so a selector of namespaces has no effect.
+    ClusterScoped,
     /// All namespaces except ours, so that the webhook can start without itself.
     ExceptOurs,
     /// Koordinator's selection: all namespaces except ours, `kube-system`, and those with a label `control-plane`.

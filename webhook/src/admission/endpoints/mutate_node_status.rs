@@ -54,7 +54,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
                 resource: "nodes",
                 sub_resource: "status",
             }],
-            namespaces: Namespaces::All,
+            namespaces: Namespaces::ClusterScoped,
             objects: Objects::All,
             conditions: &[],
             side_effects: SideEffects::None,

@@ -45,7 +45,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
                 sub_resource: "",
             }],
             // Reservations are in none.
-            namespaces: Namespaces::All,
+            namespaces: Namespaces::ClusterScoped,
             objects: Objects::All,
             conditions: &[],
             side_effects: SideEffects::None,

@@ -65,7 +65,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
                 resource: "nodes",
                 sub_resource: "",
             }],
-            namespaces: Namespaces::All,
+            namespaces: Namespaces::ClusterScoped,
             objects: Objects::All,
             conditions: &[IS_PROBE],
             side_effects: SideEffects::None,

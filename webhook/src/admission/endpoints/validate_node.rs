@@ -51,7 +51,7 @@ pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
                 resource: "nodes",
                 sub_resource: "",
             }],
-            namespaces: Namespaces::All,
+            namespaces: Namespaces::ClusterScoped,
             objects: Objects::All,
             conditions: &[],
             side_effects: SideEffects::None,

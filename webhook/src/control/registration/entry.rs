@@ -5,16 +5,34 @@ use std::time::SystemTime;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use headroom_domain::installation::Installation;
 use headroom_kit::{gate::GateSet, log::chain, tls::CertStore};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    admission::endpoint::{AnyEndpoint, When},
+    admission::endpoint::{AnyEndpoint, Namespaces, When},
     install::manifest::{
         self, Address,
         difference::{differences, summary},
         steady_state,
     },
 };
+
+const SELECTOR: &str = "namespaceSelector";
+const EXPRESSIONS: &str = "matchExpressions";
+
+/// Labels of the namespaces of a platform's own components, with the value that it gives them. AKS excludes such
+/// namespaces from all webhook configurations that do not object.
+const PLATFORM_NAMESPACES: [(&str, &str); 2] = [
+    ("control-plane", "true"),
+    ("kubernetes.azure.com/managedby", "aks"),
+];
+
+/// True if a requirement of a selector only excludes namespaces that the platform has labelled.
+fn excluded_by_platform(requirement: &Value) -> bool {
+    PLATFORM_NAMESPACES.iter().any(|(key, value)| {
+        *requirement == json!({"key": key, "operator": "DoesNotExist"})
+            || *requirement == json!({"key": key, "operator": "NotIn", "values": [value]})
+    })
+}
 
 /// Expected content of one entry of an endpoint.
 #[derive(Debug)]
@@ -28,6 +46,8 @@ pub(super) struct ExpectedEntry {
     generated: Value,
     /// With the option `steady-state-skip`, where there is that option.
     skipping: Option<Value>,
+    /// True if a selector of namespaces has no effect on it.
+    is_of_cluster_scoped_objects: bool,
     /// The name that our certificate has to be for.
     host: String,
 }
@@ -60,6 +80,7 @@ impl ExpectedEntry {
                     when: entry.when,
                     generated,
                     skipping,
+                    is_of_cluster_scoped_objects: entry.namespaces == Namespaces::ClusterScoped,
                     host: address.host(installation),
                 }
             })
@@ -87,6 +108,7 @@ impl ExpectedEntry {
             .as_ref()
             .filter(|_| has_conditions)
             .unwrap_or(&self.generated);
+        self.drop_selectors_without_effect(&mut entry);
         let path = format!("webhooks[{name}]");
         let fields = differences(&path, &entry, generated);
         let fields = (!fields.is_empty()).then(|| summary(&fields));
@@ -94,6 +116,36 @@ impl ExpectedEntry {
         let authority = authority.map(|why| format!("{path}.clientConfig.caBundle {why}"));
         let faults: Vec<_> = fields.into_iter().chain(authority).collect();
         (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// Removes the parts of the namespace selector that do not decide whether the API server calls this webhook: all
+    /// of it for cluster-scoped objects, and otherwise the exclusions that the platform adds.
+    fn drop_selectors_without_effect(&self, entry: &mut Value) {
+        let Some(members) = entry.as_object_mut() else {
+            return;
+        };
+        if self.is_of_cluster_scoped_objects {
+            members.remove(SELECTOR);
+            return;
+        }
+        let own = self.generated.get(SELECTOR);
+        let own = own.and_then(|selector| selector.get(EXPRESSIONS)?.as_array());
+        let own = own.map(Vec::as_slice).unwrap_or_default();
+        let requirements = members
+            .get_mut(SELECTOR)
+            .and_then(|selector| selector.get_mut(EXPRESSIONS))
+            .and_then(Value::as_array_mut);
+        let Some(requirements) = requirements else {
+            return;
+        };
+        // All requirements must be met, so their order does not matter.
+        let has_own = own.iter().all(|own| requirements.contains(own));
+        let has_others = requirements
+            .iter()
+            .any(|requirement| !own.contains(requirement) && !excluded_by_platform(requirement));
+        if has_own && !has_others {
+            *requirements = own.to_vec();
+        }
     }
 
     /// True if an entry of its name is among the stored ones.
@@ -126,7 +178,6 @@ mod tests {
 
     use headroom_kit::{gate::GateSet, tls::self_signed};
     use rstest::rstest;
-    use serde_json::json;
     use tempfile::TempDir;
 
     use super::*;
@@ -206,10 +257,6 @@ mod tests {
         |entry: &mut Value| entry["objectSelector"] = json!({"matchLabels": {"a": "b"}}),
         ".objectSelector is {\"matchLabels\":{\"a\":\"b\"}}, must be absent"
     )]
-    #[case::of_some_namespaces(
-        |entry: &mut Value| entry["namespaceSelector"] = json!({"matchLabels": {"a": "b"}}),
-        ".namespaceSelector is {\"matchLabels\":{\"a\":\"b\"}}, must be absent"
-    )]
     #[case::never(
         |entry: &mut Value| entry["matchConditions"] = json!([{"name": "never", "expression": "false"}]),
         ".matchConditions"
@@ -266,6 +313,90 @@ mod tests {
                 let fault = entry.fault(&[stored], &store).unwrap();
                 assert!(fault.contains(told), "{fault}");
             }
+        }
+    }
+
+    /// Requirements that the platform AKS adds to namespace selectors.
+    fn of_the_platform() -> Vec<Value> {
+        vec![
+            json!({"key": "control-plane", "operator": "DoesNotExist"}),
+            json!({"key": "control-plane", "operator": "NotIn", "values": ["true"]}),
+            json!({"key": "kubernetes.azure.com/managedby", "operator": "NotIn", "values": ["aks"]}),
+        ]
+    }
+
+    /// The entry with these requirements of namespaces before its own ones, or after them.
+    fn selecting(entry: &Value, added: &[Value], is_first: bool) -> Value {
+        let own = entry["namespaceSelector"]["matchExpressions"].as_array();
+        let own = own.cloned().unwrap_or_default();
+        let (first, second) = if is_first {
+            (added, own.as_slice())
+        } else {
+            (own.as_slice(), added)
+        };
+        let mut entry = entry.clone();
+        entry["namespaceSelector"]["matchExpressions"] = [first, second].concat().into();
+        entry
+    }
+
+    #[test]
+    fn namespace_selectors_without_an_effect_are_as_generated() {
+        let (_folder, store, bundle) = certificates();
+        for entry in entries(&Address::Service) {
+            let as_generated = installed(&entry, &bundle);
+            let mut stored: Vec<Value> = [true, false]
+                .map(|is_first| selecting(&as_generated, &of_the_platform(), is_first))
+                .into();
+            if entry.is_of_cluster_scoped_objects {
+                let mut narrowed = as_generated.clone();
+                narrowed["namespaceSelector"] = json!({"matchLabels": {"a": "b"}});
+                stored.push(narrowed);
+            }
+            for stored in stored {
+                assert_eq!(
+                    entry.fault(std::slice::from_ref(&stored), &store),
+                    None,
+                    "{stored}"
+                );
+            }
+        }
+    }
+
+    #[rstest]
+    #[case::of_another_value(json!({"key": "control-plane", "operator": "NotIn", "values": ["true", "team-a"]}))]
+    #[case::of_another_label(json!({"key": "kubernetes.azure.com/mode", "operator": "DoesNotExist"}))]
+    #[case::chosen_by_the_label(json!({"key": "control-plane", "operator": "Exists"}))]
+    #[case::chosen_by_the_value(json!({"key": "kubernetes.azure.com/managedby", "operator": "In", "values": ["aks"]}))]
+    #[case::of_more_members(json!({"key": "control-plane", "operator": "DoesNotExist", "later": true}))]
+    fn other_requirements_of_namespaces_are_reported(#[case] requirement: Value) {
+        let (_folder, store, bundle) = certificates();
+        let namespaced = entries(&Address::Service).into_iter();
+        let namespaced: Vec<_> = namespaced
+            .filter(|entry| !entry.is_of_cluster_scoped_objects)
+            .collect();
+        assert!(namespaced.len() > 5);
+        for entry in namespaced {
+            let stored = selecting(
+                &installed(&entry, &bundle),
+                std::slice::from_ref(&requirement),
+                false,
+            );
+            let fault = entry.fault(&[stored], &store).unwrap();
+            assert!(fault.contains(".namespaceSelector"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_missing_exclusion_of_ours_is_reported() {
+        let (_folder, store, bundle) = certificates();
+        for entry in entries(&Address::Service) {
+            let mut stored = installed(&entry, &bundle);
+            if stored["namespaceSelector"]["matchExpressions"].is_null() {
+                continue;
+            }
+            stored["namespaceSelector"] = json!({"matchExpressions": of_the_platform()});
+            let fault = entry.fault(&[stored], &store).unwrap();
+            assert!(fault.contains(".namespaceSelector"), "{fault}");
         }
     }
 

@@ -13,7 +13,7 @@ use k8s_openapi::{
         MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
         ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
     },
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta},
 };
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ use crate::admission::endpoint::{
 /// Label by which Koordinator leaves a namespace out.
 const CONTROL_PLANE: &str = "control-plane";
 const SYSTEM_NAMESPACE: &str = "kube-system";
+/// Annotation by which AKS leaves a webhook configuration unchanged. It would add namespace selectors otherwise.
+const UNCHANGED_BY_AKS: (&str, &str) = ("admissions.enforcer/disabled", "true");
 
 /// The parts that both kinds of entry have.
 struct WebhookEntry {
@@ -65,7 +67,7 @@ pub fn mutating(
         });
         let webhooks: Vec<_> = entries.collect();
         (!webhooks.is_empty()).then(|| MutatingWebhookConfiguration {
-            metadata: named(installation.named(object.name())),
+            metadata: metadata(installation, object),
             webhooks: Some(webhooks),
         })
     };
@@ -90,7 +92,7 @@ pub fn validating(
             entries.map(|(endpoint, entry)| validating_entry(installation, endpoint, entry, client));
         let webhooks: Vec<_> = entries.collect();
         (!webhooks.is_empty()).then(|| ValidatingWebhookConfiguration {
-            metadata: named(installation.named(object.name())),
+            metadata: metadata(installation, object),
             webhooks: Some(webhooks),
         })
     };
@@ -98,6 +100,14 @@ pub fn validating(
         .into_iter()
         .filter_map(of_object)
         .collect()
+}
+
+fn metadata(installation: &Installation, object: ConfigurationObject) -> ObjectMeta {
+    let (key, value) = UNCHANGED_BY_AKS;
+    ObjectMeta {
+        annotations: Some(BTreeMap::from([(key.to_owned(), value.to_owned())])),
+        ..named(installation.named(object.name()))
+    }
 }
 
 /// One entry of an endpoint, as JSON.
@@ -240,7 +250,7 @@ fn webhook_entry(
         match_policy: Some("Equivalent".to_owned()),
         name: (*name).to_owned(),
         namespace_selector: match namespaces {
-            Namespaces::All => None,
+            Namespaces::All | Namespaces::ClusterScoped => None,
             Namespaces::ExceptOurs => Some(except_ours(installation)),
             Namespaces::ExceptSystem => Some(except_system(installation)),
         },

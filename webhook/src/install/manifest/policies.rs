@@ -113,6 +113,33 @@ fn rule(operations: &[Operation], resources: &[&str]) -> NamedRuleWithOperations
 /// revert takes back all changes of annotations. Nodes have a few dozen.
 const MOST_MERGED: usize = 5_000;
 
+/// CEL: true for the credential of any kubelet: its user names a node, or it is in the group of nodes.
+fn by_kubelet() -> String {
+    format!(
+        "request.userInfo.username.startsWith({})\n|| {}",
+        text(names::NODE_USER_PREFIX),
+        in_nodes_group()
+    )
+}
+
+/// CEL: true for the kubelet of the object's own node. Kubelets with one user for all nodes are known by their group and
+/// by the Node that they write.
+fn by_own_kubelet() -> String {
+    let prefix = text(names::NODE_USER_PREFIX);
+    format!(
+        "request.userInfo.username == {prefix} + object.metadata.name\n|| \
+         (!request.userInfo.username.startsWith({prefix}) && {})",
+        in_nodes_group()
+    )
+}
+
+fn in_nodes_group() -> String {
+    format!(
+        "(has(request.userInfo.groups) && {} in request.userInfo.groups)",
+        text(names::NODES_GROUP)
+    )
+}
+
 /// Restores the annotations that a writer may not change, in one operation: one operation per annotation would let a
 /// sender of thousands exceed the policy's budget. The writers are every kubelet, and each user except the webhook who
 /// writes the status: users change annotations through `nodes`, which the checks cover. Nothing is refused: validation
@@ -130,10 +157,10 @@ fn revert(installation: &Installation) -> PolicyParts {
             (
                 "not-permitted",
                 format!(
-                    "request.userInfo.username.startsWith({})
+                    "{}
 || (has(request.subResource) && request.subResource == 'status'
   && request.userInfo.username != {})",
-                    text(names::NODE_USER_PREFIX),
+                    by_kubelet(),
                     text(&installation.webhook_user())
                 ),
             ),

@@ -6,6 +6,7 @@ use headroom_kit::gate::GateSet;
 use k8s_openapi::{
     ByteString,
     api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use serde::de::DeserializeOwned;
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{
     admission::{
-        endpoint::{AnyEndpoint, ConfigurationObject},
+        endpoint::{AnyEndpoint, ConfigurationObject, Namespaces, Rule},
         endpoints::{ENDPOINTS, gates},
     },
     store::access::{Access, AccessNamespace, ObjectNames},
@@ -246,4 +247,55 @@ fn an_entry_that_fails_closed_selects_other_namespaces_than_ours() {
         (unlabelled.key.as_str(), unlabelled.operator.as_str()),
         ("control-plane", "DoesNotExist")
     );
+}
+
+/// A selector of namespaces counts as without an effect on these entries only.
+#[test]
+fn cluster_scoped_entries_have_only_rules_of_cluster_scoped_resources() {
+    let kinds = custom_kinds::definitions().unwrap();
+    let is_cluster_scoped = |rule: &Rule| match rule.group {
+        // Of the kinds of Kubernetes itself, the endpoints are called for these.
+        "" => match rule.resource {
+            "nodes" => true,
+            "pods" | "bindings" | "configmaps" => false,
+            other => panic!("{other} is not known here"),
+        },
+        group => {
+            let is_it = |kind: &&CustomResourceDefinition| {
+                (kind.spec.group.as_str(), kind.spec.names.plural.as_str()) == (group, rule.resource)
+            };
+            kinds.iter().find(is_it).expect(rule.resource).spec.scope == "Cluster"
+        }
+    };
+    let declarations = ENDPOINTS.iter().map(|endpoint| endpoint.declaration());
+    for entry in declarations.flat_map(|declaration| declaration.entries) {
+        let expected = entry.namespaces == Namespaces::ClusterScoped;
+        assert!(
+            entry.rules.iter().all(|rule| is_cluster_scoped(rule) == expected),
+            "{}",
+            entry.name
+        );
+    }
+}
+
+/// AKS adds namespace selectors to webhook configurations that do not have this annotation.
+#[test]
+fn configurations_are_exempt_from_changes_by_the_platform() {
+    let metadata = mutating(&first(), ENDPOINTS, &on(), &service())
+        .into_iter()
+        .map(|configuration| configuration.metadata);
+    let validating = validating(&first(), ENDPOINTS, &on(), &service());
+    let metadata = metadata.chain(validating.into_iter().map(|configuration| configuration.metadata));
+    let annotations: Vec<_> = metadata
+        .map(|metadata| metadata.annotations.unwrap_or_default())
+        .collect();
+    assert!(annotations.len() > 2);
+    for annotations in annotations {
+        assert_eq!(
+            annotations
+                .get("admissions.enforcer/disabled")
+                .map(String::as_str),
+            Some("true")
+        );
+    }
 }

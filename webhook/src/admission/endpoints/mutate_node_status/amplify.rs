@@ -4,7 +4,7 @@ use headroom_domain::{
     capacity::{self, Annotations, Basis, Decision, NodeState, ResourceDecision, Why, Write, Writer},
     hint::{EffectiveHint, HintQuery, Origin},
     names,
-    policy::Policy,
+    policy::{Mode, Policy},
     resource::Resource,
 };
 
@@ -42,7 +42,8 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         ..
     } = &decided;
     let Some((policy, mode_fault)) = &decided.policy else {
-        return Ok(apply(decision, draft)?);
+        apply(decision, draft)?;
+        return Ok(conditions::keep(draft)?);
     };
     if let Some(fault) = mode_fault {
         let field = node_fields::annotation_field(names::MODE);
@@ -60,6 +61,8 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             now: ctx.now,
         };
         conditions::write(draft, &grounds)?;
+    } else if matches!(policy.mode, Mode::Guard | Mode::Auto) {
+        conditions::keep(draft)?;
     }
     Ok(())
 }
@@ -87,9 +90,11 @@ pub(in crate::admission::endpoints) fn decided(ctx: &NodeCtx<'_>, draft: &Draft<
     let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
     let (old, new) = node_fields::states(old, draft, known);
     let uid = node_fields::uid(draft);
-    let writer = match names::node_of_user(&ctx.request.user.name) {
-        Some(own) if own == name => Writer::Kubelet,
-        Some(_) | None => Writer::Other,
+    let kubelet = ctx.request.user.kubelet();
+    let writer = if kubelet.is_some_and(|kubelet| kubelet.is_of(name)) {
+        Writer::Kubelet
+    } else {
+        Writer::Other
     };
     let write = Write {
         uid: &uid,

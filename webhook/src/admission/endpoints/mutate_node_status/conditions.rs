@@ -5,6 +5,9 @@
 //! cost no write of their own. A transition has the time of day at which a replica writes it. Once it is stored, no replica
 //! moves it while the status stays. From then on `lastHeartbeatTime` follows the Ready heartbeat of the writes, which is the
 //! same for all replicas, and which the step `quiet` passes over.
+//!
+//! Any client that may write the status can replace the list of conditions, with an old copy or without ours. Therefore
+//! the stored conditions count, and those of the write only where none is stored.
 
 use headroom_domain::{
     capacity::{Decision, ResourceDecision, Why},
@@ -49,7 +52,8 @@ pub(super) struct ConditionInputs<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Brings the conditions up to date in the write that is being decided, in a mode that asks hints; elsewhere they go.
+/// Brings the conditions up to date in the write that is being decided, in a mode that asks hints; removes them in other
+/// modes.
 pub(super) fn write(draft: &mut Draft<'_>, grounds: &ConditionInputs<'_>) -> Result<(), StepError> {
     let ConditionInputs {
         decision,
@@ -72,29 +76,79 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &ConditionInputs<'_>) -> Res
             wanted.push(contested(is_contested && mode == Mode::Auto));
         }
     }
+    let stored = stored(draft);
     // Of most nodes there is nothing to complain about, and never was.
-    if wanted.iter().all(|text| text.complaint.is_none()) && !may_have_ours(draft) {
+    let has_complaint = wanted.iter().any(|text| text.complaint.is_some());
+    if !has_complaint && stored.is_empty() && !may_have_ours(draft) {
         return Ok(());
     }
-    let stored = draft
+    change(draft, |conditions| {
+        if asks_hints {
+            put_back(conditions, stored);
+        } else {
+            conditions.retain(|condition| !OURS.contains(&kind(condition)));
+        }
+        for text in wanted {
+            set(conditions, text, now);
+        }
+        renew(conditions, heartbeat);
+    })
+}
+
+/// Keeps the stored conditions in a write for which they cannot be decided.
+pub(super) fn keep(draft: &mut Draft<'_>) -> Result<(), StepError> {
+    let stored = stored(draft);
+    if stored.is_empty() {
+        return Ok(());
+    }
+    change(draft, |conditions| put_back(conditions, stored))
+}
+
+/// Changes the list of conditions in the write.
+fn change(draft: &mut Draft<'_>, change: impl FnOnce(&mut Vec<ConditionObject>)) -> Result<(), StepError> {
+    let sent = draft
         .read::<Vec<ConditionObject>>(&CONDITIONS)
         .map_err(|source| StepError::Read {
             field: CONDITIONS.join("."),
             source,
         })?;
-    let before = stored.unwrap_or_default();
+    let before = sent.unwrap_or_default();
     let mut after = before.clone();
-    if !asks_hints {
-        after.retain(|condition| !OURS.contains(&kind(condition)));
-    }
-    for text in wanted {
-        set(&mut after, text, now);
-    }
-    renew(&mut after, heartbeat);
+    change(&mut after);
     if after != before {
         draft.set(&CONDITIONS, Value::from_iter(after))?;
     }
     Ok(())
+}
+
+/// Our conditions of the stored object, each with its position in the list. An unreadable one counts as missing.
+fn stored(draft: &Draft<'_>) -> Vec<(usize, ConditionObject)> {
+    let is_ours = |condition: &Tree<'_>| {
+        let kind = condition.read_text(&["type"]);
+        kind.is_some_and(|kind| OURS.contains(&kind.as_ref()))
+    };
+    let Some(old) = draft.old() else {
+        return Vec::new();
+    };
+    old.with_elements(&CONDITIONS, |conditions| {
+        let ours = conditions
+            .iter()
+            .enumerate()
+            .filter(|(_, condition)| is_ours(condition));
+        ours.filter_map(|(at, condition)| Some((at, condition.read(&[]).ok()??)))
+            .collect()
+    })
+}
+
+/// Replaces our conditions in the list by the stored ones, and adds those that the list lacks at their positions.
+fn put_back(conditions: &mut Vec<ConditionObject>, stored: Vec<(usize, ConditionObject)>) {
+    for (at, stored) in stored {
+        let name = kind(&stored);
+        match conditions.iter_mut().find(|condition| kind(condition) == name) {
+            Some(sent) => *sent = stored,
+            None => conditions.insert(at.min(conditions.len()), stored),
+        }
+    }
 }
 
 /// True if the object has a condition of ours, or no conditions, or a condition without a type.

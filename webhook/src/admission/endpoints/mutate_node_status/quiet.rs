@@ -37,7 +37,8 @@ const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
 const ALLOCATABLE: [&str; 2] = ["status", "allocatable"];
 
 fn quiet(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
-    let is_own_kubelet = names::node_of_user(&ctx.request.user.name) == Some(ctx.request.name.as_str());
+    let kubelet = ctx.request.user.kubelet();
+    let is_own_kubelet = kubelet.is_some_and(|kubelet| kubelet.is_of(&ctx.request.name));
     let Some(old) = draft.old().filter(|_| ctx.request.operation == Operation::Update) else {
         return Ok(());
     };

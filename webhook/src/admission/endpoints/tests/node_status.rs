@@ -7,6 +7,7 @@
 mod already_amplified;
 mod ratios;
 mod raw_annotation;
+mod shared_kubelets;
 mod uncovered_reviews;
 
 use headroom_domain::names;
@@ -140,15 +141,20 @@ impl NodeFixture {
 
     /// Writes `nodes/status` through the endpoint: the changed object, patched, is stored.
     async fn write(&mut self, by: By, change: impl FnOnce(&mut Value)) -> Patch {
+        self.write_as(&user_info(by), by == By::Sync, change).await
+    }
+
+    /// Writes `nodes/status` as that user, with a moved Ready heartbeat or without.
+    async fn write_as(&mut self, user: &Value, is_sync: bool, change: impl FnOnce(&mut Value)) -> Patch {
         let mut object = self.stored.clone();
-        if by == By::Sync {
+        if is_sync {
             self.hour += 1;
             for condition in object["status"]["conditions"].as_array_mut().unwrap() {
                 condition["lastHeartbeatTime"] = heartbeat(self.hour).into();
             }
         }
         change(&mut object);
-        let review = review(by, &object, &self.stored);
+        let review = review_as(user, &object, &self.stored);
         let patch = patch_of(&verdict(&review).await);
         let mut stored = object.clone();
         json_patch::patch(&mut stored, &patch).unwrap();
@@ -239,11 +245,18 @@ fn besides_ours(object: &Value) -> Value {
     object
 }
 
-fn review(by: By, object: &Value, old_object: &Value) -> Value {
-    let user = match by {
+fn user_info(by: By) -> Value {
+    match by {
         By::Sync | By::Kubelet => json!({"username": "system:node:n1", "groups": ["system:nodes"]}),
         By::Other => json!({"username": "system:serviceaccount:koordinator-system:koord-manager"}),
-    };
+    }
+}
+
+fn review(by: By, object: &Value, old_object: &Value) -> Value {
+    review_as(&user_info(by), object, old_object)
+}
+
+fn review_as(user: &Value, object: &Value, old_object: &Value) -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

@@ -5,9 +5,10 @@ use rstest::rstest;
 
 use super::*;
 use crate::store::{
+    clock::Clock,
     cluster::{
         Cluster,
-        tests::{amplified, cluster, published},
+        tests::{amplified, cluster, published, settings},
     },
     informer::Store as _,
 };
@@ -26,6 +27,7 @@ fn synced(cluster: Cluster, old: &Value, changes: impl FnOnce(&mut Value)) -> (V
 fn written(cluster: Cluster, user: &str, old: &Value, changes: impl FnOnce(&mut Value)) -> (Value, Value) {
     let mut new = old.clone();
     changes(&mut new);
+    let groups = user.starts_with("system:node").then_some([names::NODES_GROUP]);
     let review = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -33,7 +35,7 @@ fn written(cluster: Cluster, user: &str, old: &Value, changes: impl FnOnce(&mut 
             "uid": "r", "operation": "UPDATE", "name": "n1", "subResource": "status",
             "kind": {"group": "", "version": "v1", "kind": "Node"},
             "resource": {"group": "", "version": "v1", "resource": "nodes"},
-            "userInfo": {"username": user},
+            "userInfo": {"username": user, "groups": groups},
             "object": new, "oldObject": old,
         },
     });
@@ -171,6 +173,17 @@ fn a_heartbeat_of_a_node_with_more_annotations_than_are_opened_is_quieted() {
     assert!(new == old, "{verdict}");
 }
 
+#[test]
+fn heartbeat_of_a_kubelet_with_a_shared_user_is_quieted() {
+    let first = amplified(1, "4800m", 120);
+    let (_, old) = synced(cluster([first.clone()], []), &first, |_same| ());
+    let (verdict, new) = written(cluster([old.clone()], []), "system:node", &old, |new| {
+        new["status"]["allocatable"]["cpu"] = json!("4");
+        new["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-11-20T00:05:10Z");
+    });
+    assert!(new == old, "{verdict}");
+}
+
 #[rstest]
 #[case::changed(names::MARKER, "{}")]
 #[case::of_no_meaning("headroom.sh/x", "1")]
@@ -183,4 +196,112 @@ fn a_kubelet_changes_no_annotation_of_ours_among_more_than_are_opened(#[case] ke
     assert_eq!(new["status"]["allocatable"]["cpu"], "4400m");
     assert_eq!(new["metadata"]["annotations"]["one-more"], "");
     assert_ne!(new["metadata"]["annotations"].get(key), Some(&json!(text)));
+}
+
+/// Our conditions of a Node, each with status and time of its last transition.
+fn our_conditions(node: &Value) -> Vec<[&str; 3]> {
+    let conditions = node["status"]["conditions"].as_array().unwrap().iter();
+    conditions
+        .map(|condition| {
+            ["type", "status", names::LAST_TRANSITION_TIME]
+                .map(|name| condition[name].as_str().unwrap_or_default())
+        })
+        .filter(|[kind, ..]| kind.starts_with(names::DOMAIN))
+        .collect()
+}
+
+/// The Node with these conditions of ours, between two others.
+fn with_conditions(mut node: Value, ours: &[[&str; 3]]) -> Value {
+    let conditions = node["status"]["conditions"].as_array_mut().unwrap();
+    conditions.extend(ours.iter().map(|[kind, status, time]| {
+        json!({"type": kind, "status": status, names::LAST_TRANSITION_TIME: time, names::LAST_HEARTBEAT_TIME: time})
+    }));
+    conditions.push(json!({"type": "KernelDeadlock", "status": "False"}));
+    node
+}
+
+const SINCE: &str = "2026-11-01T00:00:00Z";
+
+/// Writes of a client that replaces the list of conditions, seen by a replica with a report that brakes CPU or not.
+#[rstest]
+#[case::without_ours(|_: &Value| json!([]))]
+#[case::a_stale_copy(|_: &Value| json!([{"type": names::BRAKED, "status": "Unknown", names::LAST_TRANSITION_TIME: "2026-10-01T00:00:00Z"}]))]
+#[case::a_forged_time(|ours: &Value| {
+    let mut forged = ours.clone();
+    forged[names::LAST_TRANSITION_TIME] = json!("2020-01-01T00:00:00Z");
+    json!([forged])
+})]
+fn conditions_keep_their_time_if_a_client_replaces_the_list(#[case] sent: fn(&Value) -> Value) {
+    for (brake, status) in [(Brake::Stop, "True"), (Brake::Off, "False")] {
+        let ours = [names::BRAKED, status, SINCE];
+        let old = with_conditions(amplified(1, "4800m", 120), &[ours]);
+        let cluster = reported(&old);
+        let mut hint = published(3, 110);
+        (hint.resources.cpu.capacity, hint.resources.cpu.brake) = (4000, brake);
+        cluster.hints.offer(hint, cluster.now());
+        let (_, new) = written(cluster, "somebody", &old, |new| {
+            let conditions = new["status"]["conditions"].as_array_mut().unwrap();
+            let sent = sent(&conditions.remove(1));
+            conditions.extend(sent.as_array().unwrap().clone());
+        });
+        assert_eq!(our_conditions(&new), [ours], "{brake:?}");
+    }
+}
+
+#[test]
+fn a_removed_condition_returns_to_its_position() {
+    let ours = [names::BRAKED, "False", SINCE];
+    let old = with_conditions(amplified(1, "4800m", 120), &[ours]);
+    let (_, new) = written(reported(&old), "somebody", &old, |new| {
+        new["status"]["conditions"].as_array_mut().unwrap().remove(1);
+    });
+    let kinds = |node: &Value| {
+        let conditions = node["status"]["conditions"].as_array().unwrap().clone();
+        conditions
+            .into_iter()
+            .map(|condition| condition["type"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&new), kinds(&old));
+}
+
+/// A replica that cannot decide a condition keeps the stored one: it has no stream of the agent, cannot read the hint,
+/// or knows no policy yet.
+#[test]
+fn conditions_that_a_replica_cannot_decide_are_kept() {
+    let ours = [
+        [names::BRAKED, "False", SINCE],
+        [names::CLAMPED, "True", SINCE],
+        [names::RATIO_OWNER_CONFLICT, "False", SINCE],
+    ];
+    let replaced = |cluster: Cluster, old: &Value| {
+        let (_, new) = written(cluster, "somebody", old, |new| {
+            new["status"]["conditions"].as_array_mut().unwrap().truncate(1);
+        });
+        let found = our_conditions(&new).into_iter();
+        found
+            .map(|members| members.map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let old = with_conditions(amplified(1, "4800m", 120), &ours);
+    assert_eq!(
+        replaced(cluster([old.clone()], []), &old),
+        ours,
+        "without a stream"
+    );
+    let mut later = old.clone();
+    later["metadata"]["annotations"][names::HINT] = json!(r#"{"v":2,"uid":"u1"}"#);
+    assert_eq!(
+        replaced(cluster([later.clone()], []), &later),
+        ours,
+        "of a later layout"
+    );
+    let unknown = Cluster::new(
+        settings(serde_json::from_value(json!({"mode": "auto"})).unwrap()),
+        Arc::new(Clock::uninterrupted()),
+    );
+    assert_eq!(replaced(unknown, &old), ours, "without a policy");
+    let mut off = old;
+    off["metadata"]["annotations"][names::MODE] = json!("off");
+    assert_eq!(replaced(reported(&off), &off), [[""; 3]; 0], "in mode off");
 }

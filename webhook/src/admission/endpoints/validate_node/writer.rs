@@ -45,7 +45,7 @@ fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         if key == names::KUBELET_RAW && ctx.request.is_dry_run {
             continue;
         }
-        let (user, ours) = (&ctx.request.user.name, ctx.store.webhook_user());
+        let (user, ours) = (&ctx.request.user, ctx.store.webhook_user());
         if let Some(reason) = annotation_permissions::refusal(user, ours, key, change) {
             return Err(Stop::Denied(Denial::Value {
                 field: node_fields::annotation_field(key),

@@ -19,7 +19,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
 
-use super::{MOST_MERGED, annotations, rule, text, variable};
+use super::{MOST_MERGED, annotations, by_kubelet, rule, text, variable};
 use crate::{
     admission::{
         annotation_permissions::{BY_PEOPLE, NOT_BY_KUBELETS, NOT_BY_OTHERS, by_us, not_known},
@@ -128,13 +128,7 @@ fn variables() -> [(String, String); 11] {
             "unknownRemoved",
             format!("{few}\n  ? variables.was.filter(k, {is_unknown} && !(k in variables.now)) : []"),
         ),
-        variable(
-            "byKubelet",
-            format!(
-                "request.userInfo.username.startsWith({})",
-                text(names::NODE_USER_PREFIX)
-            ),
-        ),
+        variable("byKubelet", by_kubelet()),
         variable(
             "foreign",
             format!(

@@ -20,7 +20,7 @@ use headroom_domain::{
     resource::Resource,
 };
 
-use super::{MOST_MERGED, PolicyParts, annotation_path, annotations, text, variable};
+use super::{MOST_MERGED, PolicyParts, annotation_path, annotations, by_own_kubelet, text, variable};
 use crate::admission::review::Operation;
 
 /// Difference to the webhook's interval: one kubelet sync. The webhook never sees a heartbeat that this policy holds
@@ -58,13 +58,7 @@ pub(super) fn parts() -> PolicyParts {
         operations: &[Operation::Update],
         resources: &["nodes/status"],
         conditions: vec![
-            (
-                "own-kubelet",
-                format!(
-                    "request.userInfo.username == {} + object.metadata.name",
-                    text(names::NODE_USER_PREFIX)
-                ),
-            ),
+            ("own-kubelet", by_own_kubelet()),
             (
                 "marked",
                 format!(

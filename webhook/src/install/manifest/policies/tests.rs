@@ -68,6 +68,7 @@ fn a_text_of_ours_needs_no_escapes() {
         names::MARKER,
         names::KUBELET_RAW,
         names::NODE_USER_PREFIX,
+        names::NODES_GROUP,
     ]);
     for text in texts {
         assert!(!text.contains(['\'', '\\', '\n']), "{text}");
