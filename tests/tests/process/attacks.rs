@@ -275,8 +275,16 @@ async fn fresh_reviews(webhook: &Webhook, lasting: Duration) -> (Vec<Duration>, 
 /// The part of readiness that the self-call decides. Like a kubelet's probe, it may be late twice in a row.
 async fn answers_itself(webhook: &Webhook) -> bool {
     for _ in 0..3 {
-        if let Ok((_, text)) = get(webhook.admin, "/readyz?verbose").await {
-            return String::from_utf8_lossy(&text).contains("[+]admission ok");
+        match get(webhook.admin, "/readyz?verbose").await {
+            Ok((_, text)) => {
+                let text = String::from_utf8_lossy(&text);
+                let is_ready = text.contains("[+]admission ok");
+                if !is_ready {
+                    println!("{text}");
+                }
+                return is_ready;
+            }
+            Err(error) => println!("{error:#}"),
         }
     }
     false

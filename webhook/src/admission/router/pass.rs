@@ -1,6 +1,6 @@
 //! Requests that pass without a review: those that change only finalizers, and mirror pods of a kubelet.
 
-use headroom_domain::names;
+use headroom_domain::names::{self, KubeletIdentity};
 
 use crate::admission::{
     draft::{Draft, Fields},
@@ -22,13 +22,13 @@ impl Pass {
 /// and gets a review.
 fn is_mirror_pod(request: &Request, draft: &Draft<'_>) -> bool {
     let user = &request.user;
-    let Some(node) = names::node_of_user(&user.name) else {
+    let Some(kubelet) = user.kubelet() else {
         return false;
     };
     let is_node = user.groups.iter().any(|group| group == names::NODES_GROUP);
     is_node
-        && is_mirror(draft, node)
-        && draft.old().is_none_or(|old| is_mirror(old, node))
+        && is_mirror(draft, kubelet)
+        && draft.old().is_none_or(|old| is_mirror(old, kubelet))
         // A value that is too wide to be read is seen as empty.
         && draft.too_wide().is_none()
 }
@@ -43,9 +43,11 @@ const DELETION_FIELDS: [&str; 5] = [
     "deletionGracePeriodSeconds",
 ];
 
-fn is_mirror(pod: &impl Fields, node: &str) -> bool {
+/// True for a mirror pod of a node whose kubelet that is.
+fn is_mirror(pod: &impl Fields, kubelet: KubeletIdentity<'_>) -> bool {
     let mark = pod.read_text(&["metadata", "annotations", names::MIRROR]);
-    mark.is_some() && pod.read_text(&["spec", "nodeName"]).as_deref() == Some(node)
+    let node = pod.read_text(&["spec", "nodeName"]);
+    mark.is_some() && node.is_some_and(|node| !node.is_empty() && kubelet.is_of(&node))
 }
 
 /// True for an update of a stored object under deletion that changes only its finalizers. The written object alone
