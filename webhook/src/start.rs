@@ -32,13 +32,12 @@ use headroom_kit::{
     tls::{self, CertStore, ClientAuth},
 };
 use kube::Client;
-use tokio::sync::watch;
 use tracing::info;
 
 pub use self::error::StartError;
 use self::{
     caches::{CacheOptions, Caches},
-    readiness::{Judged, UnknownSources},
+    readiness::KnownState,
 };
 use crate::{
     admission::{
@@ -118,23 +117,14 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let options = CacheOptions::new(&args, &client, &features, readiness);
     let Caches {
         stores,
-        are_known,
-        unknown,
+        known,
         quotas,
         overshoots,
     } = caches::follow(options, &cluster, &mut supervisor).await;
     let registered = observe(&args, &client, &cluster, &store, &features, &mut supervisor);
     let events = event_stores(&stores, overshoots, &cluster);
-    let known = (are_known, unknown);
-    lead(
-        &args,
-        &client,
-        &cluster,
-        events,
-        known,
-        ready.caches,
-        &mut supervisor,
-    );
+    let known = (events, known);
+    lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
     let decisions = Arc::clone(&stores.decisions);
     let callers = CallerCheck::new(&args.callers);
     let served = (
@@ -277,8 +267,7 @@ fn lead(
     args: &Args,
     client: &Client,
     cluster: &Arc<Cluster>,
-    events: EventStores,
-    (are_known, unknown): (watch::Receiver<bool>, watch::Receiver<UnknownSources>),
+    (events, known): (EventStores, KnownState),
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) {
@@ -303,13 +292,10 @@ fn lead(
     let event_writer = Arc::new(EventClient::new(client.clone(), &args.replica_name));
     let publisher = Publisher::new(ROWS, events, event_writer);
     supervisor.spawn("events", publisher.publish(contender.is_holder(), stop.clone()));
-    let judged = Judged {
-        are_known: are_known.clone(),
-        unknown: unknown.clone(),
-        elsewhere: contender.elsewhere(),
-    };
-    supervisor.spawn("readiness", readiness::decide(ready, judged, stop.clone()));
-    supervisor.spawn("lease", contender.contend(are_known, unknown, stop));
+    let deciding = readiness::decide(ready, known.clone(), contender.elsewhere(), stop.clone());
+    supervisor.spawn("readiness", deciding);
+    let KnownState { nodes, unknown } = known;
+    supervisor.spawn("lease", contender.contend(nodes, unknown, stop));
 }
 
 /// State for debug queries besides the cluster: features in force, last reviews of pods, quotas, registration, callers.

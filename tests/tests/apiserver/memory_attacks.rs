@@ -199,8 +199,14 @@ async fn three_hundred_pods_with_thousands_of_resources_stay_within_the_memory()
     let requests = many_resources(2_500);
     let wide = |number| pod(&format!("wide-{number}"), &labels, &requests, "");
     attack.store_pods(300, wide).await;
-    attack.strike("300 pods with 2,500 resources").await;
-    let refused = attack.attacker.create(&PostParams::default(), &wide(300)).await;
-    let refused = refused.expect_err("too many resources").to_string();
-    assert!(refused.contains("the pod requests 2500 resources"), "{refused}");
+    let _webhook = attack.strike("300 pods with 2,500 resources").await;
+    for (resources, reason) in [
+        (2_500, "more than 2048 requests and limits"),
+        (1_000, "the pod requests 1000 resources"),
+    ] {
+        let wide = pod("wide-300", &labels, &many_resources(resources), "");
+        let refused = attack.attacker.create(&PostParams::default(), &wide).await;
+        let refused = refused.expect_err("too many resources").to_string();
+        assert!(refused.contains(reason), "{refused}");
+    }
 }

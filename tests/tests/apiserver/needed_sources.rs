@@ -46,16 +46,44 @@ async fn is_holder(stand: &Stand, replica: &str) -> bool {
 }
 
 /// Starts a replica that serves pods, without a wait for its readiness.
-async fn start_new(stand: &Stand) -> Webhook {
-    let options = stand
-        .webhook_options("webhook-new", "{}")
-        .flags(["--serve", POD_FAMILIES]);
+async fn start(stand: &Stand, name: &str) -> Webhook {
+    let options = stand.webhook_options(name, "{}").flags(["--serve", POD_FAMILIES]);
     let webhook = Webhook::spawn(&options).expect("start the webhook");
     until("the replica answers", async || {
         get(webhook.admin, "/livez").await.is_ok()
     })
     .await;
     webhook
+}
+
+/// A replica whose service account has no rights for pods, beside one that serves nodes.
+async fn is_unready_beside(stand: &Stand, new: &Webhook) {
+    let began = Instant::now();
+    while began.elapsed() < UNREADY_FOR {
+        let (status, body) = readiness(new).await;
+        assert_eq!(status, 503, "while another replica serves: {body}");
+        sleep(Duration::from_millis(100)).await;
+    }
+    let (_, body) = readiness(new).await;
+    let right = "elasticquotas (needs the right to get, list, watch elasticquotas.scheduling.sigs.k8s.io)";
+    assert!(body.contains(right), "{body}");
+    assert!(is_holder(stand, "webhook-old").await);
+}
+
+/// Alone it serves nodes. It leads after others had time to take the lease, and tells what it lacks. Another replica
+/// that lacks the same is as good.
+async fn is_ready_alone(stand: &Stand, new: &Webhook) {
+    until("ready alone", async || readiness(new).await.0 == 200).await;
+    until("it leads", async || is_holder(stand, "webhook-new").await).await;
+    let (_, unknown) = holder(stand).await.expect("a holder");
+    assert!(
+        unknown.split(',').any(|name| name == "elasticquotas"),
+        "{unknown}"
+    );
+    let same = stand
+        .webhook_with("webhook-same", "{}", &["--serve", POD_FAMILIES])
+        .await;
+    assert_eq!(readiness(&same).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,35 +93,10 @@ async fn rollout_without_the_needed_rights_stops_and_names_them() {
         .webhook_with("webhook-old", "{}", &["--serve", "nodes"])
         .await;
     until("it leads", async || is_holder(&stand, "webhook-old").await).await;
-
-    let new = start_new(&stand).await;
-    let began = Instant::now();
-    while began.elapsed() < UNREADY_FOR {
-        let (status, body) = readiness(&new).await;
-        assert_eq!(status, 503, "while another replica serves: {body}");
-        sleep(Duration::from_millis(100)).await;
-    }
-    let (_, body) = readiness(&new).await;
-    let right = "elasticquotas (needs the right to get, list, watch elasticquotas.scheduling.sigs.k8s.io)";
-    assert!(body.contains(right), "{body}");
-    assert!(is_holder(&stand, "webhook-old").await);
-
-    // Alone it serves nodes. It leads after others had time to take the lease, and tells what it lacks.
+    let new = start(&stand, "webhook-new").await;
+    is_unready_beside(&stand, &new).await;
     drop(old);
-    until("ready alone", async || readiness(&new).await.0 == 200).await;
-    until("it leads", async || is_holder(&stand, "webhook-new").await).await;
-    let (_, unknown) = holder(&stand).await.expect("a holder");
-    assert!(
-        unknown.split(',').any(|name| name == "elasticquotas"),
-        "{unknown}"
-    );
-
-    // Another replica that lacks the same is as good.
-    let same = stand
-        .webhook_with("webhook-same", "{}", &["--serve", POD_FAMILIES])
-        .await;
-    assert_eq!(readiness(&same).await.0, 200);
-    drop(same);
+    is_ready_alone(&stand, &new).await;
 
     accounts::grant(
         &stand.client,
@@ -114,18 +117,11 @@ async fn rollout_without_the_needed_rights_stops_and_names_them() {
     }
     assert_eq!(readiness(&new).await.0, 200);
 
-    // The next rollout loses the right: the new replica stays unready beside the one that knows everything.
+    // The next rollout loses a right: its replica stays unready beside the one that knows everything.
     let bindings: Api<ClusterRoleBinding> = Api::all(stand.client.clone());
     let deleted = bindings.delete("headroom-pods", &DeleteParams::default()).await;
     deleted.expect("delete the binding");
-    let options = stand
-        .webhook_options("webhook-next", "{}")
-        .flags(["--serve", POD_FAMILIES]);
-    let next = Webhook::spawn(&options).expect("start the webhook");
-    until("the next replica answers", async || {
-        get(next.admin, "/livez").await.is_ok()
-    })
-    .await;
+    let next = start(&stand, "webhook-next").await;
     sleep(Duration::from_secs(3)).await;
     let (status, body) = readiness(&next).await;
     let right = "namespaces (needs the right to get, list, watch namespaces)";

@@ -35,7 +35,7 @@ const MOST_KIB: u64 = 64 << 10;
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Time in which all agents reconnect. Without optimization, handshakes and clients need several times as long.
 const RECONNECT_WITHIN: Duration = if cfg!(debug_assertions) {
-    Duration::from_secs(240)
+    Duration::from_secs(180)
 } else {
     Duration::from_secs(30)
 };

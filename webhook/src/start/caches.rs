@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::{
     followers::{Followers, WantedSources},
-    readiness::{self, UnknownSources},
+    readiness::{self, KnownState},
     wanted,
 };
 use crate::{
@@ -79,10 +79,7 @@ impl CacheOptions {
 /// Stores that are being filled.
 pub(super) struct Caches {
     pub(super) stores: Stores,
-    /// True once all sources of nodes are known.
-    pub(super) are_known: watch::Receiver<bool>,
-    /// Unknown sources without which calls fail.
-    pub(super) unknown: watch::Receiver<UnknownSources>,
+    pub(super) known: KnownState,
     /// Quotas for readers that admit nothing.
     pub(super) quotas: QuotaView,
     /// The quotas above their limit.
@@ -141,8 +138,10 @@ pub(super) async fn follow(
             known,
             decisions: Arc::default(),
         },
-        are_known,
-        unknown,
+        known: KnownState {
+            nodes: are_known,
+            unknown,
+        },
         quotas: view,
         overshoots,
     }

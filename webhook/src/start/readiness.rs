@@ -24,12 +24,13 @@ pub(super) type UnknownSources = BTreeSet<&'static str>;
 /// Interval at which the unknown sources are collected. Gates change which of them are needed.
 const COLLECT_EVERY: Duration = Duration::from_millis(250);
 
-/// Inputs of the verdict. Each may change.
-pub(super) struct Judged {
+/// State of the sources of this replica. Each part may change.
+#[derive(Debug, Clone)]
+pub(super) struct KnownState {
     /// True while all sources of nodes are known.
-    pub(super) are_known: watch::Receiver<bool>,
+    pub(super) nodes: watch::Receiver<bool>,
+    /// Unknown sources without which calls of pods fail.
     pub(super) unknown: watch::Receiver<UnknownSources>,
-    pub(super) elsewhere: watch::Receiver<Elsewhere>,
 }
 
 /// Starts to collect the needed sources that are unknown.
@@ -62,25 +63,30 @@ fn collect(wants: &WantedSources, known: &KnownSources) -> UnknownSources {
 }
 
 /// Reports readiness until `stop` is cancelled.
-pub(super) async fn decide(ready: PartReadiness, mut judged: Judged, stop: CancellationToken) {
+pub(super) async fn decide(
+    ready: PartReadiness,
+    mut known: KnownState,
+    mut elsewhere: watch::Receiver<Elsewhere>,
+    stop: CancellationToken,
+) {
     let mut were_known = false;
     loop {
-        let are_known = *judged.are_known.borrow_and_update();
+        let are_known = *known.nodes.borrow_and_update();
         were_known |= are_known;
-        let unknown = judged.unknown.borrow_and_update().clone();
-        let elsewhere = judged.elsewhere.borrow_and_update().clone();
+        let unknown = known.unknown.borrow_and_update().clone();
+        let others = elsewhere.borrow_and_update().clone();
         // Nodes that were never known leave the first reason, "not ready yet".
         if were_known {
-            match reason(are_known, &unknown, &elsewhere) {
+            match reason(are_known, &unknown, &others) {
                 None => ready.ready(),
                 Some(reason) => ready.not_ready(reason),
             }
         }
         select! {
             () = stop.cancelled() => return,
-            Ok(()) = judged.are_known.changed() => {}
-            Ok(()) = judged.unknown.changed() => {}
-            Ok(()) = judged.elsewhere.changed() => {}
+            Ok(()) = known.nodes.changed() => {}
+            Ok(()) = known.unknown.changed() => {}
+            Ok(()) = elsewhere.changed() => {}
         }
     }
 }
@@ -145,15 +151,15 @@ mod tests {
     impl Site {
         fn new(elsewhere: Elsewhere) -> Self {
             let readiness = Readiness::new();
-            let (are_known, known) = watch::channel(false);
+            let (are_known, nodes) = watch::channel(false);
             let (unknown, needed) = watch::channel(UnknownSources::new());
             let (elsewhere, others) = watch::channel(elsewhere);
-            let judged = Judged {
-                are_known: known,
+            let known = KnownState {
+                nodes,
                 unknown: needed,
-                elsewhere: others,
             };
-            let deciding = decide(readiness.handle("caches"), judged, CancellationToken::new());
+            let handle = readiness.handle("caches");
+            let deciding = decide(handle, known, others, CancellationToken::new());
             Self {
                 readiness,
                 are_known,

@@ -200,16 +200,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     tokio::spawn(upkeep(exporter()?));
     let client = api_client::client(api, load);
     let clock = Arc::new(Clock::new());
-    let settings = Settings {
-        file: Amplification::default(),
-        // The stand-in keeps the stored value while no replica answers.
-        missing_floor: MissingFloor::Accepted,
-        amplifies: true,
-        heartbeat_interval: HEARTBEAT_INTERVAL,
-        denies_above_hint: false,
-        installation: Installation::default(),
-    };
-    let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
+    let cluster = Arc::new(Cluster::new(settings(), Arc::clone(&clock)));
     let stop_clock = stop();
     tokio::spawn(async move { clock.keep(stop_clock).await });
     let known = follow(client.clone(), &cluster, &shutdown);
@@ -253,6 +244,18 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         threads,
         hints,
     })
+}
+
+fn settings() -> Settings {
+    Settings {
+        file: Amplification::default(),
+        // The stand-in keeps the stored value while no replica answers.
+        missing_floor: MissingFloor::Accepted,
+        amplifies: true,
+        heartbeat_interval: HEARTBEAT_INTERVAL,
+        denies_above_hint: false,
+        installation: Installation::default(),
+    }
 }
 
 fn authenticator(client: Client) -> Authenticator {
