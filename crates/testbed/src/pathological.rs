@@ -8,8 +8,13 @@ mod pod_rows;
 mod quota_rows;
 #[path = "pathological/slo_rows.rs"]
 mod slo_rows;
+#[path = "pathological/tree_rows.rs"]
+mod tree_rows;
 
-use self::{node_rows::NODE_ROWS, pod_rows::POD_ROWS, quota_rows::QUOTA_ROWS, slo_rows::SLO_ROWS};
+use self::{
+    node_rows::NODE_ROWS, pod_rows::POD_ROWS, quota_rows::QUOTA_ROWS, slo_rows::SLO_ROWS,
+    tree_rows::TREE_ROWS,
+};
 
 /// A body of any length: fixed texts, with a repeated unit between two of them. In each repetition, `%` is replaced by another
 /// number.
@@ -116,6 +121,12 @@ pub fn targets() -> Vec<Target> {
             quotas,
             ("elasticquotas", ""),
             QUOTA_ROWS,
+        ),
+        target(
+            "/validate-quota-koordinator-sh-v1alpha1-elasticquotaprofile",
+            ("quota.koordinator.sh", "v1alpha1"),
+            ("elasticquotaprofiles", ""),
+            TREE_ROWS,
         ),
         target("/validate-configmap", core, ("configmaps", ""), SLO_ROWS),
     ]

@@ -73,7 +73,7 @@ pub struct Contender {
     elsewhere: watch::Sender<Elsewhere>,
 }
 
-/// What the lease tells of other replicas.
+/// Holder of the lease, as far as it is another replica.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Elsewhere {
     /// No attempt to read the lease has ended yet.
@@ -133,7 +133,7 @@ impl Contender {
         self.is_holder.subscribe()
     }
 
-    /// Receiver of what the lease tells of other replicas.
+    /// Receiver of the holder, as far as it is another replica.
     pub fn elsewhere(&self) -> watch::Receiver<Elsewhere> {
         self.elsewhere.subscribe()
     }

@@ -54,7 +54,7 @@ impl WantedSources {
         wanted(&self.families, &self.features.load().gates)
     }
 
-    /// Those without which calls fail.
+    /// Sources without which calls fail.
     pub(super) fn needed(&self) -> Vec<&'static Source> {
         needed(&self.families, &self.features.load().gates)
     }

@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    struct Site {
+    struct JudgedReplica {
         readiness: Readiness,
         are_known: watch::Sender<bool>,
         unknown: watch::Sender<UnknownSources>,
@@ -148,7 +148,7 @@ mod tests {
         _deciding: AbortOnDropHandle<()>,
     }
 
-    impl Site {
+    impl JudgedReplica {
         fn new(elsewhere: Elsewhere) -> Self {
             let readiness = Readiness::new();
             let (are_known, nodes) = watch::channel(false);
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    fn held(unknown: &[&str]) -> Elsewhere {
+    fn assume_held(unknown: &[&str]) -> Elsewhere {
         Elsewhere::Held {
             unknown: unknown.iter().map(|&name| name.to_owned()).collect(),
         }
@@ -185,54 +185,56 @@ mod tests {
 
     #[tokio::test]
     async fn a_replica_with_unknown_stores_is_unready_only_while_another_knows_them() {
-        let site = Site::new(held(&[]));
-        assert!(!site.is_ready().await, "nothing is known yet");
+        let replica = JudgedReplica::new(assume_held(&[]));
+        assert!(!replica.is_ready().await, "nothing is known yet");
         for (are_known, elsewhere, is_ready) in [
-            (true, held(&[]), true),
-            (false, held(&[]), false),
+            (true, assume_held(&[]), true),
+            (false, assume_held(&[]), false),
             (false, Elsewhere::Nowhere, true),
-            (false, held(&[]), false),
-            (true, held(&[]), true),
+            (false, assume_held(&[]), false),
+            (true, assume_held(&[]), true),
             (true, Elsewhere::Nowhere, true),
             (false, Elsewhere::Nowhere, true),
         ] {
-            site.are_known.send_replace(are_known);
-            site.elsewhere.send_replace(elsewhere.clone());
-            assert_eq!(site.is_ready().await, is_ready, "{are_known} {elsewhere:?}");
+            replica.are_known.send_replace(are_known);
+            replica.elsewhere.send_replace(elsewhere.clone());
+            assert_eq!(replica.is_ready().await, is_ready, "{are_known} {elsewhere:?}");
         }
     }
 
     #[tokio::test]
     async fn a_replica_that_was_never_filled_is_not_ready_because_it_is_alone() {
-        let site = Site::new(Elsewhere::Nowhere);
-        assert!(!site.is_ready().await);
+        let replica = JudgedReplica::new(Elsewhere::Nowhere);
+        assert!(!replica.is_ready().await);
     }
 
     #[tokio::test]
     async fn an_unknown_source_of_pods_counts_while_another_replica_knows_it() {
-        let site = Site::new(Elsewhere::NotRead);
-        site.are_known.send_replace(true);
-        assert!(site.is_ready().await, "nothing is missing");
-        site.unknown.send_replace(UnknownSources::from(["elasticquotas"]));
+        let replica = JudgedReplica::new(Elsewhere::NotRead);
+        replica.are_known.send_replace(true);
+        assert!(replica.is_ready().await, "nothing is missing");
+        replica
+            .unknown
+            .send_replace(UnknownSources::from(["elasticquotas"]));
         for (elsewhere, is_ready) in [
             (Elsewhere::NotRead, false),
             (Elsewhere::Nowhere, true),
-            (held(&[]), false),
-            (held(&["namespaces"]), false),
-            (held(&["elasticquotas"]), true),
+            (assume_held(&[]), false),
+            (assume_held(&["namespaces"]), false),
+            (assume_held(&["elasticquotas"]), true),
         ] {
-            site.elsewhere.send_replace(elsewhere.clone());
-            assert_eq!(site.is_ready().await, is_ready, "{elsewhere:?}");
+            replica.elsewhere.send_replace(elsewhere.clone());
+            assert_eq!(replica.is_ready().await, is_ready, "{elsewhere:?}");
         }
-        site.elsewhere.send_replace(held(&[]));
-        assert!(!site.is_ready().await);
-        let (_, state) = site.readiness.checks().remove(0);
+        replica.elsewhere.send_replace(assume_held(&[]));
+        assert!(!replica.is_ready().await);
+        let (_, state) = replica.readiness.checks().remove(0);
         let reason = state.unwrap_err();
         assert!(
             reason.contains("the right to get, list, watch elasticquotas.scheduling.sigs.k8s.io"),
             "{reason}"
         );
-        site.unknown.send_replace(UnknownSources::new());
-        assert!(site.is_ready().await);
+        replica.unknown.send_replace(UnknownSources::new());
+        assert!(replica.is_ready().await);
     }
 }

@@ -94,9 +94,7 @@ pub(super) fn parts(request: &Request, object: &impl Fields) -> Result<QuotaPart
         min: amounts(object, &["spec", "min"])?,
         max: amounts(object, &["spec", "max"])?,
     };
-    let parts = parts_with(request, object, spec)?;
-    check_lengths(&parts.labels, &parts.annotations)?;
-    Ok(parts)
+    parts_with(request, object, spec)
 }
 
 /// Fields of a stored quota that the rules read. Amounts that cannot be read count as absent: the quota can still be
@@ -115,11 +113,13 @@ fn parts_with(request: &Request, object: &impl Fields, spec: QuotaSpec) -> Resul
     let name: Option<String> = read(object, &["metadata", "name"])?;
     let mark: Option<Value> = read(object, &["metadata", "deletionTimestamp"])?;
     let (labels, annotations) = (metadata("labels")?, metadata("annotations")?);
+    let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
+    check_lengths(&labels, &annotations)?;
     Ok(QuotaParts {
         namespace: request.namespace.clone(),
         name: name.unwrap_or_else(|| request.name.clone()),
-        labels: labels.unwrap_or_default(),
-        annotations: annotations.unwrap_or_default(),
+        labels,
+        annotations,
         spec,
         // The scheduler writes it, and the author of a quota cannot repair it.
         status: QuotaStatus {

@@ -123,6 +123,7 @@ fn quotas_cost_no_more_than_nodes() {
     for target in posted_to(&[
         "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
         "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+        "/validate-quota-koordinator-sh-v1alpha1-elasticquotaprofile",
     ]) {
         for shape in target.shapes() {
             // Annotations are read up to the length that Kubernetes stores.
