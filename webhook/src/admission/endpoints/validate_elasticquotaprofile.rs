@@ -9,7 +9,6 @@ use headroom_domain::{
     field::{Error, Errors, Path},
     selector::{LabelSelector, key_faults, value_faults},
 };
-use serde_json::Value;
 
 use super::{
     quota_fields::{QuotaCtx, QuotaEndpoint, QuotaStep},
@@ -74,6 +73,11 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
     steps: &[&STEP],
 };
 
+/// Number of faults after which no more labels are checked: each is explained at length.
+const MOST_FAULTS: usize = 8;
+/// Maximum number of requirements of a node selector that is checked. Real ones have a few.
+const MOST_REQUIREMENTS: usize = 256;
+
 fn check(_ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let field = Path::new("spec").child("quotaLabels");
     let labels = read(draft, "quotaLabels").map_err(|reason| {
@@ -85,10 +89,13 @@ fn check(_ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         .and_then(|old| read(old, "quotaLabels").ok())
         .unwrap_or_default();
     let mut errors = Errors::default();
-    for (key, value) in labels
+    let changed = labels
         .iter()
-        .filter(|(key, value)| stored.get(*key) != Some(*value))
-    {
+        .filter(|(key, value)| stored.get(*key) != Some(*value));
+    for (key, value) in changed {
+        if errors.len() >= MOST_FAULTS {
+            break;
+        }
         let at = field.key(&shortened(key));
         if let Some(faults) = key_faults(key).filter(|_| !stored.contains_key(key)) {
             errors.push(Error::invalid(&at, shortened(key), &faults));
@@ -112,14 +119,16 @@ fn read(object: &impl Fields, name: &str) -> Result<BTreeMap<String, String>, St
 
 /// Koordinator's controller refuses such a profile as well, long after its author has left.
 fn warn_of_selector(draft: &mut Draft<'_>) {
-    let path = ["spec", "nodeSelector"];
-    let is_given = matches!(draft.read::<Value>(&path), Ok(Some(_)));
-    let error = match draft.read::<LabelSelector>(&path) {
+    let error = match draft.read::<LabelSelector>(&["spec", "nodeSelector"]) {
         Ok(None) => None,
-        Ok(Some(selector)) => selector.to_selector().err().map(|error| error.to_string()),
+        Ok(Some(selector)) => {
+            let requirements = selector.match_labels.len() + selector.match_expressions.len();
+            let checked = (requirements <= MOST_REQUIREMENTS).then_some(selector);
+            checked.and_then(|selector| selector.to_selector().err().map(|error| error.to_string()))
+        }
         Err(error) => Some(error.to_string()),
     };
-    if let Some(error) = error.filter(|_| is_given) {
+    if let Some(error) = error {
         draft.warn(format!(
             "spec.nodeSelector: {}: the profile selects no nodes",
             shortened(&error)
