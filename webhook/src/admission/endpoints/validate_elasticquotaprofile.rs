@@ -81,7 +81,9 @@ const MOST_REQUIREMENTS: usize = 256;
 fn check(_ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let field = Path::new("spec").child("quotaLabels");
     let labels = read(draft, "quotaLabels").map_err(|reason| {
-        let fields = [Error::invalid(&field, "", &reason)].into_iter().collect();
+        let fields = [Error::invalid(&field, "", &shortened(&reason))]
+            .into_iter()
+            .collect();
         Stop::Denied(Denial::Fields(fields))
     })?;
     let stored: BTreeMap<String, String> = draft
@@ -117,7 +119,7 @@ fn read(object: &impl Fields, name: &str) -> Result<BTreeMap<String, String>, St
     Ok(labels.unwrap_or_default())
 }
 
-/// Koordinator's controller refuses such a profile as well, long after its author has left.
+/// Warns of a node selector that Kubernetes cannot read. The store ignores such a profile.
 fn warn_of_selector(draft: &mut Draft<'_>) {
     let error = match draft.read::<LabelSelector>(&["spec", "nodeSelector"]) {
         Ok(None) => None,
