@@ -197,13 +197,14 @@ impl Test {
         }
         rows.push(Row::new("set-up, build", start.elapsed(), Tally::default()).with_cpu(plan.cpu));
 
-        let mut times = Vec::new();
+        let (mut times, mut failed) = (Vec::new(), Vec::new());
         for kind in kinds.into_iter().filter(|_| !self.no_run) {
             let start = Instant::now();
             let RunResult {
                 tally,
                 times: new_times,
                 cpu,
+                failures,
             } = match kind
                 .obstacle(&ready, rustix::process::geteuid().is_root())
                 .or_else(|| kind.obstacle_here())
@@ -212,9 +213,11 @@ impl Test {
                 None => self.run_kind(kind, &plan)?,
             };
             times.extend(new_times);
+            failed.extend(failures);
             rows.push(Row::new(kind.word(), start.elapsed(), tally).with_cpu(cpu));
         }
         tally::print_slowest(times).context("print the slowest tests")?;
+        tally::print_failed(&failed).context("print the failed tests")?;
         Ok(rows)
     }
 

@@ -23,13 +23,24 @@ pub(super) struct RunResult {
     pub(super) times: Vec<(String, Duration)>,
     /// CPU time of all tests and of their child processes.
     pub(super) cpu: Duration,
+    /// Names of the failed tests.
+    pub(super) failures: Vec<String>,
 }
 
 impl AddAssign for RunResult {
-    fn add_assign(&mut self, Self { tally, times, cpu }: Self) {
+    fn add_assign(
+        &mut self,
+        Self {
+            tally,
+            times,
+            cpu,
+            failures,
+        }: Self,
+    ) {
         self.cpu += cpu;
         self.tally += tally;
         self.times.extend(times);
+        self.failures.extend(failures);
     }
 }
 
@@ -58,6 +69,7 @@ pub(super) fn counted(command: &mut Command) -> Result<RunResult> {
         writeln!(io::stdout(), "{line}").context("pass on the output of tests")?;
         outcome.tally += Tally::parse(&line).unwrap_or_default();
         outcome.times.extend(time(&line));
+        outcome.failures.extend(failure(&line));
     }
     let (status, took) = cpu_time::wait(&mut child).with_context(|| format!("await {name}"))?;
     outcome.cpu = took;
@@ -67,6 +79,7 @@ pub(super) fn counted(command: &mut Command) -> Result<RunResult> {
             "{name} ended with {status} and no failed test: counted as one failure"
         ));
         outcome.tally.failed = 1;
+        outcome.failures.push(name);
     }
     Ok(outcome)
 }
@@ -79,9 +92,23 @@ fn time(line: &str) -> Option<(String, Duration)> {
     Some((name.to_owned(), Duration::try_from_secs_f64(seconds).ok()?))
 }
 
+/// Parses the name of `test a::b ... FAILED`.
+fn failure(line: &str) -> Option<String> {
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    rest.starts_with("FAILED").then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_failed_tests_are_parsed() {
+        assert_eq!(failure("test c ... FAILED <61.000s>"), Some("c".to_owned()));
+        assert_eq!(failure("test c ... FAILED"), Some("c".to_owned()));
+        assert_eq!(failure("test c ... ok <0.250s>"), None);
+        assert_eq!(failure("test result: FAILED. 2 passed; 1 failed"), None);
+    }
 
     #[test]
     fn crash_without_failed_tests_counts_as_one_failure() {

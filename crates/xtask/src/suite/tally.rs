@@ -1,4 +1,4 @@
-//! Counts passed, failed and skipped tests, and prints the summary and the slowest tests.
+//! Counts passed, failed and skipped tests, and prints the summary, the slowest tests and the failed ones.
 
 use std::{
     io::{self, Write as _},
@@ -101,6 +101,18 @@ fn slowest(mut times: Vec<(String, Duration)>) -> String {
     } else {
         format!("\nslowest tests\n{lines}")
     }
+}
+
+/// Prints the names of the failed tests: their output may be thousands of lines above.
+pub(super) fn print_failed(names: &[String]) -> io::Result<()> {
+    write!(io::stdout(), "{}", failed(names))
+}
+
+fn failed(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("\nfailed tests\n  {}\n", names.join("\n  "))
 }
 
 /// Prints the rows and, last, their sum.
@@ -219,6 +231,9 @@ mod tests {
         );
         assert!(text.ends_with("    3.0 s  t3\n"), "{text}");
         assert_eq!(slowest(Vec::new()), "");
+        let names = ["a::b".to_owned(), "c".to_owned()];
+        assert_eq!(failed(&names), "\nfailed tests\n  a::b\n  c\n");
+        assert_eq!(failed(&[]), "");
     }
 
     #[test]
