@@ -2,6 +2,7 @@
 
 mod binding;
 mod callers;
+mod certificates;
 mod installation;
 mod label_rules;
 mod pools;
@@ -20,6 +21,7 @@ use headroom_rules::switch::Compat;
 pub use self::{
     binding::BindingArgs,
     callers::{CallerArgs, Callers},
+    certificates::{CertificateArgs, CertificateMode, Reconcile},
     installation::InstallationArgs,
     label_rules::LabelRuleArgs,
     pools::PoolArgs,
@@ -161,6 +163,8 @@ pub struct Args {
     pub admin: AdminArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
+    #[command(flatten)]
+    pub certificates: CertificateArgs,
     #[command(flatten)]
     pub callers: CallerArgs,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Control loops of a replica; some run only while it is the leader. None of them sets allocatable while
 //! amplification is on: they send a PATCH that makes admission decide a Node again.
 
+pub mod certificates;
 pub mod entry_conflicts;
 pub mod events;
 pub mod floor_check;

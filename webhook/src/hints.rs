@@ -1,5 +1,6 @@
 //! Hint service: receives reports from agents, sends them directives, and answers debug queries about this replica.
 
+pub mod agent_authorities;
 pub mod agent_version;
 pub mod auth;
 mod call_limits;

@@ -6,6 +6,7 @@
 
 mod admission;
 mod caches;
+mod certificates;
 mod client;
 mod error;
 pub mod flags;
@@ -15,10 +16,7 @@ pub mod rights;
 pub mod threads;
 pub mod wanted;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use headroom_domain::{estimate::Profile, names};
@@ -32,11 +30,13 @@ use headroom_kit::{
     tls::{self, CertStore, ClientAuth},
 };
 use kube::Client;
+use tokio::sync::watch;
 use tracing::info;
 
 pub use self::error::StartError;
 use self::{
     caches::{CacheOptions, Caches},
+    certificates::KeepInputs,
     readiness::KnownState,
 };
 use crate::{
@@ -45,6 +45,7 @@ use crate::{
     },
     args::Args,
     control::{
+        certificates::CertificateState,
         entry_conflicts,
         events::{EventStores, ROWS, publisher::Publisher, writer::EventClient},
         floor_check,
@@ -76,8 +77,6 @@ use crate::{
 
 /// Maximum time for tasks to end, requests in flight included.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
-/// Poll interval for certificate files, in addition to watching their directories.
-const CERTIFICATE_POLL: Duration = Duration::from_secs(30);
 /// Divisor of the open-files limit: connections of the hint port may use this share.
 const FILES_OF_HINTS: u64 = 2;
 
@@ -96,25 +95,15 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let readiness = Readiness::new();
     let ready = ReadinessParts::new(&readiness);
     open_admin(&args, exporter, readiness.clone(), &mut supervisor).await?;
-    info!(
-        replica = args.replica_name,
-        version = env!("CARGO_PKG_VERSION"),
-        "starting"
-    );
     features.load().warn_of_ignored_gates();
 
-    let store = certificates(&args, &mut supervisor)?;
+    let store = certificates::open(&args, &mut supervisor)?;
     let client = client::open(args.kubeconfig.as_deref())
         .await
         .map_err(StartError::Kube)?;
-    let clock = Arc::new(Clock::new());
-    let cluster = Arc::new(Cluster::new(
-        settings(&args, written, &features.load().gates),
-        Arc::clone(&clock),
-    ));
-    let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn("clock", async move { clock.keep(stop).await });
-    let options = CacheOptions::new(&args, &client, &features, readiness);
+    let settings = settings(&args, written, &features.load().gates);
+    let cluster = open_cluster(settings, &mut supervisor);
+    let options = CacheOptions::new(&args, &client, &features, readiness.clone());
     let Caches {
         stores,
         known,
@@ -122,22 +111,34 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         overshoots,
     } = caches::follow(options, &cluster, &mut supervisor).await;
     let registered = observe(&args, &client, &cluster, &store, &features, &mut supervisor);
-    let events = event_stores(&stores, overshoots, &cluster);
+    let certificates = Arc::<CertificateState>::default();
+    let events = event_stores(&stores, overshoots, &cluster, &certificates);
     let known = (events, known);
-    lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
-    let decisions = Arc::clone(&stores.decisions);
+    let is_leader = lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
+    let streams = Arc::<Streams>::default();
+    let inputs = KeepInputs {
+        client: &client,
+        store: &store,
+        state: &certificates,
+        features: &features,
+        streams: &streams,
+        readiness: &readiness,
+        is_leader,
+    };
+    certificates::keep(&args, inputs, &mut supervisor);
     let callers = CallerCheck::new(&args.callers);
-    let served = (
-        Arc::clone(&features),
-        decisions,
+    let served = ServedState {
+        features: Arc::clone(&features),
+        decisions: Arc::clone(&stores.decisions),
         quotas,
         registered,
-        callers.clone(),
-    );
+        callers: callers.clone(),
+        streams,
+        certificates,
+    };
     serve_hints(&args, files, &store, &client, &cluster, served, &mut supervisor).await?;
-    let ready = ready.admission;
     let admitting = (stores, features, callers);
-    let _threads = admission::serve(&args, files, store, admitting, ready, &mut supervisor).await?;
+    let _threads = admission::serve(&args, files, store, admitting, ready.admission, &mut supervisor).await?;
 
     let grace = Grace {
         linger: args.drain(),
@@ -146,12 +147,27 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     Ok(supervisor.run(grace).await?)
 }
 
-fn event_stores(stores: &Stores, overshoots: Arc<QuotaOvershoots>, cluster: &Arc<Cluster>) -> EventStores {
+/// Node stores with their clock.
+fn open_cluster(settings: Settings, supervisor: &mut Supervisor) -> Arc<Cluster> {
+    let clock = Arc::new(Clock::new());
+    let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("clock", async move { clock.keep(stop).await });
+    cluster
+}
+
+fn event_stores(
+    stores: &Stores,
+    overshoots: Arc<QuotaOvershoots>,
+    cluster: &Arc<Cluster>,
+    certificates: &Arc<CertificateState>,
+) -> EventStores {
     EventStores {
         profiles: Arc::clone(&stores.colocation.profiles),
         overshoots,
         cluster: Arc::clone(cluster),
         modes: Arc::default(),
+        certificates: Arc::clone(certificates),
     }
 }
 
@@ -201,24 +217,15 @@ async fn open_admin(
     readiness: Readiness,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
+    info!(
+        replica = args.replica_name,
+        version = env!("CARGO_PKG_VERSION"),
+        "starting"
+    );
     let listener = args.admin.bind().await?;
     let admin = Admin::new(names::WEBHOOK_SERVICE, exporter, readiness);
     supervisor.spawn("admin", admin.serve(listener, supervisor.shutdown()));
     Ok(())
-}
-
-/// Loads the key pair, or makes it, and keeps it current.
-fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStore>, StartError> {
-    let installation = args.installation.get();
-    let names = [installation.service_host(), installation.hints_host()];
-    let files = args.tls.files(&names, SystemTime::now())?;
-    let store = CertStore::load("serving", files, SystemTime::now())?;
-    let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn(
-        "certificates",
-        tls::watch(Arc::clone(&store), CERTIFICATE_POLL, stop),
-    );
-    Ok(store)
 }
 
 /// Starts the observers: switches in the ConfigMap, nodes with conflicting entries, use, the floor and the webhook
@@ -262,7 +269,7 @@ fn observe(
 }
 
 /// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. The lease
-/// also tells whether another replica knows more than this one, for its readiness.
+/// also tells whether another replica knows more than this one, for its readiness. Returns whether it is held.
 fn lead(
     args: &Args,
     client: &Client,
@@ -270,7 +277,7 @@ fn lead(
     (events, known): (EventStores, KnownState),
     ready: PartReadiness,
     supervisor: &mut Supervisor,
-) {
+) -> watch::Receiver<bool> {
     let stop = supervisor.shutdown().stopping().clone();
     let installation = args.installation.get();
     let namespace = installation.namespace.as_str();
@@ -295,17 +302,23 @@ fn lead(
     let deciding = readiness::decide(ready, known.clone(), contender.elsewhere(), stop.clone());
     supervisor.spawn("readiness", deciding);
     let KnownState { nodes, unknown } = known;
+    let is_leader = contender.is_holder();
     supervisor.spawn("lease", contender.contend(nodes, unknown, stop));
+    is_leader
 }
 
-/// State for debug queries besides the cluster: features in force, last reviews of pods, quotas, registration, callers.
-type ServedState = (
-    Arc<ArcSwap<Features>>,
-    Arc<PodDecisions>,
-    QuotaView,
-    LastFaults,
-    CallerCheck,
-);
+/// State for debug queries besides the cluster.
+struct ServedState {
+    /// The features in force.
+    features: Arc<ArcSwap<Features>>,
+    /// The last reviews of pods.
+    decisions: Arc<PodDecisions>,
+    quotas: QuotaView,
+    registered: LastFaults,
+    callers: CallerCheck,
+    streams: Arc<Streams>,
+    certificates: Arc<CertificateState>,
+}
 
 /// Opens the hint port. Debug queries see the features in force and the last reviews of pods.
 async fn serve_hints(
@@ -314,7 +327,7 @@ async fn serve_hints(
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
-    (features, decisions, quotas, registered, callers): ServedState,
+    served: ServedState,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let clients = args
@@ -346,18 +359,23 @@ async fn serve_hints(
             Arc::new(token_review::TokenReviewClient::new(client.clone())),
             &args.installation.get(),
         )),
-        streams: Arc::new(Streams::default()),
+        streams: served.streams,
         nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, flags::rates(args))),
         profiles,
         slo_check: SloCheck {
             config_map: args.installation.get().slo_config,
             settings: args.slo.settings(),
-            switches: Arc::new(move || features.load().switches.clone()),
+            switches: Arc::new(move || served.features.load().switches.clone()),
         },
-        install: InstallState::new(registered, Arc::clone(store), Arc::new(move || callers.state())),
+        install: InstallState {
+            registered: served.registered,
+            serving: Some(Arc::clone(store)),
+            certificates: served.certificates,
+            callers: Arc::new(move || served.callers.state()),
+        },
         replica: args.replica_name.clone(),
-        decisions,
-        quotas,
+        decisions: served.decisions,
+        quotas: served.quotas,
         shutdown: shutdown.clone(),
     });
     supervisor.spawn(

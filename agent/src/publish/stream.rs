@@ -7,7 +7,7 @@ use futures::{Stream, stream};
 use headroom_domain::{hint::NodeHint, names};
 use headroom_kit::{
     log::chain,
-    tls::{TlsError, client},
+    tls::{TlsError, authority, client},
 };
 use headroom_proto::v1alpha1::{Directive, HintReport, hints_client::HintsClient};
 use rustls::pki_types::ServerName;
@@ -32,7 +32,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const PING_EVERY: Duration = Duration::from_secs(3);
 /// Timeout of the ping: within five seconds of its last data another server is primary.
 const PING_LIMIT: Duration = Duration::from_secs(2);
-/// Interval for comparing the token file with the token in use.
+/// Interval for comparing the files of the token and of the CAs with those in use.
 const TOKEN_CHECK: Duration = Duration::from_secs(10);
 
 /// Connection parameters and credential for hint servers.
@@ -95,8 +95,17 @@ pub enum StreamError {
 enum End {
     /// The agent has no more reports.
     NothingToSend,
-    /// The token was replaced; the next stream shows the new one.
-    NewToken,
+    /// The token or the CAs were replaced; the next stream uses the new ones.
+    NewFiles,
+}
+
+/// A connection, and the files that it was made with.
+struct Connected {
+    channel: Channel,
+    /// File and text of the token to present.
+    token: Option<(PathBuf, String)>,
+    /// Content of the file with CAs.
+    authorities: Vec<u8>,
 }
 
 /// The parts of one server's stream.
@@ -133,7 +142,7 @@ impl Line {
             let began = Instant::now();
             let problem = match self.attempt().await {
                 Ok(End::NothingToSend) => return,
-                Ok(End::NewToken) => continue,
+                Ok(End::NewFiles) => continue,
                 Err(problem) => chain(&problem).to_string(),
             };
             if began.elapsed() >= Backoff::LAST {
@@ -152,7 +161,11 @@ impl Line {
             connected = self.connect() => connected?,
             () = self.stopping.cancelled() => return Ok(End::NothingToSend),
         };
-        let (channel, token) = connected;
+        let Connected {
+            channel,
+            token,
+            authorities,
+        } = connected;
         let (go_tx, go) = oneshot::channel();
         let reports = newest(self.peer, go, self.reports.clone(), self.primary.clone());
         let mut request = Request::new(reports);
@@ -166,6 +179,9 @@ impl Line {
             bearer.set_sensitive(true);
             request.metadata_mut().insert("authorization", bearer);
         }
+        if let Ok(digest) = MetadataValue::try_from(authority::fingerprint(&authorities)) {
+            request.metadata_mut().insert(names::AUTHORITIES_METADATA, digest);
+        }
         let refused = |status| StreamError::Refused(Box::new(status));
         let answer = HintsClient::new(channel).report(request).await.map_err(refused)?;
         self.notify(Event::Opened(go_tx)).await;
@@ -178,13 +194,25 @@ impl Line {
                     None if self.reports.has_changed().is_err() => return Ok(End::NothingToSend),
                     None => return Err(StreamError::Closed),
                 },
-                _ = checks.tick() => if is_replaced(token.as_ref()).await { return Ok(End::NewToken) },
+                _ = checks.tick() => {
+                    if is_replaced(token.as_ref()).await || self.has_new_authorities(&authorities).await {
+                        return Ok(End::NewFiles);
+                    }
+                }
             }
         }
     }
 
-    /// A connection with files as they are now, and the token to show.
-    async fn connect(&self) -> Result<(Channel, Option<(PathBuf, String)>), StreamError> {
+    /// True if the file with CAs contains others that can be used. One that cannot be read just now is no reason to
+    /// give up a stream that works.
+    async fn has_new_authorities(&self, used: &[u8]) -> bool {
+        let path = &self.access.ca_file;
+        let is_new = fs::read(path).await.is_ok_and(|now| now != used);
+        is_new && client::client_config(path, None, &[]).is_ok()
+    }
+
+    /// A connection with files as they are now.
+    async fn connect(&self) -> Result<Connected, StreamError> {
         let Access {
             server_name,
             ca_file,
@@ -194,6 +222,8 @@ impl Line {
             Credential::Token(path) => (Some((path.clone(), read_token(path).await?)), None),
             Credential::Certificate(files) => (None, Some(files)),
         };
+        // Read before the settings: if the file is replaced in between, the next check notices that.
+        let authorities = fs::read(ca_file).await.unwrap_or_default();
         let config = client::client_config(ca_file, files, &["h2"])?;
         let connector = client::Connector::new(config, server_name.clone(), CONNECT_LIMIT);
         let channel = Endpoint::from_shared(format!("http://{}", self.peer))
@@ -205,7 +235,11 @@ impl Line {
             .connect_with_connector(connector)
             .await
             .map_err(StreamError::Connect)?;
-        Ok((channel, token))
+        Ok(Connected {
+            channel,
+            token,
+            authorities,
+        })
     }
 
     async fn notify(&self, event: Event) {

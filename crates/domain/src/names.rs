@@ -117,6 +117,22 @@ pub const DEBUG_URL: &str = "/headroom/debug";
 /// Lease in [`NAMESPACE`]; its holder runs the sweeps.
 pub const LEASE: &str = "headroom-webhook";
 
+/// Secret in [`NAMESPACE`] with the webhook's certificates.
+pub const CERTIFICATES_SECRET: &str = "headroom-webhook-certs";
+
+/// Label of the Secret that the webhook writes; its value is [`MANAGED_CERTIFICATES`]. A Secret without it belongs to
+/// another writer.
+pub const CERTIFICATES_LABEL: &str = "headroom.sh/certificates";
+
+/// Value of [`CERTIFICATES_LABEL`].
+pub const MANAGED_CERTIFICATES: &str = "managed";
+
+/// gRPC metadata by which an agent names the CAs that it trusts: SHA-256 of its file, in hexadecimal digits.
+pub const AUTHORITIES_METADATA: &str = "headroom-ca-sha256";
+
+/// ConfigMap in [`AGENT_NAMESPACE`] with the CAs that agents trust, in the key `ca.crt`.
+pub const AUTHORITIES_CONFIG_MAP: &str = "headroom-ca";
+
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration of nodes.
 pub const WEBHOOK_CONFIGURATION: &str = "headroom-webhook";
 

@@ -60,8 +60,7 @@ pub struct TlsArgs {
         long,
         env = "HEADROOM_TLS_CERT_FILE",
         value_name = "FILE",
-        requires = "tls_key_file",
-        required_unless_present = "tls_self_signed_dir"
+        requires = "tls_key_file"
     )]
     pub tls_cert_file: Option<PathBuf>,
     /// Private key of the server certificate (PEM)
@@ -119,8 +118,8 @@ impl AdminArgs {
 }
 
 impl TlsArgs {
-    /// Returns the server's key pair files. A self-signed certificate covers `names` and `--tls-san`, and is created
-    /// if needed.
+    /// Returns the server's key pair files, with empty paths if no flag names files. A self-signed certificate covers
+    /// `names` and `--tls-san`, and is created if needed.
     ///
     /// # Errors
     /// The self-signed certificate cannot be created.
@@ -128,7 +127,7 @@ impl TlsArgs {
         if let Some(directory) = &self.tls_self_signed_dir {
             return self_signed::ensure(directory, &[names, &self.tls_san].concat(), now);
         }
-        // The parser requires both files unless the directory is given.
+        // The parser requires both files or none of them.
         let given = |file: &Option<PathBuf>| file.clone().unwrap_or_default();
         Ok(Files {
             cert: given(&self.tls_cert_file),
@@ -250,7 +249,6 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing("", "--tls-cert-file <FILE>")]
     #[case::no_key("--tls-cert-file c", "--tls-key-file <FILE>")]
     #[case::no_certificate("--tls-key-file k", "--tls-cert-file <FILE>")]
     #[case::both_kinds(

@@ -1,5 +1,6 @@
-//! TLS with one provider (ring): key pairs from files, server and client settings, self-signed certificates.
+//! TLS with one provider (ring): key pairs from files, server and client settings, issued certificates.
 
+pub mod authority;
 pub mod client;
 pub mod self_signed;
 
@@ -16,8 +17,10 @@ use rustls::{
 };
 
 pub use self::{
+    pem::PemPair,
     server::{ClientAuth, MinVersion, server_config},
     store::{CertStore, watch},
+    trust::verify_chain,
 };
 
 /// Paths of a key pair, as mounted from a Secret or written by [`self_signed`].

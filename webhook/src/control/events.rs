@@ -4,6 +4,7 @@
 //! for each object, note and occurrence, while the fact holds. Its name follows from these three, so that every
 //! leader writes the same Event, and an API server that has it already gets no further request.
 
+mod certificate_steps;
 mod invalid_profiles;
 pub mod mode_changes;
 mod node_brakes;
@@ -19,7 +20,7 @@ use jiff::Timestamp;
 
 use self::mode_changes::ModeTracker;
 use crate::{
-    control::quota_overshoot::QuotaOvershoots,
+    control::{certificates::CertificateState, quota_overshoot::QuotaOvershoots},
     store::{cluster::Cluster, lookup::ProfileLookup},
 };
 
@@ -57,6 +58,7 @@ pub struct EventStores {
     /// The Nodes and their policies.
     pub cluster: Arc<Cluster>,
     pub modes: Arc<ModeTracker>,
+    pub certificates: Arc<CertificateState>,
 }
 
 /// Something that is so, of one object.
@@ -120,6 +122,8 @@ pub static ROWS: &[&EventRow] = &[
     &mode_changes::ROW,
     &invalid_profiles::ROW,
     &quotas_above_limit::ROW,
+    &certificate_steps::PROBLEM,
+    &certificate_steps::STEP,
 ];
 
 #[cfg(test)]

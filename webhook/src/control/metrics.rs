@@ -93,6 +93,30 @@ headroom_kit::metrics! {
          replica; NaN while a pool has none.",
     );
 
+    /// Expiry of the first CA in the bundle.
+    pub static AUTHORITY_EXPIRY: Gauge<0> = Gauge::new(
+        "headroom_webhook_ca_expiry_timestamp_seconds",
+        Unit::Seconds,
+        &[],
+        "Expiry of the CA that issued the oldest trusted certificate, in seconds since 1970; 0 with --certificates=files.",
+    );
+
+    /// State of the CA's rotation.
+    pub static ROTATION_STATE: Gauge<1> = Gauge::new(
+        "headroom_webhook_ca_rotation_state",
+        Unit::Count,
+        &["state"],
+        "1 for the current state of the CA's rotation: stable, next-published, new-leaf or old-retired. All 0 if another program writes the Secret.",
+    );
+
+    /// True while the newest Secret cannot be used.
+    pub static CERTIFICATE_PROBLEM: Gauge<0> = Gauge::new(
+        "headroom_webhook_certificates_problem",
+        Unit::Count,
+        &[],
+        "1 while the newest content of the Secret with certificates cannot be read, used or written; the certificate before it stays in use. /readyz?verbose has the reason.",
+    );
+
     /// True while the API server's configuration calls this webhook as generated.
     pub static REGISTERED: Gauge<1> = Gauge::new(
         "headroom_webhook_registered",

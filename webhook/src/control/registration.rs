@@ -3,7 +3,7 @@
 //! check would notice. Each configuration object is checked separately: a fault of one, or a missing right to read
 //! it, leaves the state of the others.
 
-mod entry;
+pub mod entry;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -70,7 +70,12 @@ struct ExpectedObject {
 pub fn access(object: ConfigurationObject) -> [Access; 2] {
     ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"].map(|resource| {
         let names = ObjectNames::Ours(object.names());
-        Access::to("admissionregistration.k8s.io", resource, names, &["get"])
+        Access::to(
+            "admissionregistration.k8s.io",
+            resource,
+            names,
+            &["get", "patch", "update", "watch"],
+        )
     })
 }
 

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
+    agent_authorities::AgentAuthorities,
     agent_version::AgentVersion,
     auth::Caller,
     metrics::STREAM_ENDS,
@@ -58,7 +59,9 @@ impl HintService {
             info!(node = %agent.node, peer = %caller.peer.address, %version, left_out, "opened the stream of an agent");
         }
         let (directives_tx, directives) = mpsc::channel(QUEUE);
-        let session = Session::new(Arc::clone(&self.shared), agent, version, directives_tx);
+        let authorities = AgentAuthorities::from_metadata(request.metadata());
+        let described = (version, authorities);
+        let session = Session::new(Arc::clone(&self.shared), agent, described, directives_tx);
         // The connection can no longer be closed to make place for others.
         let hold = peer.and_then(Peer::pin);
         let reports = request.into_inner().boxed();

@@ -23,6 +23,7 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
+    agent_authorities::AgentAuthorities,
     agent_version::AgentVersion,
     auth::{AgentIdentity, Caller, REVIEW_EVERY},
     directive,
@@ -92,10 +93,10 @@ impl Session {
     pub fn new(
         shared: Arc<StreamContext>,
         agent: AgentIdentity,
-        version: AgentVersion,
+        (version, authorities): (AgentVersion, AgentAuthorities),
         directives: mpsc::Sender<Outgoing>,
     ) -> Box<Self> {
-        let place = shared.streams.open(&agent.node, version);
+        let place = shared.streams.open(&agent.node, version, authorities);
         Box::new(Self {
             shared,
             agent,

@@ -9,7 +9,7 @@ use headroom_rules::{slo, switch::Switches};
 
 use super::{auth::Authenticator, streams::Streams};
 use crate::{
-    control::{nudge::Nudger, registration::LastFaults},
+    control::{certificates::CertificateState, nudge::Nudger, registration::LastFaults},
     store::{cluster::Cluster, pod_decisions::PodDecisions, quota_view::QuotaView},
 };
 
@@ -49,24 +49,19 @@ pub struct SloCheck {
 pub struct InstallState {
     /// Faults of the entries in webhook configurations.
     pub registered: LastFaults,
-    /// Reads how many seconds the serving certificate is still good for; negative after its end.
-    pub certificate_left_s: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// The serving certificate; `None` where none ends, as in tests.
+    pub serving: Option<Arc<CertStore>>,
+    /// The Secret with certificates, and its CAs.
+    pub certificates: Arc<CertificateState>,
     /// Reads which callers of the admission port are answered.
     pub callers: Arc<dyn Fn() -> &'static str + Send + Sync>,
 }
 
 impl InstallState {
-    /// Combines the faults, which are updated later, the certificate in use, and the answered callers.
-    pub fn new(
-        registered: LastFaults,
-        certificates: Arc<CertStore>,
-        callers: Arc<dyn Fn() -> &'static str + Send + Sync>,
-    ) -> Self {
-        Self {
-            registered,
-            callers,
-            certificate_left_s: Arc::new(move || certificates.left_s(SystemTime::now())),
-        }
+    /// Seconds until the serving certificate expires; negative afterwards.
+    pub fn certificate_left_s(&self) -> i64 {
+        let serving = self.serving.as_ref();
+        serving.map_or(i64::MAX, |serving| serving.left_s(SystemTime::now()))
     }
 }
 
@@ -75,7 +70,8 @@ impl Default for InstallState {
     fn default() -> Self {
         Self {
             registered: LastFaults::default(),
-            certificate_left_s: Arc::new(|| i64::MAX),
+            serving: None,
+            certificates: Arc::default(),
             callers: Arc::new(|| "any"),
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use headroom_kit::log::LineLimit;
 use tokio_util::sync::CancellationToken;
 
-use super::{agent_version::AgentVersion, metrics::STREAMS};
+use super::{agent_authorities::AgentAuthorities, agent_version::AgentVersion, metrics::STREAMS};
 
 /// Interval of log lines about the streams of one node.
 const LINE_EVERY: Duration = Duration::from_secs(6);
@@ -29,6 +29,7 @@ pub struct Streams {
 struct OpenStream {
     replaced: CancellationToken,
     version: AgentVersion,
+    authorities: AgentAuthorities,
 }
 
 /// A stream's place among the open ones, given back on drop.
@@ -50,11 +51,17 @@ impl Default for Streams {
 
 impl Streams {
     /// Opens a place for a new stream of `node`; the previous stream of the node ends as replaced.
-    pub fn open(self: &Arc<Self>, node: &str, version: AgentVersion) -> StreamPlace {
+    pub fn open(
+        self: &Arc<Self>,
+        node: &str,
+        version: AgentVersion,
+        authorities: AgentAuthorities,
+    ) -> StreamPlace {
         let replaced = CancellationToken::new();
         let stream = OpenStream {
             replaced: replaced.clone(),
             version,
+            authorities,
         };
         let mut open = self.lock();
         if let Some(older) = open.insert(node.to_owned(), stream) {
@@ -77,6 +84,15 @@ impl Streams {
             *count = count.saturating_add(1);
         }
         versions
+    }
+
+    /// Number of agents that do not trust the CAs with this SHA-256, given in hexadecimal digits, as far as known.
+    pub fn lagging(&self, fingerprint: &str) -> u32 {
+        let open = self.lock();
+        let lagging = open
+            .values()
+            .filter(|stream| stream.authorities.as_str() != fingerprint);
+        u32::try_from(lagging.count()).unwrap_or(u32::MAX)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, OpenStream>> {
@@ -109,17 +125,36 @@ impl Drop for StreamPlace {
 
 #[cfg(test)]
 mod tests {
+    use headroom_kit::tls::authority::fingerprint;
+
     use super::*;
+
+    #[tokio::test]
+    async fn agents_lag_until_their_streams_have_the_newest_cas() {
+        let streams = Arc::new(Streams::default());
+        let open = |node: &str, text: &str| {
+            streams.open(node, AgentVersion::default(), AgentAuthorities::from_text(text))
+        };
+        let (wanted, earlier) = (fingerprint(b"new"), fingerprint(b"old"));
+        let _first = open("a", &earlier);
+        let silent = open("b", "");
+        let _third = open("c", &wanted);
+        assert_eq!(streams.lagging(&wanted), 2);
+        let _newer = open("a", &wanted);
+        assert_eq!(streams.lagging(&wanted), 1);
+        drop(silent);
+        assert_eq!(streams.lagging(&wanted), 0);
+    }
 
     #[tokio::test]
     async fn the_newest_stream_of_a_node_wins() {
         let streams = Arc::new(Streams::default());
         let version = |text: &str| AgentVersion::from_user_agent(&format!("headroom-agent/{text}"));
         let (first, other) = (
-            streams.open("a", version("0.1.0")),
-            streams.open("b", version("0.2.0")),
+            streams.open("a", version("0.1.0"), AgentAuthorities::default()),
+            streams.open("b", version("0.2.0"), AgentAuthorities::default()),
         );
-        let second = streams.open("a", version("0.2.0"));
+        let second = streams.open("a", version("0.2.0"), AgentAuthorities::default());
         assert_eq!(streams.versions(), BTreeMap::from([(version("0.2.0"), 2)]));
         first.replaced().await;
         drop(first);

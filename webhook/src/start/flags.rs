@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Command, CommandFactory as _, FromArgMatches as _};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, error::ErrorKind};
 use headroom_kit::gate::{self, GateError, GateSet};
 use headroom_rules::{SWITCHES, switch::Switches};
 
@@ -13,7 +13,7 @@ use crate::{
         features::Features,
         shadow::{Shadow, ShadowError},
     },
-    args::Args,
+    args::{Args, CertificateMode},
     control::{projected_ratio::PoolLabel, rates::Rates},
     install::manifest::Address,
     store::floor::MissingFloor,
@@ -32,7 +32,7 @@ pub fn command() -> Command {
 /// Reads the command line of this process. Ends the process where it is wrong, or asks for help or the version.
 pub fn parse() -> Args {
     let args = Args::from_arg_matches(&command().get_matches());
-    args.unwrap_or_else(|error| error.exit())
+    args.and_then(consistent).unwrap_or_else(|error| error.exit())
 }
 
 /// Reads a command line.
@@ -42,7 +42,25 @@ pub fn parse() -> Args {
 pub fn try_parse_from(
     line: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Args, clap::Error> {
-    Args::from_arg_matches(&command().try_get_matches_from(line)?)
+    Args::from_arg_matches(&command().try_get_matches_from(line)?).and_then(consistent)
+}
+
+/// Refuses flags that contradict the source of the certificates.
+fn consistent(args: Args) -> Result<Args, clap::Error> {
+    let has_files = args.tls.tls_cert_file.is_some() || args.tls.tls_self_signed_dir.is_some();
+    let problem = match args.certificates.certificates {
+        Some(CertificateMode::Files) if !has_files => {
+            "--certificates=files requires --tls-cert-file and --tls-key-file, or --tls-self-signed-dir"
+        }
+        Some(CertificateMode::Managed | CertificateMode::CertManager) if has_files => {
+            "--tls-cert-file and --tls-self-signed-dir are used with --certificates=files only"
+        }
+        _ if args.certificates.ca_seconds <= args.certificates.certificate_seconds => {
+            "--ca-seconds must be greater than --certificate-seconds"
+        }
+        _ => return Ok(args),
+    };
+    Err(command().error(ErrorKind::ArgumentConflict, problem))
 }
 
 /// The features in force at the start.

@@ -8,7 +8,7 @@ use headroom_domain::installation::Installation;
 use super::wanted;
 use crate::{
     admission::endpoint::{AnyEndpoint, ConfigurationObject, Family},
-    control::{events, floor_check, lease, nudge, registration},
+    control::{certificates, events, floor_check, lease, nudge, registration},
     hints::token_review,
     install::manifest::{self, Rights},
     store::access::Access,
@@ -37,6 +37,8 @@ fn besides(object: ConfigurationObject) -> Vec<Access> {
                 nudge::ACCESS,
                 floor_check::ACCESS,
                 lease::ACCESS,
+                certificates::ACCESS,
+                certificates::AUTHORITIES_ACCESS,
                 events::writer::ACCESS,
             ]
             .concat(),

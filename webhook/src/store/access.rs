@@ -30,6 +30,8 @@ pub enum ObjectNames {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessNamespace {
     Own,
+    /// The namespace of the agents.
+    Agents,
     /// The one of this name.
     Named(&'static str),
 }
@@ -95,6 +97,7 @@ impl AccessNamespace {
     pub fn in_installation(self, installation: &Installation) -> String {
         match self {
             Self::Own => installation.namespace.to_string(),
+            Self::Agents => installation.agent_namespace.to_string(),
             Self::Named(name) => name.to_owned(),
         }
     }

@@ -1,6 +1,6 @@
 //! Reads certificates and keys from PEM and checks that they belong together.
 
-use std::{path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use rustls::{
     RootCertStore,
@@ -12,6 +12,15 @@ use rustls_pki_types::pem::{self, PemObject as _};
 use x509_parser::{certificate::X509Certificate, parse_x509_certificate};
 
 use super::{Files, TlsError};
+
+/// A certificate with its private key, both in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PemPair {
+    /// The certificate, possibly followed by intermediates.
+    pub cert: String,
+    /// The private key of the first certificate.
+    pub key: String,
+}
 
 /// Content of both files of a key pair.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,6 +34,33 @@ pub(super) struct Content {
 pub(super) struct Validity {
     pub(super) from: i64,
     pub(super) to: i64,
+}
+
+impl fmt::Debug for PemPair {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cert, key: _ } = self;
+        f.debug_struct("PemPair")
+            .field("cert", cert)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&PemPair> for Content {
+    fn from(PemPair { cert, key }: &PemPair) -> Self {
+        Self {
+            cert: cert.as_bytes().to_vec(),
+            key: key.as_bytes().to_vec(),
+        }
+    }
+}
+
+/// Names of a pair that is in no file, for errors.
+pub(super) fn memory() -> Files {
+    Files {
+        cert: "the certificate in memory".into(),
+        key: "the key in memory".into(),
+    }
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {

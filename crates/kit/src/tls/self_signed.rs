@@ -8,10 +8,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
 use rustls::{
     client::{verify_server_cert_signed_by_trust_anchor, verify_server_name},
     pki_types::UnixTime,
@@ -20,8 +16,10 @@ use rustls::{
 use tracing::info;
 
 use super::{
-    Files, TlsError, client,
-    pem::{self, Content, Validity},
+    Files, TlsError,
+    authority::Authority,
+    client,
+    pem::{self, Content, PemPair, Validity},
     provider, seconds,
 };
 
@@ -42,8 +40,6 @@ const CA_LIFETIME: Duration = DAY.saturating_mul(3650);
 const LIFETIME: Duration = DAY.saturating_mul(365);
 /// Remaining validity below which a serving certificate is replaced.
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
-/// Tolerated delay of clients' clocks.
-const SKEW: Duration = Duration::from_secs(60 * 60);
 
 /// Returns key pair files in `directory` that are valid for all `names` (DNS names and IP addresses), with their CA
 /// in [`CA_CERT`]. Existing files are used if they are valid for another 30 days; otherwise new ones are created.
@@ -111,7 +107,7 @@ fn is_current(directory: &Path, files: &Files, names: &[String], now: SystemTime
 
 /// Returns the CA in the directory if it outlives a certificate issued now. No certificate means no CA, because it is
 /// written last. The validity is checked before the key: an interrupted replacement leaves the key of the next CA.
-fn existing_ca(directory: &Path, now: SystemTime) -> Result<Option<Issuer<'static, KeyPair>>, TlsError> {
+fn existing_ca(directory: &Path, now: SystemTime) -> Result<Option<Authority>, TlsError> {
     let files = Files {
         cert: directory.join(CA_CERT),
         key: directory.join(CA_KEY),
@@ -129,45 +125,23 @@ fn existing_ca(directory: &Path, now: SystemTime) -> Result<Option<Issuer<'stati
         cert,
         key: pem::read(&files.key)?,
     };
-    let (ca, _) = pem::certified(&content, &files)?;
-    let key = KeyPair::from_pem(&String::from_utf8_lossy(&content.key)).map_err(TlsError::Issue)?;
-    let certificate = ca.end_entity_cert().map_err(|source| TlsError::Unusable {
-        path: files.cert,
-        source,
-    })?;
-    Issuer::from_ca_cert_der(certificate, key)
-        .map(Some)
-        .map_err(TlsError::Issue)
+    // Checked with the names of the files, for its errors.
+    pem::certified(&content, &files)?;
+    let [cert, key] = [content.cert, content.key].map(|text| String::from_utf8_lossy(&text).into_owned());
+    Authority::load(&PemPair { cert, key }).map(Some)
 }
 
-fn new_ca(directory: &Path, now: SystemTime) -> Result<Issuer<'static, KeyPair>, TlsError> {
-    let mut params = CertificateParams::new(Vec::new()).map_err(TlsError::Issue)?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "headroom self-signed CA");
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    params.not_before = (now - SKEW).into();
-    params.not_after = (now + CA_LIFETIME).into();
-    let key = KeyPair::generate().map_err(TlsError::Issue)?;
-    let certificate = params.self_signed(&key).map_err(TlsError::Issue)?;
-    write(&directory.join(CA_KEY), &key.serialize_pem(), 0o600)?;
-    write(&directory.join(CA_CERT), &certificate.pem(), 0o644)?;
-    Ok(Issuer::new(params, key))
+fn new_ca(directory: &Path, now: SystemTime) -> Result<Authority, TlsError> {
+    let ca = Authority::create(now, CA_LIFETIME)?;
+    write(&directory.join(CA_KEY), &ca.pem().key, 0o600)?;
+    write(&directory.join(CA_CERT), &ca.pem().cert, 0o644)?;
+    Ok(ca)
 }
 
-fn issue(ca: &Issuer<'_, KeyPair>, files: &Files, names: &[String], now: SystemTime) -> Result<(), TlsError> {
-    let mut params = CertificateParams::new(names).map_err(TlsError::Issue)?;
-    params.distinguished_name.push(DnType::CommonName, "headroom");
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.use_authority_key_identifier_extension = true;
-    params.not_before = (now - SKEW).into();
-    params.not_after = (now + LIFETIME).into();
-    let key = KeyPair::generate().map_err(TlsError::Issue)?;
-    let certificate = params.signed_by(&key, ca).map_err(TlsError::Issue)?;
-    write(&files.key, &key.serialize_pem(), 0o600)?;
-    write(&files.cert, &certificate.pem(), 0o644)
+fn issue(ca: &Authority, files: &Files, names: &[String], now: SystemTime) -> Result<(), TlsError> {
+    let PemPair { cert, key } = ca.issue(names, now, LIFETIME)?;
+    write(&files.key, &key, 0o600)?;
+    write(&files.cert, &cert, 0o644)
 }
 
 /// Replaces a file atomically: readers see the old content or the new.

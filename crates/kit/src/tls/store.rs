@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -17,7 +17,7 @@ use tracing::{error, info, warn};
 
 use super::{
     Files, TlsError,
-    pem::{self, Content, Validity},
+    pem::{self, Content, PemPair, Validity},
     seconds, trust,
 };
 use crate::{
@@ -26,11 +26,13 @@ use crate::{
     watch::Changes,
 };
 
-/// Key pair that connections pick up at their handshake, so a replacement applies from the next connection on.
+/// Key pair that connections pick up at their handshake, so a replacement applies from the next connection on. Its
+/// source is a pair of files, or a writer that calls [`CertStore::replace`].
 pub struct CertStore {
     name: &'static str,
     files: Files,
-    current: ArcSwap<Loaded>,
+    /// `None` until a writer has supplied the first pair: handshakes fail meanwhile.
+    current: ArcSwapOption<Loaded>,
 }
 
 struct Loaded {
@@ -56,7 +58,7 @@ impl fmt::Debug for CertStore {
 
 impl ResolvesServerCert for CertStore {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.load().key))
+        Some(Arc::clone(&self.current.load().as_ref()?.key))
     }
 }
 
@@ -71,8 +73,29 @@ impl CertStore {
         Ok(Arc::new(Self {
             name,
             files,
-            current: ArcSwap::from_pointee(loaded),
+            current: ArcSwapOption::from_pointee(loaded),
         }))
+    }
+
+    /// Creates a store without a pair. Handshakes fail until the first [`CertStore::replace`]. `source` describes the
+    /// origin of the pairs in errors.
+    pub fn empty(name: &'static str, source: &str) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            files: Files {
+                cert: format!("the certificate of {source}").into(),
+                key: format!("the key of {source}").into(),
+            },
+            current: ArcSwapOption::empty(),
+        })
+    }
+
+    /// Serves this pair from now on, and returns true if it differs from the one before.
+    ///
+    /// # Errors
+    /// Same as [`CertStore::load`]; the pair in use stays.
+    pub fn replace(&self, pair: &PemPair, now: SystemTime) -> Result<bool, TlsError> {
+        self.set(pair.into(), now)
     }
 
     /// Loads the files if they changed, and returns true if they had. Blocks on file I/O.
@@ -80,18 +103,25 @@ impl CertStore {
     /// # Errors
     /// Same as [`CertStore::load`]; the pair in use stays.
     pub fn reload(&self, now: SystemTime) -> Result<bool, TlsError> {
-        let content = pem::read_pair(&self.files)?;
-        if self.current.load().content == content {
+        self.set(pem::read_pair(&self.files)?, now)
+    }
+
+    fn set(&self, content: Content, now: SystemTime) -> Result<bool, TlsError> {
+        let current = self.current.load();
+        if current.as_ref().is_some_and(|current| current.content == content) {
             return Ok(false);
         }
-        self.current
-            .store(Arc::new(Loaded::new(self.name, content, &self.files, now)?));
+        let loaded = Loaded::new(self.name, content, &self.files, now)?;
+        self.current.store(Some(Arc::new(loaded)));
         Ok(true)
     }
 
-    /// Seconds until the serving certificate expires; negative after that.
+    /// Seconds until the serving certificate expires; negative after that, and 0 without a certificate.
     pub fn left_s(&self, now: SystemTime) -> i64 {
-        self.current.load().ends_s.saturating_sub(seconds(now))
+        let current = self.current.load();
+        current
+            .as_ref()
+            .map_or(0, |current| current.ends_s.saturating_sub(seconds(now)))
     }
 
     /// Verifies the serving certificate like a client that trusts only `authorities` (PEM) and connects to `name`, a
@@ -100,7 +130,9 @@ impl CertStore {
     /// # Errors
     /// The client would refuse the certificate.
     pub fn verify(&self, authorities: &[u8], name: &str, now: SystemTime) -> Result<(), TlsError> {
-        trust::verify(&self.current.load().key.cert, authorities, name, now)
+        let current = self.current.load();
+        let chain = current.as_ref().map(|current| current.key.cert.as_slice());
+        trust::verify(chain.unwrap_or_default(), authorities, name, now)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Verifies a certificate chain like a client that trusts only a given CA bundle.
 //!
-//! `CertStore::verify` is its caller.
+//! `CertStore::verify` is its caller, and [`verify_chain`] for chains that are not in use.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,24 @@ use rustls::{
 };
 use rustls_pki_types::pem::{self, PemObject as _};
 
-use super::{TlsError, client, provider, seconds};
+use super::{
+    TlsError, client,
+    pem::{self as pem_file, memory},
+    provider, seconds,
+};
+
+/// Verifies a chain in PEM, leaf first, like a client that trusts only `authorities` (PEM) and connects to `name`.
+///
+/// # Errors
+/// Malformed PEM, or the client would refuse the certificate.
+pub fn verify_chain(chain: &[u8], authorities: &[u8], name: &str, now: SystemTime) -> Result<(), TlsError> {
+    verify(
+        &pem_file::certificates(chain, &memory().cert)?,
+        authorities,
+        name,
+        now,
+    )
+}
 
 /// Verifies a chain, leaf first, like a client that trusts only `authorities` (PEM) and connects to `name`, a DNS
 /// name or an IP address. As in the API server, a leaf that is itself in the bundle needs no issuer.

@@ -19,6 +19,7 @@ use crate::{
 
 fn stores(nodes: impl IntoIterator<Item = Value>) -> EventStores {
     EventStores {
+        certificates: Arc::default(),
         profiles: Arc::new(NoStore),
         overshoots: Arc::default(),
         cluster: Arc::new(cluster(nodes, [])),

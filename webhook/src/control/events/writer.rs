@@ -34,8 +34,9 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 /// API access that publishing needs about quotas, which are in any namespace.
 pub static QUOTA_ACCESS: Access = Access::to("events.k8s.io", "events", ObjectNames::All, &["create"]);
 
-/// API access for Events about cluster-scoped objects.
+/// API access for Events about cluster-scoped objects and about our Secret.
 pub static ACCESS: &[Access] = &[
+    Access::to("events.k8s.io", "events", ObjectNames::All, &["create"]).in_namespace(AccessNamespace::Own),
     Access::to("events.k8s.io", "events", ObjectNames::All, &["create"])
         .in_namespace(AccessNamespace::Named(NAMESPACE)),
 ];

@@ -36,9 +36,9 @@ fn excluded_by_platform(requirement: &Value) -> bool {
 
 /// Expected content of one entry of an endpoint.
 #[derive(Debug)]
-pub(super) struct ExpectedEntry {
+pub struct ExpectedEntry {
     /// The endpoint. Its kind decides which kind of configuration has the entry.
-    pub(super) endpoint: &'static dyn AnyEndpoint,
+    pub(in crate::control) endpoint: &'static dyn AnyEndpoint,
     /// The name of the configuration object that is to have it.
     configuration: String,
     name: String,
@@ -54,12 +54,12 @@ pub(super) struct ExpectedEntry {
 
 impl ExpectedEntry {
     /// True if the entry must be there.
-    pub(super) fn is_wanted(&self, gates: &GateSet) -> bool {
+    pub(in crate::control) fn is_wanted(&self, gates: &GateSet) -> bool {
         self.endpoint.is_enabled(gates) && self.when.is_on(gates)
     }
 
     /// All entries of an endpoint.
-    pub(super) fn of_endpoint(
+    pub fn of_endpoint(
         installation: &Installation,
         endpoint: &'static dyn AnyEndpoint,
         address: &Address,
@@ -87,8 +87,27 @@ impl ExpectedEntry {
             .collect()
     }
 
+    /// Name of the entry.
+    pub(in crate::control) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True if a stored entry differs from the generated one in any field but its CA bundle.
+    pub(in crate::control) fn differs(&self, stored: &Value) -> bool {
+        self.field_faults(stored).is_some()
+    }
+
+    /// The entry as generated, with this bundle in base64. It skips reviews of nodes in a steady state if `before` does.
+    pub(in crate::control) fn with_bundle(&self, before: &Value, bundle: &str) -> Value {
+        let mut entry = self.generated_for(before).clone();
+        if let Some(client) = entry.get_mut("clientConfig").and_then(Value::as_object_mut) {
+            client.insert("caBundle".to_owned(), bundle.into());
+        }
+        entry
+    }
+
     /// Fault of the endpoint's entry among the stored ones; `None` if it is as generated.
-    pub(super) fn fault(&self, stored: &[Value], certificates: &CertStore) -> Option<String> {
+    pub(in crate::control) fn fault(&self, stored: &[Value], certificates: &CertStore) -> Option<String> {
         let name = self.name.as_str();
         let Some(entry) = self.stored_entry(stored) else {
             let Self { configuration, .. } = self;
@@ -96,26 +115,37 @@ impl ExpectedEntry {
                 "there is no entry {name} in configuration {configuration}"
             ));
         };
-        let mut entry = entry.clone();
-        let client = entry.get_mut("clientConfig").and_then(Value::as_object_mut);
-        let bundle = client.and_then(|client| client.remove("caBundle"));
-        let has_conditions = entry
-            .get("matchConditions")
-            .and_then(Value::as_array)
-            .is_some_and(|conditions| !conditions.is_empty());
-        let generated = self
-            .skipping
-            .as_ref()
-            .filter(|_| has_conditions)
-            .unwrap_or(&self.generated);
-        self.drop_selectors_without_effect(&mut entry);
-        let path = format!("webhooks[{name}]");
-        let fields = differences(&path, &entry, generated);
-        let fields = (!fields.is_empty()).then(|| summary(&fields));
-        let authority = self.untrusted(bundle.as_ref(), certificates);
+        let bundle = entry
+            .get("clientConfig")
+            .and_then(|client| client.get("caBundle"));
+        let authority = self.untrusted(bundle, certificates);
+        let path = self.path();
         let authority = authority.map(|why| format!("{path}.clientConfig.caBundle {why}"));
-        let faults: Vec<_> = fields.into_iter().chain(authority).collect();
+        let faults: Vec<_> = self.field_faults(entry).into_iter().chain(authority).collect();
         (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// Differing fields apart from the bundle; `None` if there are none.
+    fn field_faults(&self, stored: &Value) -> Option<String> {
+        let mut entry = stored.clone();
+        if let Some(client) = entry.get_mut("clientConfig").and_then(Value::as_object_mut) {
+            client.remove("caBundle");
+        }
+        self.drop_selectors_without_effect(&mut entry);
+        let fields = differences(&self.path(), &entry, self.generated_for(stored));
+        (!fields.is_empty()).then(|| summary(&fields))
+    }
+
+    /// The generated entry, with the option `steady-state-skip` if the stored one has conditions.
+    fn generated_for(&self, stored: &Value) -> &Value {
+        let conditions = stored.get("matchConditions").and_then(Value::as_array);
+        let has_conditions = conditions.is_some_and(|conditions| !conditions.is_empty());
+        let skipping = self.skipping.as_ref().filter(|_| has_conditions);
+        skipping.unwrap_or(&self.generated)
+    }
+
+    fn path(&self) -> String {
+        format!("webhooks[{}]", self.name)
     }
 
     /// Removes the parts of the namespace selector that do not decide whether the API server calls this webhook: all
@@ -149,7 +179,7 @@ impl ExpectedEntry {
     }
 
     /// True if an entry of its name is among the stored ones.
-    pub(super) fn is_stored(&self, stored: &[Value]) -> bool {
+    pub(in crate::control) fn is_stored(&self, stored: &[Value]) -> bool {
         self.stored_entry(stored).is_some()
     }
 

@@ -1,7 +1,11 @@
 //! State of the installation: registration, floor, certificate, nodes without recent reports, versions.
 
+use std::time::SystemTime;
+
 use headroom_domain::{hint::Freshness, policy::Mode};
-use headroom_proto::v1alpha1::{EndpointRegistration, FloorStatus, GetInstallationResponse};
+use headroom_proto::v1alpha1::{
+    CertificateStatus, EndpointRegistration, FloorStatus, GetInstallationResponse,
+};
 
 use crate::{
     control::{registration::RegistrationFault, time_slices::Slices},
@@ -34,7 +38,7 @@ pub(super) async fn state(shared: &StreamContext) -> GetInstallationResponse {
             accepted: cluster.floor.is_accepted(),
         }),
         annotations_trouble: cluster.floor.annotations_trouble().unwrap_or_default(),
-        certificate_left_s: (shared.install.certificate_left_s)(),
+        certificate_left_s: shared.install.certificate_left_s(),
         has_synced: cluster.has_synced(),
         nodes: count(nodes.len()),
         silent_nodes: count(silent.len()),
@@ -43,6 +47,24 @@ pub(super) async fn state(shared: &StreamContext) -> GetInstallationResponse {
             .map(|(version, agents)| (version.to_string(), agents))
             .collect(),
         callers: (shared.install.callers)().to_owned(),
+        certificates: Some(certificates(shared)),
+    }
+}
+
+fn certificates(shared: &StreamContext) -> CertificateStatus {
+    let state = &shared.install.certificates;
+    let step = state.step();
+    let fingerprint = state.bundle().borrow().fingerprint.to_string();
+    CertificateStatus {
+        problems: state.problems(),
+        rotation: step.map_or_else(String::new, |step| step.progress.state.name().to_owned()),
+        ca_left_s: state.authority_left_s(SystemTime::now()),
+        lagging_agents: if fingerprint.is_empty() {
+            0
+        } else {
+            shared.streams.lagging(&fingerprint)
+        },
+        bundle_sha256: fingerprint,
     }
 }
 

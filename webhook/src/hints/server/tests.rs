@@ -105,7 +105,8 @@ impl Site {
         let (now, names) = (SystemTime::now(), ["localhost".to_owned()]);
         let files = self_signed::ensure(place.path(), &names, now).unwrap();
         let store = CertStore::load("test", files, now).unwrap();
-        let tls = tls::server_config(store, tls::MinVersion::Tls12, &clients, &["h2"]).unwrap();
+        let tls =
+            tls::server_config(Arc::clone(&store) as _, tls::MinVersion::Tls12, &clients, &["h2"]).unwrap();
         let listener = Listener::bind("hints", ([127, 0, 0, 1], 0).into(), limits)
             .await
             .unwrap();
@@ -136,8 +137,8 @@ impl Site {
             },
             install: InstallState {
                 registered: Arc::clone(&registered),
-                certificate_left_s: Arc::new(|| 86_400),
-                callers: Arc::new(|| "any"),
+                serving: Some(Arc::clone(&store)),
+                ..InstallState::default()
             },
             replica: "webhook-a".to_owned(),
             decisions: Arc::clone(&decisions),

@@ -76,6 +76,7 @@ impl EventWriter for FakeEventWriter {
 /// Stores with these profiles and no nodes.
 fn stores(cluster: &Arc<FakeCluster>) -> EventStores {
     EventStores {
+        certificates: Arc::default(),
         profiles: Arc::clone(cluster) as _,
         overshoots: Arc::default(),
         cluster: Arc::new(nodes::cluster([], [])),
