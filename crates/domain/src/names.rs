@@ -117,6 +117,12 @@ pub const DEBUG_URL: &str = "/headroom/debug";
 /// Lease in [`NAMESPACE`]; its holder runs the sweeps.
 pub const LEASE: &str = "headroom-webhook";
 
+/// ValidatingAdmissionPolicy for the webhook's own writes of webhook configurations, and its binding.
+pub const OWN_CONFIGURATIONS_POLICY: &str = "headroom-own-configurations";
+
+/// ValidatingAdmissionPolicy for the webhook's own writes of Secrets, and its binding.
+pub const OWN_SECRET_POLICY: &str = "headroom-own-secret";
+
 /// Secret in [`NAMESPACE`] with the webhook's certificates.
 pub const CERTIFICATES_SECRET: &str = "headroom-webhook-certs";
 

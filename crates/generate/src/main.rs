@@ -82,6 +82,10 @@ static FILES: &[File] = &[
         text: manifests::rbac,
     },
     File {
+        path: "deploy/kustomize/components/reconcile-entries/policy.yaml",
+        text: manifests::reconcile_entries,
+    },
+    File {
         path: "deploy/kustomize/components/koordinator/webhooks.yaml",
         text: manifests::koordinator_webhooks,
     },

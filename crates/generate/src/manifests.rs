@@ -7,10 +7,7 @@ use headroom_webhook::{
     admission::{endpoint::Family, endpoints},
     install::manifest::{
         self, Address, Client, NamespaceRights, Rights, custom_kinds,
-        policies::{
-            self, PolicyAndBinding,
-            checks::{self, Checks},
-        },
+        policies::{self, PolicyAndBinding, checks::Checks, own_writes},
         steady_state,
     },
 };
@@ -31,10 +28,25 @@ pub(super) fn policies() -> Result<String> {
     Ok(documents(&texts))
 }
 
-/// Policy that refuses invalid annotations, with its binding.
+/// Policies that refuse invalid annotations and writes of the webhook beyond its certificates, with their bindings.
 pub(super) fn checks() -> Result<String> {
-    let Checks { policy, binding } = checks::checks(&Installation::default());
-    Ok(documents(&[yaml(&policy)?, yaml(&binding)?]))
+    let installation = Installation::default();
+    let mut texts = Vec::new();
+    for Checks { policy, binding } in policies::refusing(&installation) {
+        texts.extend([yaml(&policy)?, yaml(&binding)?]);
+    }
+    Ok(documents(&texts))
+}
+
+/// Policy for `--reconcile=entries`, as a patch of the base.
+pub(super) fn reconcile_entries() -> Result<String> {
+    let endpoints = endpoints::served(&Family::ALL).into_iter();
+    let names: Vec<&str> = endpoints
+        .flat_map(|endpoint| endpoint.declaration().entries)
+        .map(|entry| entry.name)
+        .collect();
+    let [Checks { policy, .. }, _] = own_writes::own_writes(&Installation::default(), Some(&names));
+    yaml(&policy)
 }
 
 /// Option `steady-state-skip`, as a patch of the webhook configurations.

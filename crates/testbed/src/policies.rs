@@ -5,6 +5,7 @@ use headroom_domain::installation::Installation;
 use headroom_webhook::install::manifest::policies::{
     self, PolicyAndBinding,
     checks::{self, Checks},
+    own_writes::own_writes,
 };
 use k8s_openapi::{
     Resource as _,
@@ -56,11 +57,25 @@ pub async fn put(client: &Client, bound: &PolicyAndBinding) -> Result<()> {
 /// # Errors
 /// If the API server refuses them.
 pub async fn put_checks(client: &Client) -> Result<()> {
-    let Checks { policy, binding } = checks::checks(&Installation::default());
+    put_refusing(client, &checks::checks(&Installation::default())).await
+}
+
+/// Installs the policies that restrict the webhook's own writes.
+///
+/// # Errors
+/// If the API server refuses them.
+pub async fn put_own_writes(client: &Client) -> Result<()> {
+    for own in own_writes(&Installation::default(), None) {
+        put_refusing(client, &own).await?;
+    }
+    Ok(())
+}
+
+async fn put_refusing(client: &Client, Checks { policy, binding }: &Checks) -> Result<()> {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    accounts::apply(&policies, &policy.name_any(), &policy).await?;
+    accounts::apply(&policies, &policy.name_any(), policy).await?;
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
-    accounts::apply(&bindings, &binding.name_any(), &binding).await
+    accounts::apply(&bindings, &binding.name_any(), binding).await
 }
 
 /// Disables the checks by removing their binding, as on an API server before 1.30.

@@ -39,7 +39,7 @@ use crate::{
     cluster::Cluster,
     policies,
     programs::Programs,
-    webhook::{self, Served, Webhook},
+    webhook::{self, CertificateSource, Served, Webhook},
 };
 
 /// A running control plane with the namespaces, accounts and roles of Headroom's programs.
@@ -92,6 +92,7 @@ impl Testbed {
             served,
             accepts_no_floor: !self.has_floor,
             flags: Vec::new(),
+            certificates: CertificateSource::Files,
         })
     }
 

@@ -43,6 +43,15 @@ pub struct Served {
     pub gates: String,
 }
 
+/// Source of a replica's certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// Files that the replicas of a folder share.
+    Files,
+    /// The Secret in the API server.
+    Secret,
+}
+
 /// Options of a webhook replica.
 #[derive(Debug, Clone)]
 pub struct WebhookOptions {
@@ -60,6 +69,7 @@ pub struct WebhookOptions {
     pub accepts_no_floor: bool,
     /// Further flags, such as [`DEMO_TIMING`].
     pub flags: Vec<String>,
+    pub certificates: CertificateSource,
 }
 
 /// A running replica; ended when dropped.
@@ -70,7 +80,7 @@ pub struct Webhook {
     pub admission: SocketAddr,
     pub hints: SocketAddr,
     pub admin: SocketAddr,
-    /// CA file of its certificate, in PEM.
+    /// CA file of its certificate, in PEM; absent if its source is a Secret.
     pub ca: PathBuf,
     pub served: Served,
 }
@@ -108,6 +118,12 @@ impl WebhookOptions {
     /// Removes `--accept-no-floor` from the flags.
     pub fn requires_floor(mut self) -> Self {
         self.accepts_no_floor = false;
+        self
+    }
+
+    /// Sets the Secret as the source of the certificate.
+    pub fn managed(mut self) -> Self {
+        self.certificates = CertificateSource::Secret;
         self
     }
 
@@ -158,6 +174,7 @@ impl Webhook {
             served,
             accepts_no_floor,
             flags,
+            certificates: source,
         } = options;
         let Served {
             installation,
@@ -187,14 +204,15 @@ impl Webhook {
                 "--replica-name",
                 name,
             ])
-            .arg("--tls-self-signed-dir")
-            .arg(&certificates)
             .args(accepts_no_floor.then_some("--accept-no-floor"))
             .args(flags_of(installation))
             .args(flags)
             // Environment variables, so that `flags` can override them.
             .env("HEADROOM_DRAIN_SECONDS", "1")
             .env("HEADROOM_SERVE", families.join(","));
+        if *source == CertificateSource::Files {
+            command.arg("--tls-self-signed-dir").arg(&certificates);
+        }
         let process = Process::spawn(name, &command, &folder.join(format!("{name}.log")), GRACE)?;
         Ok(Self {
             process,
@@ -228,10 +246,29 @@ pub async fn register_skipping(client: &Client, url: &str, ca: &Path, served: &S
     register_changed(client, url, ca, served, steady_state::skip).await
 }
 
+/// Like [`register`], without a CA bundle, as the manifests do: the webhook adds it.
+///
+/// # Errors
+/// If the API server refuses a configuration.
+pub async fn register_without_bundle(client: &Client, url: &str, served: &Served) -> Result<()> {
+    register_with(client, url, None, served, |_| ()).await
+}
+
 async fn register_changed(
     client: &Client,
     url: &str,
     ca: &Path,
+    served: &Served,
+    change: impl Fn(&mut MutatingWebhookConfiguration),
+) -> Result<()> {
+    let bundle = fs::read(ca).with_context(|| format!("read {}", ca.display()))?;
+    register_with(client, url, Some(bundle), served, change).await
+}
+
+async fn register_with(
+    client: &Client,
+    url: &str,
+    ca_bundle: Option<Vec<u8>>,
     served: &Served,
     change: impl Fn(&mut MutatingWebhookConfiguration),
 ) -> Result<()> {
@@ -240,10 +277,9 @@ async fn register_changed(
         families,
         gates,
     } = served;
-    let bundle = fs::read(ca).with_context(|| format!("read {}", ca.display()))?;
     let at = manifest::Client {
         address: Address::Url(url.to_owned()),
-        ca_bundle: Some(bundle),
+        ca_bundle,
     };
     let gates = GateSet::parse(endpoints::gates(), gates)?;
     let endpoints = endpoints::served(families);

@@ -9,6 +9,7 @@ mod bogus_tokens;
 mod bound;
 mod brake_reaction;
 mod callers;
+mod certificates;
 mod cli;
 mod cluster;
 mod compositions;

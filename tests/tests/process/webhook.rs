@@ -15,7 +15,7 @@ use e2e::{
 };
 use headroom_testbed::{
     programs::get,
-    webhook::{Served, Webhook, WebhookOptions},
+    webhook::{CertificateSource, Served, Webhook, WebhookOptions},
 };
 use http::StatusCode;
 use rustix::process::Signal;
@@ -55,6 +55,7 @@ pub(crate) async fn spawn_program(folder: &TempDir, program: PathBuf, way: &str,
         accepts_no_floor: false,
         served: Served::default(),
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        certificates: CertificateSource::Files,
     })
     .expect("start the webhook");
     until("a port is open", async || {

@@ -74,7 +74,7 @@ pub fn access(object: ConfigurationObject) -> [Access; 2] {
             "admissionregistration.k8s.io",
             resource,
             names,
-            &["get", "patch", "update", "watch"],
+            &["get", "patch", "watch"],
         )
     })
 }

@@ -7,6 +7,7 @@
 
 pub mod checks;
 pub mod floor;
+pub mod own_writes;
 
 use headroom_domain::{installation::Installation, names};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -15,6 +16,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     Variable,
 };
 
+use self::{checks::Checks, own_writes::own_writes};
 use super::named;
 use crate::admission::review::Operation;
 
@@ -39,6 +41,12 @@ struct PolicyParts {
 /// All policies, in the order in which they are installed: the revert, and the floor.
 pub fn all(installation: &Installation) -> [PolicyAndBinding; 2] {
     [revert(installation), floor::parts()].map(|parts| parts.bound(installation))
+}
+
+/// All policies that refuse: the checks of annotations, and those of the webhook's own writes.
+pub fn refusing(installation: &Installation) -> [Checks; 3] {
+    let [configurations, secret] = own_writes(installation, None);
+    [checks::checks(installation), configurations, secret]
 }
 
 impl PolicyParts {

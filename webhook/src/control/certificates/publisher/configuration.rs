@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::future::BoxFuture;
 use kube::{
     Api, Client, Resource,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -82,11 +82,8 @@ impl WebhookConfiguration {
         }
         let encoded = STANDARD.encode(bundle.pem.as_bytes());
         if let Some(entries) = self.own.as_ref().and_then(|own| own.wanted(&stored, &encoded)) {
-            if let Some(members) = stored.data.as_object_mut() {
-                members.insert("webhooks".to_owned(), Value::Array(entries));
-            }
             info!(object = self.label(), "wrote our entries");
-            stored = self.replace(&stored).await?;
+            stored = self.replace_entries(&stored, entries).await?;
         }
         let wrong: Vec<&str> = entries(&stored)
             .filter(|entry| bundle_of(entry) != Some(&encoded))
@@ -144,13 +141,21 @@ impl WebhookConfiguration {
             .map_err(|error| PublishError::Write(Box::new(error)))
     }
 
-    async fn replace(&self, object: &DynamicObject) -> Result<DynamicObject, PublishError> {
-        let params = PostParams::default();
-        let replaced = self.api.replace(&self.name, &params, object);
-        timeout(WRITE_LIMIT, replaced)
-            .await
-            .map_err(|_elapsed| PublishError::Slow)?
-            .map_err(|error| PublishError::Write(Box::new(error)))
+    /// Replaces the list of entries, unless the object has changed meanwhile.
+    async fn replace_entries(
+        &self,
+        stored: &DynamicObject,
+        entries: Vec<Value>,
+    ) -> Result<DynamicObject, PublishError> {
+        let patch = Patch::Merge(json!({
+            "metadata": {"resourceVersion": stored.metadata.resource_version},
+            "webhooks": entries,
+        }));
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        self.patch(&params, &patch).await
     }
 }
 

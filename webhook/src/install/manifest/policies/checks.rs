@@ -78,6 +78,11 @@ pub fn checks(installation: &Installation) -> Checks {
         variables: Some(variables.into()),
         ..ValidatingAdmissionPolicySpec::default()
     };
+    bound(name, spec)
+}
+
+/// A policy that refuses, in force for all its matches.
+pub(super) fn bound(name: String, spec: ValidatingAdmissionPolicySpec) -> Checks {
     Checks {
         policy: ValidatingAdmissionPolicy {
             metadata: named(name.clone()),
@@ -249,7 +254,8 @@ fn of_mode() -> Validation {
     )
 }
 
-fn validation(expression: String, message: String) -> Validation {
+/// A validation whose refusal has the reason `Forbidden`.
+pub(super) fn validation(expression: String, message: String) -> Validation {
     Validation {
         expression,
         message: Some(message),

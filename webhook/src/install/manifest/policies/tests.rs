@@ -16,7 +16,7 @@ fn the_policies_are_the_golden_ones() {
 
 #[test]
 fn the_checks_are_the_golden_ones_and_never_about_status() {
-    let checks::Checks { policy, binding } = checks::checks(&Installation::default());
+    let Checks { policy, binding } = checks::checks(&Installation::default());
     insta::assert_snapshot!("headroom-checks", checked(&policy) + "---\n" + &checked(&binding));
     let rules = policy
         .spec
@@ -54,7 +54,7 @@ fn a_second_installation_has_its_own_names_and_writes_with_its_own_user() {
         assert_eq!(bound.policy.metadata.name.as_deref(), Some(name));
         assert_eq!(bound.binding.spec.unwrap().policy_name.as_deref(), Some(name));
     }
-    let checks::Checks { policy, binding } = checks::checks(&second);
+    let Checks { policy, binding } = checks::checks(&second);
     assert_eq!(binding.spec.policy_name, "headroom-checks-b");
     let text = checked(&policy);
     let (theirs, ours) = (names::WEBHOOK_USER, second.webhook_user());
