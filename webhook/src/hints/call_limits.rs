@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::FutureExt as _;
+use headroom_domain::names;
 use headroom_kit::serve::RequestBody;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response,
@@ -29,7 +30,8 @@ const PUBLIC: [&str; 2] = ["/grpc.health.", "/grpc.reflection."];
 /// The call whose messages arrive while it lasts.
 const STREAM_OF_REPORTS: &str = "/headroom.v1alpha1.Hints/Report";
 /// Headers that services read. A call keeps its head until it is answered.
-const READ: [HeaderName; 6] = [
+const READ: [HeaderName; 7] = [
+    HeaderName::from_static(names::AUTHORITIES_METADATA),
     AUTHORIZATION,
     CONTENT_TYPE,
     TE,

@@ -55,11 +55,11 @@ impl HintService {
             return Err(StreamError::Expired);
         }
         let version = AgentVersion::from_metadata(request.metadata());
+        let authorities = AgentAuthorities::from_metadata(request.metadata());
         if let Some(left_out) = self.shared.streams.lines.line(agent.node.clone()) {
-            info!(node = %agent.node, peer = %caller.peer.address, %version, left_out, "opened the stream of an agent");
+            info!(node = %agent.node, peer = %caller.peer.address, %version, ca = authorities.as_str(), left_out, "opened the stream of an agent");
         }
         let (directives_tx, directives) = mpsc::channel(QUEUE);
-        let authorities = AgentAuthorities::from_metadata(request.metadata());
         let described = (version, authorities);
         let session = Session::new(Arc::clone(&self.shared), agent, described, directives_tx);
         // The connection can no longer be closed to make place for others.

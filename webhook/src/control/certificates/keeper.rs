@@ -20,7 +20,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::{
     api_object::{self, ReadError, ReadObject},
@@ -307,7 +307,11 @@ impl Keeper {
         if checked.is_ok() {
             self.last_good = Some(material.clone());
         }
-        if leads {
+        if leads && checked.is_err() && self.has_better(&material, now) {
+            self.restore(secret, now).await?;
+        } else if leads && !material.has_bundle(&secret) {
+            self.write(secret, &material).await?;
+        } else if leads {
             self.advance(secret, &material, now).await?;
         }
         checked.map_err(|source| KeepError::Unusable {
@@ -315,6 +319,12 @@ impl Keeper {
             fix: FIX_OURS,
             source: Box::new(source),
         })
+    }
+
+    /// True if the content before it is still good.
+    fn has_better(&self, material: &Material, now: SystemTime) -> bool {
+        let good = self.last_good.as_ref().filter(|good| *good != material);
+        good.is_some_and(|good| rotation::check(good, &self.options.names, now).is_ok())
     }
 
     /// Writes the next content, if one is due.
@@ -330,6 +340,7 @@ impl Keeper {
             },
             demand: demand.as_deref(),
         };
+        debug!(state = material.progress.state.name(), spread = ?situation.spread, bundle = %fingerprint, "is a step due?");
         match rotation::next(material, &situation, &self.options.lifetimes) {
             Ok(Some(next)) => self.write(secret, &next).await,
             Ok(None) => Ok(()),

@@ -210,6 +210,11 @@ impl Material {
         secret
     }
 
+    /// True if the Secret contains the bundle of this content.
+    pub(super) fn has_bundle(&self, secret: &Secret) -> bool {
+        text(secret, BUNDLE).is_ok_and(|stored| stored == self.bundle())
+    }
+
     /// What clients and servers take from it.
     pub(super) fn usable(&self) -> Usable {
         Usable {

@@ -24,8 +24,8 @@ use super::state::{Bundle, CertificateState};
 
 /// Field manager of the writes. It owns fields only while a write is in progress.
 const MANAGER: &str = "headroom-certificates";
-/// Interval of checks without a change.
-const CHECK_EVERY: Duration = Duration::from_secs(60);
+/// Version from which a watch delivers an object that exists.
+const ANY_VERSION: &str = "0";
 /// Pause after a failure.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Least time between two checks of one object.
@@ -48,6 +48,8 @@ pub enum PublishError {
     Injected { annotation: &'static str },
     #[error("it does not exist; apply the manifests again")]
     Absent,
+    #[error("another writer changes it after each of our writes")]
+    Contested,
 }
 
 /// State of an object after a check.
@@ -67,7 +69,7 @@ pub trait BundleTarget: Send + Sync {
     /// Compares the object with the bundle, and writes it if it differs.
     fn publish<'a>(&'a self, bundle: &'a Bundle) -> BoxFuture<'a, Result<Published, PublishError>>;
 
-    /// Waits for the next version of the object.
+    /// Waits until the object has another version, or for a minute.
     fn changed<'a>(&'a self, version: &'a str) -> BoxFuture<'a, ()>;
 }
 
@@ -110,11 +112,13 @@ impl BundlePublisher {
         let mut logged = None;
         loop {
             let bundle = bundles.borrow_and_update().clone();
-            let published = if bundle.is_empty() {
-                Ok(Published::Absent)
-            } else {
-                target.publish(&bundle).await
-            };
+            if bundle.is_empty() {
+                if bundles.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            let published = target.publish(&bundle).await;
             let problem = published.as_ref().err().map(|error| chain(error).to_string());
             if problem != logged
                 && let Some(problem) = &problem
@@ -132,7 +136,7 @@ impl BundlePublisher {
             let pause = async {
                 match &published {
                     Ok(Published::Stored { version }) => target.changed(version).await,
-                    Ok(Published::Absent) => sleep(CHECK_EVERY).await,
+                    Ok(Published::Absent) => target.changed(ANY_VERSION).await,
                     Err(_) => sleep(RETRY_AFTER).await,
                 }
             };

@@ -37,6 +37,9 @@ const INJECTED: [&str; 3] = [
     "cert-manager.io/inject-apiserver-ca",
 ];
 
+/// Writes of one check: own entries, the bundle, the end of the ownership, and each again after another writer.
+const MOST_WRITES: u32 = 6;
+
 /// The generated entries, for `--reconcile=entries`.
 pub struct OwnEntries {
     pub entries: Vec<ExpectedEntry>,
@@ -81,24 +84,28 @@ impl WebhookConfiguration {
             return Err(PublishError::Injected { annotation });
         }
         let encoded = STANDARD.encode(bundle.pem.as_bytes());
-        if let Some(entries) = self.own.as_ref().and_then(|own| own.wanted(&stored, &encoded)) {
-            info!(object = self.label(), "wrote our entries");
-            stored = self.replace_entries(&stored, entries).await?;
+        // Another writer may have changed the object before each of our writes, so each answer is checked again.
+        for _ in 0..MOST_WRITES {
+            let own = self.own.as_ref().and_then(|own| own.wanted(&stored, &encoded));
+            let wrong: Vec<&str> = entries(&stored)
+                .filter(|entry| bundle_of(entry) != Some(&encoded))
+                .filter_map(name_of)
+                .collect();
+            if let Some(entries) = own {
+                info!(object = self.label(), "writing our entries");
+                stored = self.replace_entries(&stored, entries).await?;
+            } else if !wrong.is_empty() {
+                let managers = owners(&stored);
+                info!(object = self.label(), entries = ?wrong, ?managers, "writing the CA bundle");
+                stored = self.apply(&stored, &encoded).await?;
+            } else if let Some(position) = position_of_ours(&stored) {
+                stored = self.disown(position).await?;
+            } else {
+                let version = stored.metadata.resource_version.unwrap_or_default();
+                return Ok(Published::Stored { version });
+            }
         }
-        let wrong: Vec<&str> = entries(&stored)
-            .filter(|entry| bundle_of(entry) != Some(&encoded))
-            .filter_map(name_of)
-            .collect();
-        if !wrong.is_empty() {
-            let managers = owners(&stored);
-            info!(object = self.label(), entries = ?wrong, managers = ?managers, "wrote the CA bundle");
-            stored = self.apply(&stored, &encoded).await?;
-        }
-        if let Some(position) = position_of_ours(&stored) {
-            stored = self.disown(position).await?;
-        }
-        let version = stored.metadata.resource_version.unwrap_or_default();
-        Ok(Published::Stored { version })
+        Err(PublishError::Contested)
     }
 
     /// Writes the bundle into every entry that is present, and no other field.
