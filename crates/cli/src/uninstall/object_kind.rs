@@ -3,6 +3,7 @@
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
+    core::PartialObjectMeta,
 };
 
 /// A kind of object, with the resource that serves it.
@@ -96,6 +97,32 @@ impl ObjectKind {
         }
     }
 
+    /// Metadata of an object; `None` if it does not exist or the API server does not serve the kind.
+    ///
+    /// # Errors
+    /// The API server refuses or does not answer.
+    pub async fn find_metadata(
+        &self,
+        client: &Client,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> kube::Result<Option<PartialObjectMeta<DynamicObject>>> {
+        if_found(self.api(client, namespace).get_metadata(name).await)
+    }
+
+    /// A whole object; see [`Self::find_metadata`].
+    ///
+    /// # Errors
+    /// The API server refuses or does not answer.
+    pub async fn find(
+        &self,
+        client: &Client,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> kube::Result<Option<DynamicObject>> {
+        if_found(self.api(client, namespace).get(name).await)
+    }
+
     /// Value of `apiVersion` of an object.
     pub fn api_version(&self) -> String {
         self.resource().api_version
@@ -120,5 +147,14 @@ impl ObjectKind {
             kind: (*kind).to_owned(),
             plural: (*plural).to_owned(),
         }
+    }
+}
+
+/// The answer about an unserved kind is no Status object, so its code decides.
+fn if_found<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
     }
 }

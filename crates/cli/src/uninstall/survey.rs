@@ -56,7 +56,7 @@ impl Survey {
             .await
             .map_err(read_error)?;
         for name in names::KOORDINATOR_KINDS {
-            let found = kinds::DEFINITION.api(client, None).get_metadata_opt(name).await;
+            let found = kinds::DEFINITION.find_metadata(client, None, name).await;
             survey
                 .definitions
                 .extend(found.map_err(read_error)?.map(|_| name));
@@ -76,11 +76,7 @@ impl Survey {
         }
         let mut own_namespaces = BTreeSet::new();
         for object in own.iter().filter(|object| object.kind == &kinds::NAMESPACE) {
-            let Some(found) = kinds::NAMESPACE
-                .api(client, None)
-                .get_metadata_opt(&object.name)
-                .await?
-            else {
+            let Some(found) = kinds::NAMESPACE.find_metadata(client, None, &object.name).await? else {
                 continue;
             };
             self.found
@@ -118,20 +114,20 @@ impl Survey {
         object: OwnObject,
         own_namespaces: &BTreeSet<String>,
     ) -> kube::Result<()> {
-        let api = object.kind.api(client, object.namespace.as_deref());
+        let (kind, namespace) = (object.kind, object.namespace.as_deref());
         let is_ours = object
             .namespace
             .as_ref()
             .is_some_and(|name| own_namespaces.contains(name));
         if object.kind == &kinds::DAEMON_SET {
             // Its mounts name the folders on nodes.
-            let Some(found) = api.get_opt(&object.name).await? else {
+            let Some(found) = kind.find(client, namespace, &object.name).await? else {
                 return Ok(());
             };
             self.host_paths.extend(writable_host_paths(&found.data));
             self.found
                 .push(FoundObject::from_metadata(object, &found, is_ours));
-        } else if let Some(found) = api.get_metadata_opt(&object.name).await? {
+        } else if let Some(found) = kind.find_metadata(client, namespace, &object.name).await? {
             self.found
                 .push(FoundObject::from_metadata(object, &found, is_ours));
         }

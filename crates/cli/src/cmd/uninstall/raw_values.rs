@@ -1,6 +1,10 @@
 //! [`RawValues`]: the step that restores raw allocatable: by the webhook, or by the kubelets if no webhook answers.
 
-use std::{collections::BTreeMap, io::Write, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    time::Duration,
+};
 
 use headroom_domain::resource::{PerResource, Resource};
 use k8s_openapi::api::core::v1::Node;
@@ -9,11 +13,13 @@ use tokio::time::{Instant, sleep};
 
 use super::{LinePrinter, Target};
 use crate::{
+    args::Format,
     cmd::off::{self, OffEnd, OffResult, Remains},
     connect,
     error::Error,
     human_numbers::short,
     rights,
+    screen::Screen,
     uninstall::{UninstallError, object_kind as kinds, removal_line::RemovalLine, survey::Survey},
 };
 
@@ -62,8 +68,10 @@ impl RawValues {
         if !is_called && survey.leftovers.is_empty() {
             return Ok(RawOutcome::Done);
         }
+        // Mode `off` would release nodes from the floor, so a webhook must answer first.
         let end = match self.switched_off(target, printer).await {
-            Ok(end) => end,
+            Ok(None) => return self.unless_held(target, "no webhook answers".to_owned()).await,
+            Ok(Some(end)) => end,
             // A status configuration that fails closed and that no replica answers. Without it nodes can be written.
             Err(error) if is_failed_call(&error) => return self.unless_held(target, error.to_string()).await,
             Err(error) => return Err(error),
@@ -78,12 +86,28 @@ impl RawValues {
         }
     }
 
-    /// An API server calls a deleted webhook for some moments, so a failed call is repeated.
+    /// Switches the nodes off; `None` without any change if no webhook answers. An API server calls a deleted webhook for
+    /// some moments, so a failed call is repeated.
     async fn switched_off<W: Write>(
         self,
         target: &Target,
         printer: &mut LinePrinter<'_, W>,
-    ) -> Result<OffEnd, Error> {
+    ) -> Result<Option<OffEnd>, Error> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let unseen = &mut Screen::plain(io::sink());
+            let output = (unseen, Format::Table);
+            let answer = off::predict(&target.client, target.by_hand.clone(), output).await;
+            let is_last = Instant::now() >= deadline;
+            match answer {
+                Ok(OffEnd::Unanswered { .. }) if is_last => return Ok(None),
+                Ok(OffEnd::Unanswered { .. }) => {}
+                Err(error) if is_failed_call(&error) && !is_last => {}
+                Err(error) => return Err(error),
+                Ok(OffEnd::Restored { .. } | OffEnd::Waiting { .. }) => break,
+            }
+            sleep(POLL_EVERY).await;
+        }
         let deadline = Instant::now() + PATIENCE;
         loop {
             let output = (&mut *printer.screen, printer.format);
@@ -91,7 +115,7 @@ impl RawValues {
             let end = off::restore(&target.client, by_hand, (self.wait, PATIENCE), output).await;
             match end {
                 Err(error) if is_failed_call(&error) && Instant::now() < deadline => sleep(POLL_EVERY).await,
-                end => return end,
+                end => return end.map(Some),
             }
         }
     }

@@ -38,6 +38,8 @@ struct ObjectPath<'p> {
     name: Option<&'p str>,
 }
 
+/// Group that only OpenShift serves.
+const UNSERVED: &str = "/apis/security.openshift.io/";
 pub(super) const NODE: &str = "/api/v1/nodes/n1";
 const FLOOR_BINDING: &str =
     "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/headroom-floor";
@@ -59,6 +61,9 @@ impl FakeCluster {
                 .as_ref()
                 .map(|namespace| format!("/namespaces/{namespace}"));
             let namespace = namespace.unwrap_or_default();
+            if group.starts_with(UNSERVED.trim_end_matches('/')) {
+                continue;
+            }
             let path = format!("{group}{namespace}/{}/{}", object.kind.plural, object.name);
             let mut stored = json!({
                 "apiVersion": object.kind.api_version(), "kind": object.kind.kind,
@@ -132,6 +137,9 @@ impl ClusterState {
             );
         }
         let path = path.trim_end_matches("/status");
+        if path.starts_with(UNSERVED) {
+            return (404, "404 page not found".into());
+        }
         let parsed = ObjectPath::parse(path);
         match *method {
             Method::DELETE => self.delete(path),
