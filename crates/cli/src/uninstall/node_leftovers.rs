@@ -20,7 +20,7 @@ pub struct NodeLeftovers {
 
 impl NodeLeftovers {
     /// `None` if nothing is left. The mode is kept while replicas may still answer, so that none amplifies the node again.
-    pub fn of(node: &Node, is_mode_kept: bool) -> Option<Self> {
+    pub fn find(node: &Node, is_mode_kept: bool) -> Option<Self> {
         let stored = node.annotations();
         let is_managed = EVIDENCE.iter().any(|key| stored.contains_key(*key));
         let is_ours = |key: &str| match key {
@@ -87,7 +87,7 @@ mod tests {
         let conditions =
             json!([{"type": "Ready", "status": "True"}, {"type": names::BRAKED, "status": "False"}]);
         let node = node(&annotations, &conditions);
-        let left = NodeLeftovers::of(&node, false).unwrap();
+        let left = NodeLeftovers::find(&node, false).unwrap();
         let keys: Vec<&str> = left.annotations.keys().map(String::as_str).collect();
         let mut expected = [
             names::MARKER,
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(left.conditions, [names::BRAKED]);
         let removed = json!({"status": {"conditions": [{"type": names::BRAKED, "$patch": "delete"}]}});
         assert_eq!(left.status_patch(), Some(removed));
-        let kept = NodeLeftovers::of(&node, true).unwrap();
+        let kept = NodeLeftovers::find(&node, true).unwrap();
         assert!(!kept.annotations.contains_key(names::MODE));
     }
 
@@ -110,7 +110,7 @@ mod tests {
     fn the_users_ratio_returns_from_auto() {
         let ratio = |own: &str| {
             let annotations = json!({names::STATIC_RATIO: own, names::RATIO: r#"{"cpu":1.9}"#});
-            let mut left = NodeLeftovers::of(&node(&annotations, &json!([])), false).unwrap();
+            let mut left = NodeLeftovers::find(&node(&annotations, &json!([])), false).unwrap();
             left.annotations.remove(names::RATIO)
         };
         assert_eq!(ratio(r#"{"cpu":1.5}"#), Some(r#"{"cpu":1.5}"#.into()));
@@ -120,6 +120,6 @@ mod tests {
     #[test]
     fn koordinators_raw_annotation_is_kept() {
         let theirs = json!({names::RATIO: "{}", names::RAW_ALLOCATABLE: "{}"});
-        assert_eq!(NodeLeftovers::of(&node(&theirs, &json!([])), false), None);
+        assert_eq!(NodeLeftovers::find(&node(&theirs, &json!([])), false), None);
     }
 }

@@ -220,7 +220,7 @@ pub async fn leftovers(client: &Client, is_mode_kept: bool) -> Result<Vec<NodeLe
         let left = page
             .items
             .iter()
-            .filter_map(|node| NodeLeftovers::of(node, is_mode_kept));
+            .filter_map(|node| NodeLeftovers::find(node, is_mode_kept));
         found.extend(left);
         match page.metadata.continue_.filter(|next| !next.is_empty()) {
             None => return Ok(found),
