@@ -189,17 +189,15 @@ async fn commands_of_other_pages_work_as_documented() {
             .expect("an answer")
             .is_some()
     );
-    // No replica runs here.
-    reader.printed(emergencies).await;
-    let left = Installation::render();
-    let left = left.kubectl(&[
-        "get",
-        "mutatingwebhookconfigurations,validatingwebhookconfigurations,mutatingadmissionpolicybindings,\
-         validatingadmissionpolicybindings",
-        "--output=name",
-        &kubeconfig,
-    ]);
-    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+    run_emergencies(&reader, emergencies).await;
+}
+
+/// Runs the commands for emergencies; no replica runs here. They remove all entries and policies.
+async fn run_emergencies(reader: &PageReader, commands: &[String]) {
+    reader.printed(commands).await;
+    let list = "kubectl get --output=name mutatingwebhookconfigurations,validatingwebhookconfigurations,\
+                mutatingadmissionpolicybindings,validatingadmissionpolicybindings";
+    assert_eq!(reader.printed(&[list.to_owned()]).await, "");
     let nodes: Api<Node> = Api::all(reader.client.clone());
     let node = nodes.get(NODE).await.expect("the node");
     assert_eq!(
