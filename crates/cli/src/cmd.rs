@@ -16,6 +16,7 @@ mod pod;
 mod quota;
 mod reasons;
 mod top;
+mod uninstall;
 mod version;
 
 use std::io::Write;
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Hints(hints::HintsArgs),
     Check(check::InstallationCheckArgs),
     Off(off::OffArgs),
+    Uninstall(uninstall::UninstallArgs),
     Advise(Box<advise::AdviseArgs>),
     Agent(agent::AgentArgs),
     Config(config::ConfigArgs),
@@ -72,6 +74,7 @@ impl Command {
             Self::Hints(args) => args.run(session).await,
             Self::Check(args) => args.run(session).await,
             Self::Off(args) => args.run(session).await,
+            Self::Uninstall(args) => args.run(session).await,
             Self::Advise(args) => args.run(session).await,
             Self::Agent(args) => args.run(session).await,
             Self::Config(args) => args.run(session).await,

@@ -3,6 +3,7 @@
 //! webhook pod.
 
 mod api_server;
+mod bound_requests;
 mod counted_pod;
 mod credentials;
 mod evidence;
@@ -25,6 +26,11 @@ use headroom_proto::{
 use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Streaming, service::interceptor::InterceptedService, transport::Channel};
 
+pub(crate) use self::{
+    bound_requests::bound_requests,
+    kubeconfig::client,
+    proxy::{Proxy, without_login},
+};
 use self::{
     credentials::{Bearer, Credentials},
     route::Route,
@@ -36,10 +42,6 @@ pub use self::{
     replicas::pod_decisions,
     slo_config::SloConfigAnswer,
     versions::{AskedVersion, versions},
-};
-pub(crate) use self::{
-    kubeconfig::client,
-    proxy::{Proxy, without_login},
 };
 use crate::{args::ConnectArgs, check::Finding, error::Error, mistyped::node_advice, view::NodeView};
 

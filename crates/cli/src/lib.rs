@@ -3,6 +3,7 @@
 //! ```text
 //! args -> connect (port-forward, TLS, token) -> cmd::{top, explain, hints} -> view::Node -> output -> screen
 //!      -> connect (kubeconfig) -> cmd::off -> Node objects -----------------------------^
+//!      -> connect (kubeconfig) -> uninstall, cmd::off -> cmd::uninstall ------------^
 //!      -> connect (Prometheus) or files -> advise -> Advice ------------------------^
 //!      -> connect or files -> slo -> cmd::config, by the webhook's rules ---------------^
 //!      -> connect to each replica and the API server -> check -> cmd::check ----------------^
@@ -31,6 +32,7 @@ pub mod rights;
 pub mod screen;
 pub mod slo;
 pub mod styled_text;
+pub mod uninstall;
 pub mod view;
 
 mod cause;

@@ -2,12 +2,13 @@
 //!
 //! Names of nodes and of Headroom's own objects are in this file; each other family has a file of its own.
 
+mod installed_object;
 mod pod;
 mod quota;
 mod reservation;
 mod slo;
 
-pub use self::{pod::*, quota::*, reservation::*, slo::*};
+pub use self::{installed_object::*, pod::*, quota::*, reservation::*, slo::*};
 
 /// Annotation on a Node: JSON object resource → ratio, written by users, by Koordinator's slo-controller, or by
 /// Headroom in mode `auto`. Koordinator's key and format (two decimals).

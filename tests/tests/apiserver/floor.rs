@@ -21,6 +21,8 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::slo_config::Kubectl;
+
 /// Annotation that a kubelet sends in every write.
 const OWN_ANNOTATION: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 
@@ -183,6 +185,64 @@ async fn kubelet_values_reach_the_webhook_unchanged() {
     let off = written(&stand, off).await;
     assert_eq!(amounts(&off), ["6", "8Gi"]);
     assert_eq!((annotation(&off, names::MARKER), note(&off)), (None, None));
+}
+
+/// The emergency command of docs/patterns.md, with all replicas dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn mode_off_restores_raw_values_while_no_webhook_answers() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    headroom_testbed::policies::put_checks(&stand.client)
+        .await
+        .expect("install the checks");
+    let webhook = amplified(&stand).await;
+    killed(&stand, webhook).await;
+    assert_eq!(amounts(&written(&stand, raw(20)).await), ["6", "10Gi"]);
+
+    let command = [
+        "annotate",
+        "nodes",
+        "--all",
+        "--overwrite",
+        "headroom.sh/mode=off",
+    ];
+    let annotated = Kubectl::new(&stand).run(&command, "");
+    assert!(annotated.status.success(), "{annotated:?}");
+    let off = written(&stand, raw(30)).await;
+    assert_eq!(
+        (amounts(&off), note(&off)),
+        (["4".to_owned(), "8Gi".to_owned()], None)
+    );
+
+    // A webhook that returns has nothing to restore and removes its records.
+    let webhook = stand.webhook("webhook-1", "{}").await;
+    stand.register(&webhook).await;
+    let is_clean = |node: &Node| annotation(node, names::MARKER).is_none();
+    stand.node_until("n1", "without a marker", is_clean).await;
+    assert_eq!(amounts(&written(&stand, raw(40)).await), ["4", "8Gi"]);
+}
+
+/// The marker of a node that is off has the value that its pods need. An outage does not take that from them.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_pods_need_are_held_in_mode_off_too() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let node = marked(&stand, "n1").await;
+    let uid = node.uid().expect("a UID");
+    let marker = json!({
+        "at": "2026-01-01T12:00:00Z", "cpu": "6", "memory": "10Gi", "uid": uid,
+        "from": {
+            "cpu": {"capacity": "4", "places": {"daemonSets": 500}, "product": "4", "raw": "4"},
+            "memory": {"capacity": "8Gi", "raw": "8Gi"},
+        },
+    });
+    stand.annotate("n1", names::MARKER, &marker.to_string()).await;
+    assert_eq!(amounts(&written(&stand, raw(10)).await), ["6", "10Gi"]);
+    stand.annotate("n1", names::MODE, "off").await;
+    let off = written(&stand, raw(20)).await;
+    assert_eq!(amounts(&off), ["6", "8Gi"]);
+    let expected = json!({"cpu": "4", "at": heartbeat(&off)});
+    assert_eq!(note(&off), Some(expected));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
 /// Nodes as they are stored, and writes of the kubelet to each.
-const NODES: usize = 60;
+const NODES: usize = 80;
 const WRITES: usize = 16;
 /// Seed of the series of inputs.
 const SEED: u64 = 37;
@@ -70,6 +70,22 @@ fn stored(random: &mut ChaCha8Rng, uid: &str) -> Value {
         // A ratio of one.
         5 => marker["cpu"] = "4".into(),
         _ => {}
+    }
+    // Independent of the draws for all other members.
+    let mut second = random.clone();
+    second.set_stream(1);
+    if second.is_one_in(8) {
+        annotations[names::MODE] = (*second.pick(&["off", "off", "static"])).into();
+    }
+    for resource in Resource::ALL {
+        if let Some(origin) = marker.pointer_mut(&format!("/from/{}", resource.name())) {
+            if second.is_one_in(2) {
+                origin["product"] = origin["raw"].clone();
+            }
+            if second.is_one_in(4) {
+                origin["places"] = json!({"daemonSets": 500, "others": 100});
+            }
+        }
     }
     if !random.is_one_in(12) {
         annotations[names::MARKER] = marker.to_string().into();
@@ -260,7 +276,8 @@ impl Result {
             new: &is,
         };
         let recent = i64::try_from(floor::HOLDS_FOR.as_secs()).expect("seconds");
-        let held = floor::floored(&write, |at| {
+        let is_off = old["metadata"]["annotations"][names::MODE] == "off";
+        let held = floor::floored(&write, is_off, |at| {
             ready(new).is_some_and(|beat| (beat - seconds(at)).abs() < recent)
         });
         let mut after = new.clone();
@@ -369,6 +386,8 @@ async fn floor_policy_equals_the_rust_rules() {
 
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let mut kinds = BTreeSet::new();
+    // True if the policy held CPU of a node that is off.
+    let mut held_in_off = BTreeSet::new();
     for index in 0..NODES {
         let name = format!("n{index}");
         let old = store(&stand, &name, |uid| stored(&mut random, uid)).await;
@@ -381,6 +400,10 @@ async fn floor_policy_equals_the_rust_rules() {
             let got = Result::from_node(&dry_run(&stand, &name, &patch).await);
             assert_eq!(got, wanted, "stored {old:#}\nwritten {patch:#}");
             let (was, sent) = (Result::from_node(&old), Result::from_node(&new));
+            let is_amplified = quantity(&old, Resource::Cpu) > quantity(&new, Resource::Cpu);
+            if is_amplified && old["metadata"]["annotations"][names::MODE] == "off" {
+                held_in_off.insert(got.allocatable.cpu != sent.allocatable.cpu);
+            }
             kinds.insert((
                 got.allocatable.cpu != sent.allocatable.cpu,
                 got.allocatable.memory != sent.allocatable.memory,
@@ -389,6 +412,7 @@ async fn floor_policy_equals_the_rust_rules() {
             ));
         }
     }
+    assert_eq!(held_in_off, BTreeSet::from([false, true]));
     // No kind of result is missing from the inputs: held or not, quiet or not, with a note or without.
     for cpu in [false, true] {
         for memory in [false, true] {
@@ -443,6 +467,15 @@ async fn with_webhook(stand: &Stand) -> (Webhook, Vec<Value>) {
             let marker = annotations[names::MARKER].as_str().unwrap_or_default();
             if !(marker.contains(r#""memory":"10Gi""#) && marker.contains(r#""from":{"cpu""#)) {
                 annotations[names::MARKER] = Value::Null;
+            }
+            if annotations[names::MODE].is_null()
+                && let Some(text) = annotations[names::MARKER].as_str()
+            {
+                // No pod is bound here, so the webhook would remove these members and no write would be quiet.
+                let mut marker: Value = serde_json::from_str(text).expect("JSON");
+                let none = json!({"product": null, "places": null});
+                merge(&mut marker, &json!({"from": {"cpu": none, "memory": none}}));
+                annotations[names::MARKER] = marker.to_string().into();
             }
             state
         };

@@ -67,5 +67,6 @@ mod steady_state_skip;
 mod strangers;
 mod sweep;
 mod unfit_pods;
+mod uninstall;
 mod validate_node;
 mod validate_pod;

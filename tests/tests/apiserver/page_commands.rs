@@ -80,10 +80,11 @@ async fn installation_page_works_as_written() {
     let commands = PageReader::commands("deploy/kustomize/README.md");
     let uninstall = commands
         .iter()
-        .position(|command| command.starts_with("kubectl headroom off"))
+        .position(|command| command.starts_with("kubectl headroom uninstall"))
         .expect("how to uninstall");
     let (install, uninstall) = commands.split_at(uninstall);
-    assert!(install.len() > 6 && uninstall.len() == 3, "{commands:#?}");
+    assert!(install.len() > 6 && uninstall.len() == 6, "{commands:#?}");
+    let (by_plugin, by_hand) = uninstall.split_at(2);
     reader.printed(install).await;
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(reader.client.clone());
     let configuration = configurations
@@ -99,12 +100,31 @@ async fn installation_page_works_as_written() {
 
     // A new shell, in the same folder.
     let folder = commands.iter().find(|command| command.starts_with("cd "));
-    let uninstall: Vec<String> = folder.into_iter().chain(uninstall).cloned().collect();
-    reader.printed(&uninstall).await;
+    let in_folder =
+        |commands: &[String]| -> Vec<String> { folder.into_iter().chain(commands).cloned().collect() };
+    reader.printed(&in_folder(by_hand)).await;
+    is_uninstalled(&reader).await;
+
+    // Objects that the reader created stay.
+    let mut again = install.to_vec();
+    again.retain(|command| !command.contains(" create "));
+    reader.printed(&again).await;
+    let ran = reader.printed(&in_folder(by_plugin)).await;
+    assert!(
+        ran.contains("\nplanned: ") && ran.contains("\nremoved: "),
+        "{ran}"
+    );
+    is_uninstalled(&reader).await;
+}
+
+/// Waits until nothing of the installation is left.
+async fn is_uninstalled(reader: &PageReader) {
     let namespaces: Api<Namespace> = Api::all(reader.client.clone());
     for name in [names::NAMESPACE, names::AGENT_NAMESPACE] {
-        let left = namespaces.get_opt(name).await.expect("an answer");
-        assert!(left.is_none(), "{name}");
+        e2e::stand::until("the namespace is deleted", async || {
+            namespaces.get_opt(name).await.expect("an answer").is_none()
+        })
+        .await;
     }
     assert_eq!(reader.annotations().await, [""; 0]);
 }
@@ -144,7 +164,8 @@ async fn commands_of_other_pages_work_as_documented() {
     .await;
 
     let patterns = PageReader::commands("docs/patterns.md");
-    assert_eq!(patterns.len(), 1);
+    let (pods, emergencies) = patterns.split_at(1);
+    assert_eq!(emergencies.len(), 6, "{emergencies:#?}");
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(reader.client.clone());
     assert!(
         configurations
@@ -153,7 +174,7 @@ async fn commands_of_other_pages_work_as_documented() {
             .expect("an answer")
             .is_some()
     );
-    reader.printed(&patterns).await;
+    reader.printed(pods).await;
     assert!(
         configurations
             .get_opt("headroom-pods")
@@ -167,5 +188,20 @@ async fn commands_of_other_pages_work_as_documented() {
             .await
             .expect("an answer")
             .is_some()
+    );
+    run_emergencies(&reader, emergencies).await;
+}
+
+/// Runs the commands for emergencies; no replica runs here. They remove all entries and policies.
+async fn run_emergencies(reader: &PageReader, commands: &[String]) {
+    reader.printed(commands).await;
+    let list = "kubectl get --output=name mutatingwebhookconfigurations,validatingwebhookconfigurations,\
+                mutatingadmissionpolicybindings,validatingadmissionpolicybindings";
+    assert_eq!(reader.printed(&[list.to_owned()]).await, "");
+    let nodes: Api<Node> = Api::all(reader.client.clone());
+    let node = nodes.get(NODE).await.expect("the node");
+    assert_eq!(
+        node.annotations().get(names::MODE).map(String::as_str),
+        Some("off")
     );
 }

@@ -144,6 +144,26 @@ static SHOWN: &[(&str, RunBy)] = &[
         "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration headroom-pods",
         AsPrinted(KUBECTL),
     ),
+    (
+        "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration --ignore-not-found headroom-pods headroom-quotas headroom-configuration headroom-integrations",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration --ignore-not-found headroom-quotas",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration --ignore-not-found headroom-webhook",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl delete mutatingadmissionpolicybinding --ignore-not-found headroom-floor",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl delete mutatingadmissionpolicybinding,validatingadmissionpolicybinding --ignore-not-found headroom-annotations headroom-checks",
+        AsPrinted(KUBECTL),
+    ),
 ];
 
 const PLACEHOLDER: &str = "NAME stands for a node; the test puts one there";

@@ -15,14 +15,15 @@ use headroom_domain::{
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, ResourceExt as _,
+    Api, Client, ResourceExt as _,
     api::{ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use self::{
-    node_result::{OffResult, Remains, traces},
+use self::node_result::traces;
+pub(super) use self::{
+    node_result::{OffResult, Remains},
     off_end::{ByHand, OffEnd},
 };
 use super::Session;
@@ -42,8 +43,8 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Patches the annotation headroom.sh/mode=off on each node, and waits. Allocatable stays above raw while the pods bound to a node
-need it. Requires permission to list and to patch nodes, and no connection to the webhook. To uninstall, run this first, then
-delete the installation, then remove the annotation.
+need it. Requires permission to list and to patch nodes, and no connection to the webhook. `kubectl headroom uninstall` does this
+before it deletes the installation.
 
 With --now the last line is one of three. `restored`: all nodes are raw, exit code 0. `waiting`: some nodes are not raw yet,
 with the reasons, exit code 1; the webhook restores them later. `unanswered`: no webhook processed the writes, with the commands that
@@ -54,7 +55,7 @@ Examples:
   kubectl headroom off
 
   kubectl headroom off --now --node worker-1
-  kubectl headroom off --now --wait-seconds 600 && kubectl delete -k . && kubectl annotate nodes --all headroom.sh/mode-")]
+  kubectl headroom off --now --wait-seconds 600")]
 pub(crate) struct OffArgs {
     /// Restore the nodes; without this flag the result is only predicted.
     #[arg(long, env = "HEADROOM_NOW")]
@@ -104,37 +105,68 @@ impl OffArgs {
             },
             args: self,
         };
-        let mut printer = ResultPrinter {
-            screen,
-            format,
-            reported: BTreeMap::new(),
-        };
+        let mut printer = ResultPrinter::new(screen, format);
         if client.args.now {
             return until_restored(&client, &mut printer).await;
         }
-        let found = client.found().await?;
         if format == Format::Table {
             printer
                 .screen
                 .print("dry run: --now applies it; the result would be\n")?;
         }
-        for node in found {
-            let projection = client.probed(&node).await?;
-            printer.report(projection)?;
-        }
-        match printer.end(&client.by_hand) {
+        match printer.predict(&client).await? {
             OffEnd::Restored { .. } | OffEnd::Waiting { .. } => Ok(()),
             end @ OffEnd::Unanswered { .. } => printer.print_end(&end),
         }
     }
 }
 
-/// Switches nodes off, including those that join meanwhile, until all are restored or the deadline passes.
+/// Predicts the result for all nodes and prints one line for each.
+pub(super) async fn predict<W: Write>(
+    api: &Client,
+    by_hand: ByHand,
+    (screen, format): (&mut Screen<W>, Format),
+) -> Result<OffEnd, Error> {
+    let client = NodeClient::for_all(api, by_hand, false, Duration::ZERO);
+    ResultPrinter::new(screen, format).predict(&client).await
+}
+
+/// Switches all nodes off, with a line for each result. It ends early if no webhook has answered for `patience`.
+pub(super) async fn restore<W: Write>(
+    api: &Client,
+    by_hand: ByHand,
+    (wait, patience): (Duration, Duration),
+    (screen, format): (&mut Screen<W>, Format),
+) -> Result<OffEnd, Error> {
+    let client = NodeClient::for_all(api, by_hand, true, wait);
+    restored_within(&client, &mut ResultPrinter::new(screen, format), patience).await
+}
+
 async fn until_restored<W: Write>(
     client: &NodeClient,
     printer: &mut ResultPrinter<'_, W>,
 ) -> Result<(), Error> {
-    let deadline = Instant::now() + Duration::from_secs(client.args.wait_seconds);
+    let patience = Duration::from_secs(client.args.wait_seconds);
+    let end = restored_within(client, printer, patience).await?;
+    if let OffEnd::Restored { .. } = end {
+        return printer.print_end(&end);
+    }
+    if printer.format == Format::Json {
+        printer.print_end(&end)?;
+    }
+    Err(Error::NotRestored { end: end.to_string() })
+}
+
+/// Switches nodes off, including those that join meanwhile, until all are restored, the deadline passes, or no webhook
+/// has answered for `patience`.
+async fn restored_within<W: Write>(
+    client: &NodeClient,
+    printer: &mut ResultPrinter<'_, W>,
+    patience: Duration,
+) -> Result<OffEnd, Error> {
+    let start = Instant::now();
+    let deadline = start + Duration::from_secs(client.args.wait_seconds);
+    let mut answered = start;
     loop {
         let found = client.found().await?;
         printer
@@ -144,21 +176,36 @@ async fn until_restored<W: Write>(
             let restored = client.switched_off(node).await?;
             printer.report(restored)?;
         }
+        let now = Instant::now();
         let end = printer.end(&client.by_hand);
-        if let OffEnd::Restored { .. } = end {
-            return printer.print_end(&end);
-        }
-        if Instant::now() >= deadline {
-            if printer.format == Format::Json {
-                printer.print_end(&end)?;
+        let is_last = match end {
+            OffEnd::Restored { .. } => true,
+            OffEnd::Waiting { .. } => {
+                answered = now;
+                false
             }
-            return Err(Error::NotRestored { end: end.to_string() });
+            OffEnd::Unanswered { .. } => now >= answered + patience,
+        };
+        if is_last || now >= deadline {
+            return Ok(end);
         }
         sleep(POLL_EVERY).await;
     }
 }
 
 impl NodeClient {
+    fn for_all(api: &Client, by_hand: ByHand, now: bool, wait: Duration) -> Self {
+        Self {
+            nodes: Api::all(api.clone()),
+            args: OffArgs {
+                now,
+                node: None,
+                wait_seconds: wait.as_secs(),
+            },
+            by_hand,
+        }
+    }
+
     async fn found(&self) -> Result<Vec<Node>, Error> {
         let attempt = |source| Error::api(&rights::READ_NODES, source);
         match &self.args.node {
@@ -229,7 +276,24 @@ impl NodeClient {
     }
 }
 
-impl<W: Write> ResultPrinter<'_, W> {
+impl<'s, W: Write> ResultPrinter<'s, W> {
+    const fn new(screen: &'s mut Screen<W>, format: Format) -> Self {
+        Self {
+            screen,
+            format,
+            reported: BTreeMap::new(),
+        }
+    }
+
+    /// Prints the predicted result of each node.
+    async fn predict(&mut self, client: &NodeClient) -> Result<OffEnd, Error> {
+        for node in client.found().await? {
+            let projection = client.probed(&node).await?;
+            self.report(projection)?;
+        }
+        Ok(self.end(&client.by_hand))
+    }
+
     /// Result if the command ended now.
     fn end(&self, by_hand: &ByHand) -> OffEnd {
         OffEnd::new(self.reported.values(), by_hand.clone())

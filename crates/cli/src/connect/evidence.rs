@@ -1,13 +1,8 @@
 //! Collects the evidence for `check`, from each replica and from the API server.
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::collections::BTreeMap;
 
-use headroom_domain::{
-    installation::Installation,
-    names,
-    pod::{RequestBasis, requests},
-    quantity::Quantity,
-};
+use headroom_domain::{installation::Installation, names, quantity::Quantity};
 use headroom_kit::log::chain;
 use headroom_proto::v1alpha1::{GetInstallationRequest, GetInstallationResponse, debug_client::DebugClient};
 use k8s_openapi::api::{
@@ -15,15 +10,13 @@ use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
     core::v1::Node,
 };
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ListParams, PostParams},
-};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client, ResourceExt as _, api::PostParams};
 use tonic::{Code, Request};
 
 use super::{
-    Client as DebugServiceClient, Connection, Credentials, LIMIT, Route, counted_pod::CountedPod, kubeconfig,
+    Client as DebugServiceClient, Connection, Credentials, LIMIT, Route,
+    bound_requests::{bound_requests, read_each},
+    kubeconfig,
 };
 use crate::{
     args::ConnectArgs,
@@ -33,7 +26,7 @@ use crate::{
         kubernetes_version::KubernetesVersion,
     },
     error::Error,
-    rights::{self, Right},
+    rights,
 };
 
 /// API group and version of the policies that keep the floor.
@@ -41,8 +34,6 @@ const POLICY_GROUP_VERSION: &str = "admissionregistration.k8s.io/v1";
 const POLICIES: &str = "mutatingadmissionpolicies";
 /// Operating system of nodes on which agents run.
 const LINUX: &str = "linux";
-/// Objects per page of a list.
-const PAGE: u32 = 500;
 
 /// Kinds of objects in the manifests, by API group and resource.
 const MANIFEST_KINDS: [(&str, &str); 20] = [
@@ -259,33 +250,13 @@ async fn free_cpu(api: &Client, nodes: &[Node]) -> Result<Vec<(String, i64)>, St
         Some((node.name_any(), signed(quantity.milli().filter(|_| is_linux)?)))
     };
     let mut free: BTreeMap<_, _> = nodes.iter().filter_map(allocatable).collect();
-    let read = read_each(api, &rights::LIST_ALL_PODS, |pod: CountedPod| {
-        let node = pod.spec.node_name.as_ref().and_then(|node| free.get_mut(node));
-        if let Some(milli) = node.filter(|_| !pod.has_ended()) {
-            let requests = requests(&pod.spec, &pod.status, RequestBasis::Actual).amounts();
+    let bound = bound_requests(api).await;
+    for (node, requests) in bound.map_err(|error| chain(&error).to_string())? {
+        if let Some(milli) = free.get_mut(&node) {
             *milli = milli.saturating_sub(signed(requests.cpu));
         }
-    });
-    read.await.map_err(|error| chain(&error).to_string())?;
-    Ok(free.into_iter().collect())
-}
-
-/// Calls `with` for all objects of a kind, which are read page by page.
-async fn read_each<K>(api: &Client, right: &'static Right, mut with: impl FnMut(K)) -> Result<(), Error>
-where
-    K: kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-{
-    let objects: Api<K> = Api::all(api.clone());
-    let mut params = ListParams::default().limit(PAGE);
-    loop {
-        let page = objects.list(&params).await;
-        let page = page.map_err(|source| Error::api(right, source))?;
-        page.items.into_iter().for_each(&mut with);
-        match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            None => return Ok(()),
-            Some(next) => params = params.continue_token(&next),
-        }
     }
+    Ok(free.into_iter().collect())
 }
 
 /// `None` for a Node whose kubelet has not reported the machine.

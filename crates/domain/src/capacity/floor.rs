@@ -18,13 +18,18 @@ pub const HOLDS_FOR: Duration = Duration::from_secs(3600);
 
 /// Values that replace those of the node's own kubelet; `None` if the kubelet's value passes. The replacement is the
 /// smaller of marker and stored value, because any user with the right to patch nodes can write a marker. If another
-/// client has lowered the stored value below both, the kubelet's value passes. `is_recent` returns true if the
-/// heartbeat in the marker and that of the write are less than [`HOLDS_FOR`] apart.
-pub fn floored(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResource<Option<Quantity>> {
+/// client has lowered the stored value below both, the kubelet's value passes. With mode `off` on the stored Node
+/// (`is_off`) a value is replaced only if pods need it: an order to restore raw values works without the webhook.
+/// `is_recent` returns true if the heartbeat in the marker and that of the write are less than [`HOLDS_FOR`] apart.
+pub fn floored(
+    write: &Write<'_>,
+    is_off: bool,
+    is_recent: impl FnOnce(&str) -> bool,
+) -> PerResource<Option<Quantity>> {
     let marker = write.old.annotations.marker_of(write.uid);
     let marker = marker.filter(|marker| marker.at.as_deref().is_some_and(is_recent));
     let held = |resource: Resource| {
-        let marker = marker?;
+        let marker = marker.filter(|marker| !is_off || marker.is_from_pods(resource))?;
         let sent = (*write.new.allocatable.get(resource))?;
         let written = marker.quantity(resource)?;
         let stored = (*write.old.allocatable.get(resource))?;
@@ -84,7 +89,7 @@ mod tests {
             old: &old,
             new: &sent(cpu),
         };
-        let held = floored(&write, |at| at == "t0" && is_recent);
+        let held = floored(&write, false, |at| at == "t0" && is_recent);
         assert_eq!(held.cpu, kept.map(|kept| kept.parse().unwrap()));
         assert_eq!(held.memory, None);
     }
@@ -99,6 +104,27 @@ mod tests {
             old: &old,
             new: &sent("4"),
         };
-        assert_eq!(floored(&write, |_| true).cpu, old.allocatable.cpu);
+        assert_eq!(floored(&write, false, |_| true).cpu, old.allocatable.cpu);
+    }
+
+    #[test]
+    fn mode_off_releases_values_that_no_pod_needs() {
+        let mut old = sent("6");
+        let held = |old: &NodeState, is_off| {
+            let write = Write {
+                uid: "u",
+                writer: Writer::Kubelet,
+                old,
+                new: &sent("4"),
+            };
+            floored(&write, is_off, |_| true).cpu
+        };
+        old.annotations.marker = Some(MARKER.into());
+        assert_eq!(held(&old, false), old.allocatable.cpu);
+        assert_eq!(held(&old, true), None);
+        // Pods raised the value above the product of the ratio.
+        let by_pods = MARKER.replace(r#""raw":"4""#, r#""product":"4","raw":"4""#);
+        old.annotations.marker = Some(by_pods.into());
+        assert_eq!(held(&old, true), old.allocatable.cpu);
     }
 }

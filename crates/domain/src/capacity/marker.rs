@@ -105,6 +105,12 @@ impl Marker {
         self.from.get(resource.name())?.raw.parse().ok()
     }
 
+    /// Returns true if pods raised the written value above the amplified one.
+    pub(super) fn is_from_pods(&self, resource: Resource) -> bool {
+        let origin = self.from.get(resource.name());
+        origin.is_some_and(|origin| origin.product.is_some())
+    }
+
     /// Amplified value before the floor: the part of the written value that does not come from the demand of pods.
     fn product(&self, resource: Resource) -> Option<u64> {
         let value = self.value(resource)?;

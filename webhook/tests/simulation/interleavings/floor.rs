@@ -31,7 +31,8 @@ pub(super) fn after(old: &Value, new: Value) -> Value {
         new: &is,
     };
     let (stored, sent) = (heartbeat_of(old), heartbeat_of(&new));
-    let held = floor::floored(&write, |at| {
+    let is_off = old["metadata"]["annotations"][names::MODE] == "off";
+    let held = floor::floored(&write, is_off, |at| {
         let at: jiff::Timestamp = at.parse().expect("a time");
         sent.duration_since(at).unsigned_abs() < floor::HOLDS_FOR
     });

@@ -8,6 +8,9 @@
 //! marker of the stored object, which a kubelet cannot change. A user with the right to patch nodes can change it,
 //! and gains nothing.
 //!
+//! With mode `off` on the stored object only a value that pods need is held: the marker then has the product that they
+//! exceed. So the annotation restores raw values while no webhook answers. A webhook that answers decides itself.
+//!
 //! A webhook that is called after this policy no longer sees the kubelet's values. The policy passes the replaced
 //! values in [`names::KUBELET_RAW`], with the Ready heartbeat of the request. The webhook evaluates all other values
 //! itself: a value equal to the marker's may be absent from the write, or really raw (rule G1a).
@@ -43,6 +46,13 @@ pub(super) fn parts() -> PolicyParts {
         variable("stored", ready_heartbeat("oldObject")),
         variable("sent", ready_heartbeat("object")),
         variable("holds", marker_is_fresh()),
+        variable(
+            "isOff",
+            format!(
+                "oldObject.metadata.annotations[?{}].orValue('') == 'off'",
+                text(names::MODE)
+            ),
+        ),
     ];
     variables.extend(Resource::ALL.into_iter().flat_map(resource_variables));
     variables.push(variable("quiet", quiet()));
@@ -106,7 +116,9 @@ fn seconds(duration: Duration) -> String {
 /// CEL variables of one resource: the marker's value, the kubelet's value and the result.
 fn resource_variables(resource: Resource) -> [(String, String); 7] {
     let name = resource.name();
-    let origin = format!(r#"variables.marker.find(r'"{name}":\{{[^}}]*\}}')"#);
+    // The sums of places are an object in this one.
+    let origin = format!(r#"variables.marker.find(r'"{name}":\{{([^{{}}]|\{{[^{{}}]*\}})*\}}')"#);
+    let from_pods = format!("{} != ''", member(&origin, "product"));
     let equal = equal(&format!("variables.{name}Sent"), &format!("variables.{name}Raw"));
     let below =
         |other| format!("quantity(variables.{name}Stored).isLessThan(quantity(variables.{name}{other}))");
@@ -120,7 +132,8 @@ fn resource_variables(resource: Resource) -> [(String, String); 7] {
         (
             format!("{name}Held"),
             format!(
-                "variables.holds && isQuantity(variables.{name}Written)
+                "variables.holds && (!variables.isOff || {from_pods})
+&& isQuantity(variables.{name}Written)
 && isQuantity(variables.{name}Raw) && isQuantity(variables.{name}Sent)
 && isQuantity(variables.{name}Stored) && {equal}
 && !({lowered})"
