@@ -65,7 +65,7 @@ pub struct ProductOptions {
 }
 
 impl Default for ProductOptions {
-    /// A node of this machine's size, and the overlay `certificate-files` with compressed durations.
+    /// A node of this machine's size, and the base with compressed durations.
     fn default() -> Self {
         Self {
             node: RealNodeOptions::new(NODE),

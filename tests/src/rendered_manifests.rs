@@ -27,6 +27,14 @@ use xtask::{
 /// The overlay with certificate files, as on the installation page.
 pub const OVERLAY: &str = "overlays/certificate-files";
 
+/// A user's own overlay of the base.
+const OWN_OVERLAY: &str = "apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - ../../base
+components: []
+";
+
 /// A copy of the manifests with fresh certificates.
 pub struct Installation {
     folder: TempDir,
@@ -41,12 +49,17 @@ impl Installation {
         Self::render_overlay(OVERLAY)
     }
 
-    /// Renders an overlay, given by its folder.
+    /// Renders an overlay, given by its folder. If there is none, it is one of the base alone.
     pub fn render_overlay(overlay: &'static str) -> Self {
         let programs = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
         let kubectl = programs.into_values().next().expect("the program asked for").path;
         let folder = tempfile::tempdir().expect("a folder");
         copy(&workspace::root().join("deploy/kustomize"), folder.path());
+        let own = folder.path().join(overlay);
+        if !own.exists() {
+            fs::create_dir(&own).expect("a folder");
+            fs::write(own.join("kustomization.yaml"), OWN_OVERLAY).expect("an overlay");
+        }
         let service = |name: &str| format!("{name}.{}.svc", names::NAMESPACE);
         let names = [names::WEBHOOK_SERVICE, names::HINTS_SERVICE].map(service);
         self_signed::ensure(&folder.path().join(OVERLAY), &names, SystemTime::now()).expect("certificates");

@@ -1,20 +1,19 @@
 //! Changes of the shipped manifests for a real node: compressed durations, and patches of a test.
 
-use std::{fs, path::Path, process::Command};
+use std::fs;
 
 use headroom_testbed::webhook::DEMO_TIMING;
 
-use crate::{
-    console,
-    rendered_manifests::{Installation, OVERLAY},
-};
+use crate::rendered_manifests::Installation;
 
 /// Component with the changes, in the copy of the manifests.
 const COMPONENT: &str = "test";
+/// A user's own overlay of the base.
+const OWN: &str = "overlays/own";
 /// Overlay with a configuration file.
 const CONFIGURATION: &str = "overlays/configuration";
 
-/// Changes of the overlay `certificate-files`. The names of images stay: a kubelet resolves them to the imported ones.
+/// Changes of the base. The names of images stay: a kubelet resolves them to the imported ones.
 #[derive(Debug, Clone)]
 pub struct Changes {
     /// Components of the manifests to add.
@@ -42,11 +41,10 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// Renders the manifests with certificates as on the installation page.
+    /// Renders the manifests. The webhook makes its certificates.
     pub fn render(&self) -> Installation {
-        let overlay = self.configuration.as_ref().map_or(OVERLAY, |_| CONFIGURATION);
+        let overlay = self.configuration.as_ref().map_or(OWN, |_| CONFIGURATION);
         let mut installation = Installation::render_overlay(overlay);
-        certify(&installation.folder().join(OVERLAY));
         if let Some(text) = &self.configuration {
             fs::write(installation.folder().join(overlay).join("config.yaml"), text)
                 .expect("a configuration");
@@ -81,22 +79,4 @@ fn arguments(kind: &str, name: &str, arguments: &[String]) -> String {
         return operations;
     }
     format!("  - target: {{kind: {kind}, name: {name}}}\n    patch: |\n{operations}")
-}
-
-/// Creates CA, certificate and key with the commands of the installation page.
-fn certify(folder: &Path) {
-    let commands = console::page_commands("deploy/kustomize/README.md", "openssl ");
-    assert_eq!(commands.len(), 2, "{commands:#?}");
-    let mut shell = Command::new("sh");
-    let output = shell
-        .arg("-ec")
-        .arg(commands.join("\n"))
-        .current_dir(folder)
-        .output();
-    let output = output.expect("start a shell");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }

@@ -1,6 +1,7 @@
-//! Tests that no composition of overlays and components renders an entry that fails closed without a CA: the API server
-//! could not verify the webhook, and would refuse every pod.
+//! Tests that every composition of overlays and components has one source of the CA bundle: without one, the API server could
+//! not verify the webhook, and would refuse every pod.
 #![expect(
+    clippy::expect_used,
     clippy::indexing_slicing,
     reason = "tests panic: a returned error has no stack"
 )]
@@ -12,37 +13,23 @@ use serde_json::Value;
 
 /// Folder of a user's own overlay.
 const OWN: &str = "overlays/own";
-/// A Secret that takes part in rendering only: kustomize leaves it out of its output. For certificates that another
-/// program writes, such as cert-manager.
-const LOCAL_CA: &str = "
-secretGenerator:
-  - name: headroom-webhook-certs
-    namespace: headroom-system
-    literals: [ca.crt=PEM]
-    options:
-      disableNameSuffixHash: true
-      annotations: {config.kubernetes.io/local-config: 'true'}";
-
-/// A user's own overlay: what it consists of, and whether it must render.
+/// A user's own overlay.
 struct Composition {
     resources: &'static [&'static str],
     components: &'static [&'static str],
-    has_local_ca: bool,
-    renders: bool,
 }
 
 const fn composed(resources: &'static [&'static str], components: &'static [&'static str]) -> Composition {
     Composition {
         resources,
         components,
-        has_local_ca: false,
-        renders: true,
     }
 }
 
 const FILES: &[&str] = &["../certificate-files"];
+const MANAGED: &[&str] = &["../../base"];
 
-const COMPOSITIONS: [Composition; 12] = [
+const COMPOSITIONS: [Composition; 14] = [
     composed(FILES, &[]),
     composed(FILES, &["koordinator"]),
     composed(FILES, &["koordinator", "koordinator-kinds"]),
@@ -50,51 +37,79 @@ const COMPOSITIONS: [Composition; 12] = [
     composed(FILES, &["ha", "koordinator", "steady-state-skip"]),
     composed(FILES, &["before-1.36", "accept-no-floor", "koordinator"]),
     composed(FILES, &["openshift", "koordinator"]),
+    composed(MANAGED, &[]),
+    composed(MANAGED, &["koordinator"]),
+    composed(MANAGED, &["koordinator", "reconcile-entries"]),
     composed(&["../ha"], &["koordinator"]),
     composed(&["../configuration"], &["koordinator", "kubelet-use"]),
-    composed(&["../../base"], &[]),
-    Composition {
-        renders: false,
-        ..composed(&["../../base"], &["koordinator"])
-    },
-    Composition {
-        has_local_ca: true,
-        ..composed(&["../../base"], &["koordinator"])
-    },
+    composed(&["../cert-manager"], &[]),
+    composed(&["../cert-manager"], &["koordinator", "before-1.30"]),
 ];
 
-/// Entries of the rendered objects that fail closed without a CA.
-fn open_entries(objects: &[Value]) -> Vec<String> {
-    let webhooks = objects.iter().filter_map(|object| object["webhooks"].as_array());
-    let entries = webhooks.flatten().filter(|entry| {
-        let bundle = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
-        entry["failurePolicy"] == "Fail" && bundle.is_empty()
+/// Source of the CA bundle in a composition.
+#[derive(Debug, PartialEq, Eq)]
+enum BundleSource {
+    /// The manifests contain it.
+    Rendered,
+    /// The webhook writes it.
+    Webhook,
+    /// cert-manager writes it.
+    CertManager,
+}
+
+/// Source of the CA bundle, by the webhook's flags.
+fn source(objects: &[Value]) -> BundleSource {
+    let mut deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
+    let webhook = deployments.next().expect("a Deployment");
+    let flags = webhook["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    if flags.contains("--tls-cert-file=") {
+        BundleSource::Rendered
+    } else if flags.contains("--certificates=cert-manager") {
+        BundleSource::CertManager
+    } else {
+        BundleSource::Webhook
+    }
+}
+
+/// Entries whose bundle does not come from the source: the API server could not verify the webhook.
+fn misled_entries(objects: &[Value], source: &BundleSource) -> Vec<String> {
+    let configurations = objects.iter().filter(|object| object["webhooks"].is_array());
+    let misled = configurations.flat_map(|configuration| {
+        let annotations = &configuration["metadata"]["annotations"];
+        let is_injected = annotations["cert-manager.io/inject-ca-from"].is_string();
+        let entries = configuration["webhooks"].as_array().into_iter().flatten();
+        entries.filter(move |entry| {
+            let has_bundle = entry["clientConfig"]["caBundle"].is_string();
+            let (wants_bundle, wants_injection) = match source {
+                BundleSource::Rendered => (true, false),
+                BundleSource::Webhook => (false, false),
+                BundleSource::CertManager => (false, true),
+            };
+            (has_bundle, is_injected) != (wants_bundle, wants_injection)
+        })
     });
-    entries.map(|entry| entry["name"].to_string()).collect()
+    misled.map(|entry| entry["name"].to_string()).collect()
 }
 
 #[test]
-fn no_composition_renders_an_entry_that_fails_closed_without_a_ca() {
+fn every_composition_has_one_source_of_the_ca_bundle() {
     let installation = Installation::render_overlay(OVERLAY);
     let own = installation.folder().join(OWN);
     fs::create_dir_all(&own).expect("a folder");
-    for composition in COMPOSITIONS {
-        let Composition {
-            resources,
-            components,
-            has_local_ca,
-            renders,
-        } = composition;
-        let name = format!("{resources:?} with {components:?}, local CA: {has_local_ca}");
+    for Composition {
+        resources,
+        components,
+    } in COMPOSITIONS
+    {
+        let name = format!("{resources:?} with {components:?}");
         let list = |names: &[String]| format!("\n  - {}", names.join("\n  - "));
         let resources: Vec<String> = resources.iter().map(ToString::to_string).collect();
         let components: Vec<String> = components
             .iter()
             .map(|name| format!("../../components/{name}"))
             .collect();
-        let local = if has_local_ca { LOCAL_CA } else { "" };
         let text = format!(
-            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:{}\ncomponents:{}{local}\n",
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:{}\ncomponents:{}\n",
             list(&resources),
             if components.is_empty() {
                 " []".to_owned()
@@ -104,19 +119,17 @@ fn no_composition_renders_an_entry_that_fails_closed_without_a_ca() {
         );
         fs::write(own.join("kustomization.yaml"), text).expect("an overlay");
         let rendered = installation.run(&["kustomize", OWN]);
-        assert_eq!(rendered.status.success(), renders, "{name}: {rendered:?}");
-        if !renders {
-            let error = String::from_utf8_lossy(&rendered.stderr).into_owned();
-            assert!(error.contains("headroom-webhook-certs"), "{name}: {error}");
-            continue;
-        }
+        assert!(rendered.status.success(), "{name}: {rendered:?}");
         let objects = objects(&rendered.stdout);
         let entries = objects.iter().filter(|object| object["webhooks"].is_array());
         let serves_pods = components.iter().any(|name| name.ends_with("/koordinator"));
         assert_eq!(entries.count() > 2, serves_pods, "{name}");
-        assert_eq!(open_entries(&objects), Vec::<String>::new(), "{name}");
-        let is_secret = |object: &&Value| object["kind"] == "Secret" && has_local_ca;
-        assert_eq!(objects.iter().find(is_secret), None, "{name}");
+        let source = source(&objects);
+        let is_from_files = resources.iter().any(|name| name.ends_with("certificate-files"));
+        assert_eq!(source == BundleSource::Rendered, is_from_files, "{name}");
+        assert_eq!(misled_entries(&objects, &source), Vec::<String>::new(), "{name}");
+        let secrets = objects.iter().filter(|object| object["kind"] == "Secret");
+        assert_eq!(secrets.count(), usize::from(is_from_files), "{name}");
         let replicas = objects
             .iter()
             .filter(|object| object["kind"] == "Deployment")

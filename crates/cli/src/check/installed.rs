@@ -7,9 +7,8 @@ use headroom_proto::v1alpha1::GetInstallationResponse;
 
 use super::{CheckRow, CheckSource, Messages, Severity, evidence::Evidence};
 
-/// Certificates that expire within this time are reported, in seconds: two weeks. The webhook's own certificate is
-/// renewed 30 days before its
-/// expiry, and cert-manager usually renews when a third of the lifetime is left.
+/// Certificates that expire within this time are reported, in seconds: two weeks. Managed certificates of 90 days are
+/// renewed 30 days before their expiry, and cert-manager usually renews when a third of the lifetime is left.
 const EXPIRES_SOON_S: i64 = 14 * 86_400;
 const DAY_S: i64 = 86_400;
 const HOUR_S: i64 = 3_600;
@@ -24,6 +23,8 @@ pub static INSTALLED: &[&CheckRow] = &[
     &NOT_REGISTERED,
     &NO_FLOOR,
     &CERTIFICATE_EXPIRING,
+    &CA_EXPIRING,
+    &CERTIFICATES_PROBLEM,
     &REGISTRATION_DIFFERS,
     &NOT_SYNCED,
     &AGENTS_SILENT,
@@ -110,8 +111,26 @@ static CERTIFICATE_EXPIRING: CheckRow = CheckRow {
     severity: Severity::Error,
     source: CheckSource::Replicas,
     about: "The webhook's serving certificate expires within two weeks. The API server and the agents then refuse to connect.",
-    fix: "Renew the Secret headroom-webhook-certs (with cert-manager, check its Certificate); with --tls-self-signed-dir restart the replicas.",
+    fix: "With managed certificates see the finding certificates-problem; with cert-manager check its Certificate; with files renew them, and with --tls-self-signed-dir restart the replicas.",
     find: certificate,
+};
+
+static CA_EXPIRING: CheckRow = CheckRow {
+    code: "ca-expiring",
+    severity: Severity::Error,
+    source: CheckSource::Replicas,
+    about: "A CA that the API server and the agents trust expires within two weeks. The webhook replaces its own CA after two thirds of its life.",
+    fix: "See the finding certificates-problem; if another program writes the Secret headroom-webhook-certs, renew its CA there.",
+    find: authority,
+};
+
+static CERTIFICATES_PROBLEM: CheckRow = CheckRow {
+    code: "certificates-problem",
+    severity: Severity::Warning,
+    source: CheckSource::Replicas,
+    about: "The newest certificates cannot be used, an object does not have the CA bundle, the clocks of a replica and of the API server differ, or replicas publish different CAs. The certificate before it stays in use.",
+    fix: "The finding names the object and the reason. docs/upgrade.md describes the sources of certificates; the usual causes are a missing right, a policy, and another program that writes the Secret.",
+    find: certificates,
 };
 
 static NOT_SYNCED: CheckRow = CheckRow {
@@ -241,6 +260,38 @@ fn certificate(evidence: &Evidence) -> Messages {
     Ok(sentences.collect())
 }
 
+fn authority(evidence: &Evidence) -> Messages {
+    let answers = evidence.answers()?.iter();
+    let left = answers.filter_map(|answer| answer.certificates.as_ref()?.ca_left_s);
+    let sentences = left
+        .min()
+        .filter(|left_s| *left_s < EXPIRES_SOON_S)
+        .map(|left_s| match left_s {
+            ..=0 => "a trusted CA has expired".to_owned(),
+            1..DAY_S => format!("a trusted CA expires in {}h", left_s / HOUR_S),
+            _ => format!("a trusted CA expires in {} days", left_s / DAY_S),
+        });
+    Ok(sentences.into_iter().collect())
+}
+
+fn certificates(evidence: &Evidence) -> Messages {
+    let statuses = evidence.answers()?.iter();
+    let statuses: Vec<_> = statuses
+        .filter_map(|answer| answer.certificates.as_ref())
+        .collect();
+    let problems = statuses.iter().flat_map(|status| status.problems.iter().cloned());
+    let mut sentences = each_once(problems);
+    let bundles = statuses.iter().map(|status| status.bundle_sha256.as_str());
+    let bundles: BTreeSet<_> = bundles.filter(|bundle| !bundle.is_empty()).collect();
+    if bundles.len() > 1 {
+        sentences.push(format!(
+            "the replicas have {} different CA bundles",
+            bundles.len()
+        ));
+    }
+    Ok(sentences)
+}
+
 fn not_synced(evidence: &Evidence) -> Messages {
     let answers = evidence.answers()?.iter();
     let unknowing = answers.filter(|answer| !answer.has_synced);
@@ -303,7 +354,7 @@ fn each_once(sentences: impl Iterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use headroom_domain::installation::Installation;
-    use headroom_proto::v1alpha1::{EndpointRegistration, FloorStatus};
+    use headroom_proto::v1alpha1::{CertificateStatus, EndpointRegistration, FloorStatus};
     use rstest::rstest;
 
     use super::*;
@@ -415,6 +466,23 @@ pub(crate) mod tests {
         "certificate-expiring",
         "the certificate of replica webhook-a has expired"
     )]
+    #[case::expired_ca(
+        |answer: &mut GetInstallationResponse| answer.certificates = Some(CertificateStatus {
+            ca_left_s: Some(-1),
+            ..CertificateStatus::default()
+        }),
+        "ca-expiring",
+        "a trusted CA has expired"
+    )]
+    #[case::unusable_certificates(
+        |answer: &mut GetInstallationResponse| answer.certificates = Some(CertificateStatus {
+            ca_left_s: Some(90 * DAY_S),
+            problems: vec!["Secret a is not complete".to_owned()],
+            ..CertificateStatus::default()
+        }),
+        "certificates-problem",
+        "Secret a is not complete"
+    )]
     #[case::old_agents(
         |answer: &mut GetInstallationResponse| answer.agents_by_version = [(String::new(), 2)].into(),
         "versions-differ",
@@ -433,6 +501,21 @@ pub(crate) mod tests {
         let mut answer = healthy();
         break_it(&mut answer);
         assert_eq!(found(&with_answers(vec![answer])), [(code, sentence.to_owned())]);
+    }
+
+    #[test]
+    fn replicas_with_different_cas_are_found() {
+        let with = |bundle: &str| GetInstallationResponse {
+            certificates: Some(CertificateStatus {
+                bundle_sha256: bundle.to_owned(),
+                ..CertificateStatus::default()
+            }),
+            ..healthy()
+        };
+        let evidence = with_answers(vec![with("a"), with("b"), healthy()]);
+        let told = "the replicas have 2 different CA bundles".to_owned();
+        assert_eq!(found(&evidence), [("certificates-problem", told)]);
+        assert_eq!(found(&with_answers(vec![with("a"), with("a")])), []);
     }
 
     #[test]

@@ -182,6 +182,18 @@ where
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
+#[tokio::test]
+async fn health_probe_is_answered_without_a_review() {
+    for method in [Method::GET, Method::HEAD] {
+        let request = Request::builder().method(method).uri("/healthz");
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let answer = ask(router(Limits::default()), request).await;
+        assert_eq!(answer, (200, "ok".to_owned()));
+    }
+    let (status, _) = ask(router(Limits::default()), post("/healthz", "{}")).await;
+    assert_eq!(status, 404);
+}
+
 async fn verdict(path: &str, name: &str) -> Value {
     let (status, body) = ask(router(Limits::default()), post(path, question(name).to_string())).await;
     assert_eq!(status, 200, "{body}");
