@@ -165,7 +165,7 @@ async fn commands_of_other_pages_work_as_documented() {
 
     let patterns = PageReader::commands("docs/patterns.md");
     let (pods, emergencies) = patterns.split_at(1);
-    assert_eq!(emergencies.len(), 6, "{emergencies:#?}");
+    assert_eq!(emergencies.len(), 10, "{emergencies:#?}");
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(reader.client.clone());
     assert!(
         configurations

@@ -164,6 +164,30 @@ static SHOWN: &[(&str, RunBy)] = &[
         "kubectl delete mutatingadmissionpolicybinding,validatingadmissionpolicybinding --ignore-not-found headroom-annotations headroom-checks",
         AsPrinted(KUBECTL),
     ),
+    (
+        "kubectl delete validatingadmissionpolicybinding --ignore-not-found headroom-own-configurations headroom-own-secret",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl -n headroom-system scale deployment headroom-webhook --replicas=0",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl -n headroom-system delete secret --ignore-not-found headroom-webhook-certs",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl -n headroom-system scale deployment headroom-webhook --replicas=2",
+        AsPrinted(KUBECTL),
+    ),
+    (
+        "kubectl apply --server-side -k . --selector='app.kubernetes.io/name!=headroom-agent'",
+        NotRun("an update needs images of two versions, and there is only one version so far"),
+    ),
+    (
+        "kubectl -n headroom-system rollout status deployment headroom-webhook",
+        NotRun("no kubelet runs the webhook's pods in the cluster of these tests"),
+    ),
 ];
 
 const PLACEHOLDER: &str = "NAME stands for a node; the test puts one there";
