@@ -13,7 +13,8 @@ pub use self::{
     keeper::{ACCESS, Keeper, KeeperOptions, SecretWriter},
     material::{Progress, RotationState},
     publisher::{
-        AUTHORITIES_ACCESS, AgentConfigMap, BundlePublisher, BundleTarget, OwnEntries, WebhookConfiguration,
+        AUTHORITIES_ACCESS, AgentConfigMap, BundlePublisher, BundleTarget, OwnEntries, ReconciledFields,
+        WebhookConfiguration,
     },
     rotation::Lifetimes,
     state::{Bundle, CertificateState, LastStep},

@@ -29,7 +29,7 @@ use crate::{
     control::{
         certificates::{
             AgentConfigMap, BundlePublisher, BundleTarget, CertificateState, Keeper, KeeperOptions,
-            Lifetimes, OwnEntries, SecretWriter, WebhookConfiguration,
+            Lifetimes, OwnEntries, ReconciledFields, SecretWriter, WebhookConfiguration,
         },
         registration::entry::ExpectedEntry,
     },
@@ -138,9 +138,6 @@ fn configurations(
     client: &Client,
     features: &Arc<ArcSwap<Features>>,
 ) -> Vec<Box<dyn BundleTarget>> {
-    if args.certificates.reconcile == Reconcile::None {
-        return Vec::new();
-    }
     let (installation, address) = (args.installation.get(), flags::address(args));
     let mut entries: BTreeMap<(ConfigurationObject, bool), Vec<ExpectedEntry>> = BTreeMap::new();
     let mut objects = BTreeSet::new();
@@ -158,15 +155,19 @@ fn configurations(
         let name = installation.named(object.name());
         for is_mutating in [true, false] {
             let own = entries.remove(&(object, is_mutating)).unwrap_or_default();
-            let own = (args.certificates.reconcile == Reconcile::Entries).then(|| OwnEntries {
-                entries: own,
-                features: Arc::clone(features),
-            });
+            let fields = match args.certificates.reconcile {
+                Reconcile::None => ReconciledFields::Nothing,
+                Reconcile::Bundle => ReconciledFields::Bundle,
+                Reconcile::Entries => ReconciledFields::Entries(OwnEntries {
+                    entries: own,
+                    features: Arc::clone(features),
+                }),
+            };
             let (client, name) = (client.clone(), name.clone());
             targets.push(Box::new(if is_mutating {
-                WebhookConfiguration::new::<MutatingWebhookConfiguration>(client, name, own)
+                WebhookConfiguration::new::<MutatingWebhookConfiguration>(client, name, fields)
             } else {
-                WebhookConfiguration::new::<ValidatingWebhookConfiguration>(client, name, own)
+                WebhookConfiguration::new::<ValidatingWebhookConfiguration>(client, name, fields)
             }));
         }
     }

@@ -109,12 +109,8 @@ impl OffArgs {
         if client.args.now {
             return until_restored(&client, &mut printer).await;
         }
-        if format == Format::Table {
-            printer
-                .screen
-                .print("dry run: --now applies it; the result would be\n")?;
-        }
-        match printer.predict(&client).await? {
+        let heading = "dry run: --now applies it; the result would be\n";
+        match printer.predict(&client, heading).await? {
             OffEnd::Restored { .. } | OffEnd::Waiting { .. } => Ok(()),
             end @ OffEnd::Unanswered { .. } => printer.print_end(&end),
         }
@@ -128,7 +124,7 @@ pub(super) async fn predict<W: Write>(
     (screen, format): (&mut Screen<W>, Format),
 ) -> Result<OffEnd, Error> {
     let client = NodeClient::for_all(api, by_hand, false, Duration::ZERO);
-    ResultPrinter::new(screen, format).predict(&client).await
+    ResultPrinter::new(screen, format).predict(&client, "").await
 }
 
 /// Switches all nodes off, with a line for each result. It ends early if no webhook has answered for `patience`.
@@ -285,9 +281,13 @@ impl<'s, W: Write> ResultPrinter<'s, W> {
         }
     }
 
-    /// Prints the predicted result of each node.
-    async fn predict(&mut self, client: &NodeClient) -> Result<OffEnd, Error> {
-        for node in client.found().await? {
+    /// Prints the predicted result of each node, below a heading if it is a table.
+    async fn predict(&mut self, client: &NodeClient, heading: &str) -> Result<OffEnd, Error> {
+        let found = client.found().await?;
+        if self.format == Format::Table {
+            self.screen.print(heading)?;
+        }
+        for node in found {
             let projection = client.probed(&node).await?;
             self.report(projection)?;
         }

@@ -70,7 +70,11 @@ impl ObjectList<'_> {
             self.add(Stage::Admission, kind, None, &configurations);
         }
         let mutating = [names::FLOOR_POLICY, names::ANNOTATIONS_POLICY];
-        let validating = [names::CHECKS_POLICY];
+        let validating = [
+            names::CHECKS_POLICY,
+            names::OWN_CONFIGURATIONS_POLICY,
+            names::OWN_SECRET_POLICY,
+        ];
         self.add(Stage::Admission, &kinds::MUTATING_BINDING, None, &mutating);
         self.add(Stage::Admission, &kinds::MUTATING_POLICY, None, &mutating);
         self.add(Stage::Admission, &kinds::VALIDATING_BINDING, None, &validating);
@@ -90,9 +94,9 @@ impl ObjectList<'_> {
         add(&kinds::NETWORK_POLICY, agent, &[daemon]);
         add(&kinds::SERVICE, webhook, &[service, names::HINTS_SERVICE]);
         add(&kinds::LEASE, webhook, &[names::LEASE]);
-        add(&kinds::SECRET, webhook, &[names::CERTIFICATE_SECRET]);
+        add(&kinds::SECRET, webhook, &[names::CERTIFICATES_SECRET]);
         add(&kinds::CONFIG_MAP, webhook, &[names::CONFIG_MAP]);
-        add(&kinds::CONFIG_MAP, agent, &[names::CA_CONFIG_MAP]);
+        add(&kinds::CONFIG_MAP, agent, &[names::AUTHORITIES_CONFIG_MAP]);
         let roles = [
             names::WEBHOOK_SERVICE_ACCOUNT,
             names::VIEWER,
@@ -101,7 +105,11 @@ impl ObjectList<'_> {
         ];
         for kind in [&kinds::ROLE_BINDING, &kinds::ROLE] {
             add(kind, webhook, &roles);
-            add(kind, agent, &[names::AGENT_CONSTRAINTS_ROLE]);
+            add(
+                kind,
+                agent,
+                &[names::AGENT_CONSTRAINTS_ROLE, names::WEBHOOK_CONFIGURATION],
+            );
             let configurations = [
                 names::WEBHOOK_CONFIGURATION,
                 names::PODS_CONFIGURATION,

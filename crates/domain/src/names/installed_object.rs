@@ -18,12 +18,6 @@ pub const AGENT_CONSTRAINTS_ROLE: &str = "headroom-agent-constraints";
 /// SecurityContextConstraints of the component `openshift`.
 pub const AGENT_CONSTRAINTS: &str = "headroom-agent";
 
-/// Secret with the certificate of the webhook.
-pub const CERTIFICATE_SECRET: &str = "headroom-webhook-certs";
-
-/// ConfigMap with the webhook's CA, in the agents' namespace.
-pub const CA_CONFIG_MAP: &str = "headroom-ca";
-
 /// ConfigMap with the webhook's configuration. kustomize appends a hyphen and a hash of the content.
 pub const CONFIG_MAP: &str = "headroom-config";
 

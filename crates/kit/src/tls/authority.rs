@@ -128,6 +128,27 @@ pub fn validity_s(pem: &str) -> Result<(i64, i64), TlsError> {
     Ok((from, to))
 }
 
+/// Last second at which every certificate in PEM text is valid, in whatever order they are: the end of a bundle of CAs.
+///
+/// # Errors
+/// Malformed PEM.
+pub fn first_end_s(pem: &str) -> Result<i64, TlsError> {
+    let ends = pem::certificates(pem.as_bytes(), &memory().cert)?;
+    let ends = ends
+        .iter()
+        .map(|der| pem::validity_of(der).map(|validity| validity.to));
+    let ends: Vec<i64> = ends.collect::<Result<_, _>>()?;
+    Ok(ends.into_iter().min().unwrap_or_default())
+}
+
+/// Checks that the key of a pair belongs to its certificate, in any encoding that servers accept.
+///
+/// # Errors
+/// It does not, or the PEM is malformed.
+pub fn check_pair(pair: &PemPair) -> Result<(), TlsError> {
+    pem::certified(&pair.into(), &memory()).map(|_certified| ())
+}
+
 /// Time at which a certificate is renewed: after about two thirds of its life, up to a tenth of its life earlier. The
 /// serial number decides how much, so every replica computes the same time, and installations of one day spread.
 ///
@@ -272,6 +293,18 @@ mod tests {
             times.insert(part);
         }
         assert!(times.len() > 10, "{times:?}");
+    }
+
+    #[test]
+    fn end_of_a_bundle_is_that_of_its_first_ca_to_end() {
+        let now = start();
+        let [short, long] =
+            [DAY * 10, YEAR].map(|life| Authority::create(now, life).unwrap().pem().cert.clone());
+        let end = validity_s(&short).unwrap().1;
+        for bundle in [short.clone() + &long, long + &short, short.clone()] {
+            assert_eq!(first_end_s(&bundle).unwrap(), end);
+        }
+        assert!(first_end_s("").is_err());
     }
 
     #[test]

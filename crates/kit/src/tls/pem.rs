@@ -144,6 +144,23 @@ pub(super) fn validity(text: &[u8], path: &Path) -> Result<Validity, TlsError> {
     check_chain(&certificates(text, path)?, path)
 }
 
+/// Validity of one certificate.
+///
+/// # Errors
+/// Malformed DER.
+pub(super) fn validity_of(der: &CertificateDer<'_>) -> Result<Validity, TlsError> {
+    let (_, parsed) = parse_x509_certificate(der).map_err(|source| TlsError::Certificate {
+        path: memory().cert,
+        position: 1,
+        source: source.into(),
+    })?;
+    let validity = parsed.validity();
+    Ok(Validity {
+        from: validity.not_before.timestamp(),
+        to: validity.not_after.timestamp(),
+    })
+}
+
 /// Checks that each certificate is issued by the one that follows it; returns the validity of the first.
 fn check_chain(chain: &[CertificateDer<'_>], path: &Path) -> Result<Validity, TlsError> {
     let mut leaf = None;

@@ -122,7 +122,7 @@ enum KeepError {
     Slow { name: String },
 }
 
-const FIX_FOREIGN: &str = "the certificate before it stays in use; its writer must correct it, or delete the Secret to have a new one made";
+const FIX_FOREIGN: &str = "the certificate before it stays in use until the Secret's writer has corrected it";
 const FIX_OURS: &str = "the certificate before it stays in use until the leader has written a new one";
 
 impl Keeper {
@@ -287,8 +287,11 @@ impl Keeper {
         let material = match Material::read(&secret) {
             Ok(material) => material,
             Err(source) => {
-                // A value that this version does not know may be that of a later version: it is not overwritten.
-                if leads && !matches!(source, SecretError::Annotation { .. }) {
+                // A value that this version does not know may be that of a later version: its certificate is served, and
+                // it is not overwritten.
+                if matches!(source, SecretError::Annotation { .. }) {
+                    self.follow_foreign(&secret, verified_at)?;
+                } else if leads {
                     self.restore(secret, now).await?;
                 }
                 let (name, fix) = (self.name.clone(), FIX_OURS);

@@ -95,6 +95,8 @@ pub(super) enum SecretError {
     Missing { key: &'static str },
     #[error("key {key} of the Secret is not text")]
     Binary { key: &'static str },
+    #[error("the Secret has no annotation {annotation}")]
+    NoAnnotation { annotation: &'static str },
     #[error("annotation {annotation} of the Secret is {value:?}")]
     Annotation { annotation: &'static str, value: String },
 }
@@ -129,8 +131,9 @@ impl Material {
     /// # Errors
     /// A key is missing, or an annotation has an unknown value.
     pub(super) fn read(secret: &Secret) -> Result<Self, SecretError> {
-        let state = annotation(secret, STATE)?;
-        let since = annotation(secret, SINCE)?;
+        let known =
+            |key: &'static str| annotation(secret, key).ok_or(SecretError::NoAnnotation { annotation: key });
+        let (state, since) = (known(STATE)?, known(SINCE)?);
         let unknown = |annotation: &'static str, value: &str| SecretError::Annotation {
             annotation,
             value: shortened(value),
@@ -160,7 +163,7 @@ impl Material {
     }
 
     /// The Secret with this content. Without `before`, it is a new one; otherwise its name, version, type, labels and
-    /// other annotations stay, and the demand for a rotation is removed.
+    /// other annotations stay. The first step of a rotation removes the demand for it.
     pub(super) fn write(&self, before: Option<Secret>, namespace: &str, name: &str) -> Secret {
         let mut secret = before.unwrap_or_else(|| Secret {
             metadata: ObjectMeta {
@@ -183,7 +186,10 @@ impl Material {
             reason,
         } = &self.progress;
         let annotations = secret.metadata.annotations.get_or_insert_default();
-        annotations.remove(DEMAND);
+        // Only the first step of a rotation acts on it: a demand during a rotation begins the next one.
+        if *state == RotationState::NextPublished {
+            annotations.remove(DEMAND);
+        }
         annotations.insert(STATE.to_owned(), state.name().to_owned());
         let since = Timestamp::from_second(*since_s).unwrap_or_default();
         annotations.insert(SINCE.to_owned(), since.to_string());
@@ -246,17 +252,13 @@ pub(super) fn is_managed(secret: &Secret) -> bool {
 
 /// Reason of an administrator who demands a rotation.
 pub(super) fn demand(secret: &Secret) -> Option<String> {
-    let demanded = annotation(secret, DEMAND).ok()?;
+    let demanded = annotation(secret, DEMAND)?;
     Some(shortened(demanded))
 }
 
-fn annotation<'a>(secret: &'a Secret, key: &'static str) -> Result<&'a str, SecretError> {
-    let annotations = secret.metadata.annotations.as_ref();
-    let value = annotations.and_then(|annotations| annotations.get(key));
-    value.map(String::as_str).ok_or(SecretError::Annotation {
-        annotation: key,
-        value: String::new(),
-    })
+fn annotation<'a>(secret: &'a Secret, key: &'static str) -> Option<&'a str> {
+    let annotations = secret.metadata.annotations.as_ref()?;
+    annotations.get(key).map(String::as_str)
 }
 
 fn pair(secret: &Secret, cert: &'static str, key: &'static str) -> Result<PemPair, SecretError> {
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_keeps_what_others_wrote_and_removes_old_keys_and_the_demand() {
+    fn a_step_keeps_what_others_wrote_and_the_first_removes_the_demand() {
         let mut before = material(RotationState::NextPublished).write(None, "ns", "s");
         before.type_ = Some("Opaque".to_owned());
         before.metadata.resource_version = Some("7".to_owned());
@@ -339,12 +341,14 @@ mod tests {
             .data
             .get_or_insert_default()
             .insert("notes".to_owned(), ByteString(b"x".to_vec()));
+        let first = material(RotationState::NextPublished).write(Some(before.clone()), "ns", "s");
+        assert_eq!(demand(&first), None);
         let after = material(RotationState::NewLeaf).write(Some(before.clone()), "ns", "s");
         assert_eq!(
             (&after.type_, &after.metadata.resource_version),
             (&before.type_, &before.metadata.resource_version)
         );
-        assert_eq!(demand(&after), None);
+        assert_eq!(demand(&after), demand(&before), "for the next rotation");
         assert_eq!(after.metadata.annotations.unwrap()["team"], "a");
         let keys: Vec<_> = after.data.unwrap().into_keys().collect();
         assert_eq!(
@@ -385,6 +389,14 @@ mod tests {
             let mut half = good.clone();
             half.data.get_or_insert_default().remove(key);
             assert_eq!(Material::read(&half), Err(SecretError::Missing { key }));
+        }
+        for key in [STATE, SINCE] {
+            let mut without = good.clone();
+            without.metadata.annotations.get_or_insert_default().remove(key);
+            assert_eq!(
+                Material::read(&without),
+                Err(SecretError::NoAnnotation { annotation: key })
+            );
         }
         let mut later = good;
         let annotations = later.metadata.annotations.get_or_insert_default();

@@ -18,7 +18,7 @@ use tracing::warn;
 
 pub use self::{
     agent_config_map::{ACCESS as AUTHORITIES_ACCESS, AgentConfigMap},
-    configuration::{OwnEntries, WebhookConfiguration},
+    configuration::{OwnEntries, ReconciledFields, WebhookConfiguration},
 };
 use super::state::{Bundle, CertificateState};
 
@@ -48,6 +48,8 @@ pub enum PublishError {
     Injected { annotation: &'static str },
     #[error("it does not exist; apply the manifests again")]
     Absent,
+    #[error("--reconcile=none leaves it to another tool, which has not written it yet")]
+    NotOurs,
     #[error("another writer changes it after each of our writes")]
     Contested,
 }
@@ -88,6 +90,7 @@ impl BundlePublisher {
     pub async fn publish(self, mut is_leader: watch::Receiver<bool>, stop: CancellationToken) {
         loop {
             if !*is_leader.borrow_and_update() {
+                self.state.forget_stored();
                 select! {
                     () = stop.cancelled() => return,
                     changed = is_leader.changed() => if changed.is_err() { return },

@@ -95,7 +95,7 @@ pub(super) fn check_serving(
     names: &[String],
     now: SystemTime,
 ) -> Result<(), TlsError> {
-    Authority::load(serving)?;
+    authority::check_pair(serving)?;
     for name in names {
         verify_chain(serving.cert.as_bytes(), bundle.as_bytes(), name, now)?;
     }
@@ -200,7 +200,7 @@ fn retire_old(material: &Material, situation: &Situation<'_>, lifetimes: &Lifeti
     if waited(material, now) < lifetimes.wait {
         return None;
     }
-    let reason = "all replicas serve the certificate of the new CA".to_owned();
+    let reason = "every replica had time to load the certificate of the new CA".to_owned();
     Some(Material {
         old: None,
         progress: step_to(RotationState::OldRetired, now, reason),

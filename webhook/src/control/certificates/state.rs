@@ -96,7 +96,7 @@ impl CertificateState {
             *current = bundle;
             has_changed
         });
-        let ends = authority::validity_s(&usable.bundle).map(|(_, to)| to).ok();
+        let ends = authority::first_end_s(&usable.bundle).ok();
         if let Some(ends) = ends {
             AUTHORITY_EXPIRY
                 .with([])
@@ -145,6 +145,11 @@ impl CertificateState {
                 inner.stored.remove(object);
             }
         }
+    }
+
+    /// Forgets the state of all objects: another replica writes them from now on.
+    pub(super) fn forget_stored(&self) {
+        self.lock().stored.clear();
     }
 
     /// True if every object has the current bundle.

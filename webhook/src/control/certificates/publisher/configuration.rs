@@ -52,20 +52,31 @@ pub struct WebhookConfiguration {
     api: Api<DynamicObject>,
     resource: ApiResource,
     name: String,
-    /// `None` where only the bundle is ours.
-    own: Option<OwnEntries>,
+    fields: ReconciledFields,
+}
+
+/// Fields that are ours.
+pub enum ReconciledFields {
+    /// None: another tool writes the bundle, and this replica only compares it.
+    Nothing,
+    Bundle,
+    Entries(OwnEntries),
 }
 
 impl WebhookConfiguration {
     /// The object of kind `K` with this name.
-    pub fn new<K: Resource<DynamicType = ()>>(client: Client, name: String, own: Option<OwnEntries>) -> Self {
+    pub fn new<K: Resource<DynamicType = ()>>(
+        client: Client,
+        name: String,
+        fields: ReconciledFields,
+    ) -> Self {
         let resource = ApiResource::erase::<K>(&());
         Self {
             api: Api::all_with(client.clone(), &resource),
             client,
             resource,
             name,
-            own,
+            fields,
         }
     }
 
@@ -86,7 +97,10 @@ impl WebhookConfiguration {
         let encoded = STANDARD.encode(bundle.pem.as_bytes());
         // Another writer may have changed the object before each of our writes, so each answer is checked again.
         for _ in 0..MOST_WRITES {
-            let own = self.own.as_ref().and_then(|own| own.wanted(&stored, &encoded));
+            let own = match &self.fields {
+                ReconciledFields::Entries(own) => own.wanted(&stored, &encoded),
+                ReconciledFields::Nothing | ReconciledFields::Bundle => None,
+            };
             let wrong: Vec<&str> = entries(&stored)
                 .filter(|entry| bundle_of(entry) != Some(&encoded))
                 .filter_map(name_of)
@@ -95,6 +109,9 @@ impl WebhookConfiguration {
                 info!(object = self.label(), "writing our entries");
                 stored = self.replace_entries(&stored, entries).await?;
             } else if !wrong.is_empty() {
+                if matches!(self.fields, ReconciledFields::Nothing) {
+                    return Err(PublishError::NotOurs);
+                }
                 let managers = owners(&stored);
                 info!(object = self.label(), entries = ?wrong, ?managers, "writing the CA bundle");
                 stored = self.apply(&stored, &encoded).await?;

@@ -6,7 +6,7 @@
 
 use headroom_domain::{installation::Installation, names};
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicySpec,
+    MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicySpec, Validation,
 };
 
 use super::{
@@ -52,6 +52,7 @@ fn configurations(installation: &Installation, entries: Option<&[&str]>) -> Chec
     };
     let metadata = ["labels", "annotations", "finalizers", "ownerReferences"]
         .map(|field| format!("object.metadata.?{field} == oldObject.metadata.?{field}"));
+    let leads_to_us = entries.map(|_| leads_to_us(installation));
     let spec = ValidatingAdmissionPolicySpec {
         match_conditions: Some(vec![by_the_webhook(installation)]),
         match_constraints: Some(matching(&[NamedRuleWithOperations {
@@ -66,7 +67,7 @@ fn configurations(installation: &Installation, entries: Option<&[&str]>) -> Chec
             scope: Some("Cluster".to_owned()),
             resource_names: None,
         }])),
-        validations: Some(vec![
+        validations: Some([
             validation(
                 "request.operation == 'UPDATE'".to_owned(),
                 "the webhook only updates webhook configurations".to_owned(),
@@ -83,10 +84,31 @@ fn configurations(installation: &Installation, entries: Option<&[&str]>) -> Chec
                 ),
                 "the webhook changes only clientConfig.caBundle".to_owned(),
             ),
-        ]),
+        ]
+        .into_iter()
+        .chain(leads_to_us)
+        .collect()),
         ..spec()
     };
     bound(installation.named(names::OWN_CONFIGURATIONS_POLICY), spec)
+}
+
+/// Entries that the webhook may write lead to its own Service.
+fn leads_to_us(installation: &Installation) -> Validation {
+    let (name, namespace) = (
+        text(&installation.service()),
+        text(installation.namespace.as_str()),
+    );
+    let is_ours = format!(
+        "w.clientConfig.?service.?name.orValue('') == {name} && w.clientConfig.?service.?namespace.orValue('') == {namespace}"
+    );
+    let is_old = "oldObject.?webhooks.orValue([]).exists(o, o == w)";
+    validation(
+        format!(
+            "request.operation != 'UPDATE' || object.?webhooks.orValue([]).all(w, {is_old} || ({is_ours}))"
+        ),
+        "the webhook writes only entries of its own Service".to_owned(),
+    )
 }
 
 fn secret(installation: &Installation) -> Checks {
