@@ -2,6 +2,7 @@
 //! renews and rotates them and publishes their CAs. ADR 0006 has the reasons.
 
 mod api_object;
+mod keep_error;
 mod keeper;
 mod material;
 mod publisher;

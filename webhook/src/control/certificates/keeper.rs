@@ -7,11 +7,7 @@ use std::{
 };
 
 use headroom_domain::{installation::Installation, names};
-use headroom_kit::{
-    admin::PartReadiness,
-    log::chain,
-    tls::{CertStore, TlsError},
-};
+use headroom_kit::{admin::PartReadiness, log::chain, tls::CertStore};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, api::PostParams};
 use tokio::{
@@ -23,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::{
-    api_object::{self, ReadError, ReadObject},
+    api_object::{self, ReadObject},
+    keep_error::{FIX_FOREIGN, FIX_OURS, KeepError, WRITE_LIMIT},
     material::{self, Material, Progress, SecretError, Usable},
     rotation::{self, Lifetimes, Situation, Spread},
     state::{CertificateState, LastStep},
@@ -32,7 +29,7 @@ use crate::store::access::{Access, AccessNamespace, ObjectNames};
 
 /// API access that keeping certificates needs, in our own namespace only.
 pub static ACCESS: &[Access] = &[
-    // An object under creation has no name yet, so a rule cannot name it; the policy headroom-webhook-writes does.
+    // An object under creation has no name yet, so a rule cannot name it; the policy headroom-own-secret does.
     Access::to("", "secrets", ObjectNames::All, &["create"]).in_namespace(AccessNamespace::Own),
     Access::to(
         "",
@@ -47,10 +44,8 @@ pub static ACCESS: &[Access] = &[
 const LEADER_EVERY: Duration = Duration::from_secs(2);
 /// Pause after a failed read or write.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
-/// Timeout of a write.
-const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Who writes the Secret.
+/// Writer of the Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretWriter {
     /// Headroom, unless the Secret has another writer already.
@@ -84,46 +79,6 @@ pub struct Keeper {
     last_good: Option<Material>,
     has_certificate: bool,
 }
-
-/// Why the newest Secret is not in use.
-#[derive(Debug, thiserror::Error)]
-enum KeepError {
-    #[error("cannot read Secret {name}")]
-    Read {
-        name: String,
-        #[source]
-        source: ReadError,
-    },
-    #[error("Secret {name} does not exist yet")]
-    Absent { name: String },
-    #[error("Secret {name} is not complete; {fix}")]
-    Incomplete {
-        name: String,
-        fix: &'static str,
-        #[source]
-        source: SecretError,
-    },
-    #[error("clients would refuse the certificate in Secret {name}; {fix}")]
-    Unusable {
-        name: String,
-        fix: &'static str,
-        #[source]
-        source: Box<TlsError>,
-    },
-    #[error("cannot issue a certificate")]
-    Issue(#[source] Box<TlsError>),
-    #[error("cannot write Secret {name}")]
-    Write {
-        name: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
-    #[error("the API server did not store Secret {name} within {WRITE_LIMIT:?}")]
-    Slow { name: String },
-}
-
-const FIX_FOREIGN: &str = "the certificate before it stays in use until the Secret's writer has corrected it";
-const FIX_OURS: &str = "the certificate before it stays in use until the leader has written a new one";
 
 impl Keeper {
     /// Keeps this store. The part `ready` is ready once the store has a certificate; `note` shows problems.

@@ -80,7 +80,7 @@ pub(super) struct Material {
     pub(super) progress: Progress,
 }
 
-/// What clients and servers take from a Secret, whoever writes it.
+/// Parts of a Secret of any writer that clients and servers use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Usable {
     pub(super) serving: PemPair,
@@ -221,7 +221,7 @@ impl Material {
         text(secret, BUNDLE).is_ok_and(|stored| stored == self.bundle())
     }
 
-    /// What clients and servers take from it.
+    /// Parts that clients and servers use.
     pub(super) fn usable(&self) -> Usable {
         Usable {
             serving: self.serving.clone(),

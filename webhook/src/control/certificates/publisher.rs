@@ -56,7 +56,7 @@ pub enum PublishError {
 
 /// State of an object after a check.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Published {
+pub enum TargetState {
     /// It has the bundle, at this version.
     Stored { version: String },
     /// There is no such object, and none is needed.
@@ -69,7 +69,7 @@ pub trait BundleTarget: Send + Sync {
     fn label(&self) -> String;
 
     /// Compares the object with the bundle, and writes it if it differs.
-    fn publish<'a>(&'a self, bundle: &'a Bundle) -> BoxFuture<'a, Result<Published, PublishError>>;
+    fn publish<'a>(&'a self, bundle: &'a Bundle) -> BoxFuture<'a, Result<TargetState, PublishError>>;
 
     /// Waits until the object has another version, or for a minute.
     fn changed<'a>(&'a self, version: &'a str) -> BoxFuture<'a, ()>;
@@ -130,7 +130,7 @@ impl BundlePublisher {
             }
             logged.clone_from(&problem);
             let stored = match (&published, problem) {
-                (Ok(Published::Stored { .. }), _) => Some(Ok(Arc::clone(&bundle.fingerprint))),
+                (Ok(TargetState::Stored { .. }), _) => Some(Ok(Arc::clone(&bundle.fingerprint))),
                 (_, Some(problem)) => Some(Err(problem)),
                 (_, None) => None,
             };
@@ -138,8 +138,8 @@ impl BundlePublisher {
             sleep(LEAST_PAUSE).await;
             let pause = async {
                 match &published {
-                    Ok(Published::Stored { version }) => target.changed(version).await,
-                    Ok(Published::Absent) => target.changed(ANY_VERSION).await,
+                    Ok(TargetState::Stored { version }) => target.changed(version).await,
+                    Ok(TargetState::Absent) => target.changed(ANY_VERSION).await,
                     Err(_) => sleep(RETRY_AFTER).await,
                 }
             };

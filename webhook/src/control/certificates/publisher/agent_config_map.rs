@@ -10,7 +10,7 @@ use kube::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{BundleTarget, MANAGER, PublishError, Published, WRITE_LIMIT};
+use super::{BundleTarget, MANAGER, PublishError, TargetState, WRITE_LIMIT};
 use crate::{
     control::certificates::{
         api_object::{self, ReadObject},
@@ -51,7 +51,7 @@ impl AgentConfigMap {
         }
     }
 
-    async fn write(&self, bundle: &Bundle) -> Result<Published, PublishError> {
+    async fn write(&self, bundle: &Bundle) -> Result<TargetState, PublishError> {
         let ReadObject { object, .. } = api_object::read(&self.client, &self.config_maps, &self.name)
             .await
             .map_err(PublishError::Read)?;
@@ -72,7 +72,7 @@ impl AgentConfigMap {
                 .map_err(|error| PublishError::Write(Box::new(error)))?
         };
         let version = written.metadata.resource_version.unwrap_or_default();
-        Ok(Published::Stored { version })
+        Ok(TargetState::Stored { version })
     }
 }
 
@@ -81,7 +81,7 @@ impl BundleTarget for AgentConfigMap {
         self.label.clone()
     }
 
-    fn publish<'a>(&'a self, bundle: &'a Bundle) -> BoxFuture<'a, Result<Published, PublishError>> {
+    fn publish<'a>(&'a self, bundle: &'a Bundle) -> BoxFuture<'a, Result<TargetState, PublishError>> {
         Box::pin(self.write(bundle))
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::info;
 
-use super::{BundleTarget, MANAGER, PublishError, Published, WRITE_LIMIT};
+use super::{BundleTarget, MANAGER, PublishError, TargetState, WRITE_LIMIT};
 use crate::{
     admission::features::Features,
     control::{
@@ -80,12 +80,12 @@ impl WebhookConfiguration {
         }
     }
 
-    async fn write(&self, bundle: &Bundle) -> Result<Published, PublishError> {
+    async fn write(&self, bundle: &Bundle) -> Result<TargetState, PublishError> {
         let ReadObject { object, .. } = api_object::read(&self.client, &self.api, &self.name)
             .await
             .map_err(PublishError::Read)?;
         let Some(mut stored): Option<DynamicObject> = object else {
-            return Ok(Published::Absent);
+            return Ok(TargetState::Absent);
         };
         let annotations = stored.metadata.annotations.as_ref();
         let injected = INJECTED
@@ -119,7 +119,7 @@ impl WebhookConfiguration {
                 stored = self.disown(position).await?;
             } else {
                 let version = stored.metadata.resource_version.unwrap_or_default();
-                return Ok(Published::Stored { version });
+                return Ok(TargetState::Stored { version });
             }
         }
         Err(PublishError::Contested)
@@ -188,7 +188,7 @@ impl BundleTarget for WebhookConfiguration {
         format!("{} {}", self.resource.kind, self.name)
     }
 
-    fn publish<'a>(&'a self, bundle: &'a Bundle) -> BoxFuture<'a, Result<Published, PublishError>> {
+    fn publish<'a>(&'a self, bundle: &'a Bundle) -> BoxFuture<'a, Result<TargetState, PublishError>> {
         Box::pin(self.write(bundle))
     }
 
