@@ -2,10 +2,13 @@
 
 use anyhow::Result;
 use headroom_domain::installation::Installation;
-use headroom_webhook::install::manifest::policies::{
-    self, PolicyAndBinding,
-    checks::{self, Checks},
-    own_writes::own_writes,
+use headroom_webhook::{
+    admission::endpoints,
+    install::manifest::policies::{
+        self, PolicyAndBinding,
+        checks::{self, Checks},
+        own_writes::own_writes,
+    },
 };
 use k8s_openapi::{
     Resource as _,
@@ -66,6 +69,22 @@ pub async fn put_checks(client: &Client) -> Result<()> {
 /// If the API server refuses them.
 pub async fn put_own_writes(client: &Client) -> Result<()> {
     for own in own_writes(&Installation::default(), None) {
+        put_refusing(client, &own).await?;
+    }
+    Ok(())
+}
+
+/// Installs the policies of the component `reconcile-entries`.
+///
+/// # Errors
+/// If the API server refuses them.
+pub async fn put_reconciled_entries(client: &Client) -> Result<()> {
+    let endpoints = endpoints::ENDPOINTS.iter();
+    let names: Vec<&str> = endpoints
+        .flat_map(|endpoint| endpoint.declaration().entries)
+        .map(|entry| entry.name)
+        .collect();
+    for own in own_writes(&Installation::default(), Some(&names)) {
         put_refusing(client, &own).await?;
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 use e2e::stand::{Stand, allocatable, count, until};
 use headroom_domain::names;
 use headroom_testbed::{
+    accounts,
     agent::{Agent, AgentOptions},
     policies,
     programs::get,
@@ -554,4 +555,129 @@ async fn webhooks_account_can_write_no_more_than_its_certificates() {
             .to_string()
             .contains("forbidden")
     );
+}
+
+/// Entries of the nodes' mutating configuration: name and failure policy.
+async fn failure_policies(stand: &Stand) -> BTreeMap<String, String> {
+    let stored = mutating(stand)
+        .get(names::WEBHOOK_CONFIGURATION)
+        .await
+        .expect("entries");
+    let entries = stored.webhooks.unwrap_or_default().into_iter();
+    entries
+        .map(|entry| (entry.name, entry.failure_policy.unwrap_or_default()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_are_reverted_and_those_of_closed_gates_removed_on_request() {
+    let stand = Stand::start().await;
+    let options = stand.webhook_options("webhook-0", "{}").managed();
+    let flags = ["--reconcile", "entries"];
+    let webhook = Webhook::start(&options.clone().flags(flags))
+        .await
+        .expect("start the webhook");
+    register_without_bundle(&stand.client, &webhook.url(), &webhook.served)
+        .await
+        .expect("register");
+    let mut wanted = failure_policies(&stand).await;
+    let foreign = json!({
+        "name": "foreign.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore",
+        "clientConfig": {"url": "https://127.0.0.1:1/x"},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+    });
+    wanted.insert("foreign.example.org".to_owned(), "Ignore".to_owned());
+    let operations = json!([
+        {"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"},
+        {"op": "remove", "path": "/webhooks/1"},
+        {"op": "add", "path": "/webhooks/-", "value": foreign},
+    ]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(operations).expect("a patch"));
+    mutating(&stand)
+        .patch(names::WEBHOOK_CONFIGURATION, &PatchParams::default(), &patch)
+        .await
+        .expect("change the entries");
+    until("the entries are as generated", async || {
+        failure_policies(&stand).await == wanted
+    })
+    .await;
+    drop(webhook);
+
+    let gates = "NodeMutatingWebhook=true,NodeValidatingWebhook=false";
+    let _next = Webhook::start(&options.gates(gates).flags(flags))
+        .await
+        .expect("start the webhook");
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(stand.client.clone());
+    until("the entry of the closed gate is removed", async || {
+        let stored = validating
+            .get(names::WEBHOOK_CONFIGURATION)
+            .await
+            .expect("the object");
+        stored.webhooks.unwrap_or_default().is_empty()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_the_webhook_lead_to_its_own_service() {
+    let stand = Stand::start().await;
+    let installation = headroom_domain::installation::Installation::default();
+    policies::put_reconciled_entries(&stand.client)
+        .await
+        .expect("policies");
+    let entry = |name: &str| {
+        json!({
+            "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore",
+            "clientConfig": {"service": {"namespace": names::NAMESPACE, "name": names::WEBHOOK_SERVICE}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+        })
+    };
+    let object = json!({
+        "metadata": {"name": names::WEBHOOK_CONFIGURATION},
+        "webhooks": [entry("mnode-status.koordinator.sh"), entry("foreign.example.org")],
+    });
+    let object = serde_json::from_value(object).expect("a configuration");
+    mutating(&stand)
+        .create(&PostParams::default(), &object)
+        .await
+        .expect("the configuration");
+    accounts::grant(
+        &stand.client,
+        &installation,
+        &[headroom_webhook::admission::endpoint::Family::Nodes],
+    )
+    .await
+    .expect("rights");
+    let client = stand.cluster.client_for(&installation.webhook_user(), None).await;
+    let own: Api<MutatingWebhookConfiguration> = Api::all(client.expect("the webhook's client"));
+    let patched = async |operation: Value| {
+        let patch = Patch::<()>::Json(serde_json::from_value(json!([operation])).expect("a patch"));
+        own.patch(names::WEBHOOK_CONFIGURATION, &PatchParams::default(), &patch)
+            .await
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    let replace = |path: &str, value: &str| json!({"op": "replace", "path": path, "value": value});
+    // The API server puts a new policy in force after a moment.
+    until("the policy is in force", async || {
+        patched(replace("/webhooks/0/clientConfig/service/name", "other"))
+            .await
+            .is_err()
+    })
+    .await;
+    let elsewhere = patched(replace("/webhooks/0/clientConfig/service/name", "other")).await;
+    assert!(
+        elsewhere
+            .expect_err("refused")
+            .contains("only entries of its own Service")
+    );
+    let foreign = patched(replace("/webhooks/1/failurePolicy", "Fail")).await;
+    assert!(
+        foreign
+            .expect_err("refused")
+            .contains("changes only clientConfig.caBundle")
+    );
+    patched(replace("/webhooks/0/failurePolicy", "Fail"))
+        .await
+        .expect("its own entry");
 }

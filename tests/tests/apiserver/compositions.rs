@@ -49,9 +49,9 @@ const COMPOSITIONS: [Composition; 14] = [
 /// Source of the CA bundle in a composition.
 #[derive(Debug, PartialEq, Eq)]
 enum BundleSource {
-    /// The manifests contain it.
-    Rendered,
-    /// The webhook writes it.
+    /// The webhook writes that of a file. The overlay with the file may render it as well.
+    File,
+    /// The webhook writes its own.
     Webhook,
     /// cert-manager writes it.
     CertManager,
@@ -62,8 +62,8 @@ fn source(objects: &[Value]) -> BundleSource {
     let mut deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
     let webhook = deployments.next().expect("a Deployment");
     let flags = webhook["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
-    if flags.contains("--tls-cert-file=") {
-        BundleSource::Rendered
+    if flags.contains("--tls-ca-file=") {
+        BundleSource::File
     } else if flags.contains("--certificates=cert-manager") {
         BundleSource::CertManager
     } else {
@@ -80,12 +80,11 @@ fn misled_entries(objects: &[Value], source: &BundleSource) -> Vec<String> {
         let entries = configuration["webhooks"].as_array().into_iter().flatten();
         entries.filter(move |entry| {
             let has_bundle = entry["clientConfig"]["caBundle"].is_string();
-            let (wants_bundle, wants_injection) = match source {
-                BundleSource::Rendered => (true, false),
-                BundleSource::Webhook => (false, false),
-                BundleSource::CertManager => (false, true),
-            };
-            (has_bundle, is_injected) != (wants_bundle, wants_injection)
+            match source {
+                BundleSource::File => is_injected,
+                BundleSource::Webhook => has_bundle || is_injected,
+                BundleSource::CertManager => has_bundle || !is_injected,
+            }
         })
     });
     misled.map(|entry| entry["name"].to_string()).collect()
@@ -126,7 +125,7 @@ fn every_composition_has_one_source_of_the_ca_bundle() {
         assert_eq!(entries.count() > 2, serves_pods, "{name}");
         let source = source(&objects);
         let is_from_files = resources.iter().any(|name| name.ends_with("certificate-files"));
-        assert_eq!(source == BundleSource::Rendered, is_from_files, "{name}");
+        assert_eq!(source == BundleSource::File, is_from_files, "{name}");
         assert_eq!(misled_entries(&objects, &source), Vec::<String>::new(), "{name}");
         let secrets = objects.iter().filter(|object| object["kind"] == "Secret");
         assert_eq!(secrets.count(), usize::from(is_from_files), "{name}");

@@ -27,7 +27,7 @@ use headroom_webhook::{
     control::{floor_check, registration::Registration},
     install::manifest::{
         Address, NamespaceRights,
-        policies::checks::{Checks, checks},
+        policies::{self, checks::Checks},
     },
     store::floor::PolicyState,
 };
@@ -327,8 +327,7 @@ fn the_component_koordinator_brings_its_entries_its_roles_and_the_flag() {
 #[test]
 fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is() {
     let mut installation = Installation::render();
-    let generated =
-        headroom_webhook::install::manifest::policies::all(&installation::Installation::default());
+    let generated = policies::all(&installation::Installation::default());
     let mut policies = installation.all::<MutatingAdmissionPolicy>();
     let mut bindings = installation.all::<MutatingAdmissionPolicyBinding>();
     // Kustomize adds its labels.
@@ -365,7 +364,10 @@ fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is()
 #[test]
 fn checks_are_in_the_base_and_removed_by_their_component() {
     let mut installation = Installation::render();
-    let Checks { policy, binding } = checks(&installation::Installation::default());
+    let refusing = policies::refusing(&installation::Installation::default()).into_iter();
+    let expected: (Vec<_>, Vec<_>) = refusing
+        .map(|Checks { policy, binding }| (policy, binding))
+        .unzip();
     let mut policies = installation.all::<ValidatingAdmissionPolicy>();
     let mut bindings = installation.all::<ValidatingAdmissionPolicyBinding>();
     // Kustomize adds its labels.
@@ -375,7 +377,7 @@ fn checks_are_in_the_base_and_removed_by_their_component() {
     for binding in &mut bindings {
         binding.metadata.labels = None;
     }
-    assert_eq!((policies, bindings), (vec![policy], vec![binding]));
+    assert_eq!((policies, bindings), expected);
     let before = installation.objects.len();
     assert_eq!(
         below_cgroups(&installation.agent()).as_deref(),
@@ -383,7 +385,7 @@ fn checks_are_in_the_base_and_removed_by_their_component() {
     );
     installation.add_component("before-1.30");
     assert_eq!(below_cgroups(&installation.agent()), None);
-    assert_eq!(installation.objects.len(), before - 2);
+    assert_eq!(installation.objects.len(), before - 6);
     assert_eq!(installation.all::<ValidatingAdmissionPolicy>(), []);
     assert_eq!(installation.all::<ValidatingAdmissionPolicyBinding>(), []);
 }

@@ -48,7 +48,11 @@ const GIB: u64 = 1 << 30;
 const TEAM: &str = "shop";
 
 /// Commands without a screen, and why.
-const WITHOUT: [(&str, &str); 2] = [
+const WITHOUT: [(&str, &str); 3] = [
+    (
+        "uninstall",
+        "its plan lists every object of an installation, which these programs are not",
+    ),
     ("agent watch", "it prints a line for each period until Ctrl-C"),
     ("completions", "it prints a program for a shell"),
 ];

@@ -1,6 +1,6 @@
 //! Flags for the source of the webhook's certificates and for what the webhook writes of them.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use headroom_kit::args::TlsArgs;
@@ -37,8 +37,17 @@ pub struct CertificateArgs {
     /// managed
     #[arg(long, env = "HEADROOM_CERTIFICATES", value_enum, value_name = "SOURCE")]
     pub certificates: Option<CertificateMode>,
-    /// Fields of our webhook configurations that the leader writes: bundle (with managed certificates only), entries or
-    /// none
+    /// CAs of the certificate in --tls-cert-file (PEM), which the leader then publishes. Without it, other tools write
+    /// them
+    #[arg(
+        long,
+        env = "HEADROOM_TLS_CA_FILE",
+        value_name = "FILE",
+        requires = "tls_cert_file"
+    )]
+    pub tls_ca_file: Option<PathBuf>,
+    /// Fields of our webhook configurations that the leader writes: bundle, entries or none. With
+    /// --certificates=cert-manager, it writes none
     #[arg(
         long,
         env = "HEADROOM_RECONCILE",

@@ -2,6 +2,7 @@
 //! renews and rotates them and publishes their CAs. ADR 0006 has the reasons.
 
 mod api_object;
+mod authority_file;
 mod keep_error;
 mod keeper;
 mod material;
@@ -11,6 +12,7 @@ mod state;
 
 pub use self::{
     api_object::ReadError,
+    authority_file::AuthorityFile,
     keeper::{ACCESS, Keeper, KeeperOptions, SecretWriter},
     material::{Progress, RotationState},
     publisher::{

@@ -28,8 +28,8 @@ use crate::{
     args::{Args, CertificateMode, Reconcile},
     control::{
         certificates::{
-            AgentConfigMap, BundlePublisher, BundleTarget, CertificateState, Keeper, KeeperOptions,
-            Lifetimes, OwnEntries, ReconciledFields, SecretWriter, WebhookConfiguration,
+            AgentConfigMap, AuthorityFile, BundlePublisher, BundleTarget, CertificateState, Keeper,
+            KeeperOptions, Lifetimes, OwnEntries, ReconciledFields, SecretWriter, WebhookConfiguration,
         },
         registration::entry::ExpectedEntry,
     },
@@ -69,12 +69,10 @@ pub(super) struct KeepInputs<'a> {
     pub(super) is_leader: watch::Receiver<bool>,
 }
 
-/// Follows the Secret, and publishes its CAs while this replica leads. Does nothing if the certificate is in files.
+/// Follows the Secret, or the file with CAs, and publishes them while this replica leads. Does nothing if neither is
+/// known.
 pub(super) fn keep(args: &Args, inputs: KeepInputs<'_>, supervisor: &mut Supervisor) {
     let mode = args.certificates.mode(&args.tls);
-    if mode == CertificateMode::Files {
-        return;
-    }
     let KeepInputs {
         client,
         store,
@@ -85,27 +83,37 @@ pub(super) fn keep(args: &Args, inputs: KeepInputs<'_>, supervisor: &mut Supervi
         is_leader,
     } = inputs;
     let stop = supervisor.shutdown().stopping().clone();
-    let streams = Arc::clone(streams);
-    let options = KeeperOptions {
-        client: client.clone(),
-        installation: args.installation.get(),
-        writer: if mode == CertificateMode::Managed {
-            SecretWriter::Leader
-        } else {
-            SecretWriter::Other
-        },
-        names: own_names(args),
-        lifetimes: lifetimes(args),
-        lagging_agents: Arc::new(move |fingerprint| streams.lagging(fingerprint)),
-    };
-    let parts = (readiness.handle("certificate"), readiness.note("certificates"));
-    let keeper = Keeper::new(options, Arc::clone(store), Arc::clone(state), parts);
-    supervisor.spawn("certificates", keeper.keep(is_leader.clone(), stop.clone()));
+    match (mode, &args.certificates.tls_ca_file) {
+        (CertificateMode::Files, None) => return,
+        (CertificateMode::Files, Some(path)) => {
+            let shown = (Arc::clone(state), readiness.note("certificates"));
+            let file = AuthorityFile::new(path.clone(), own_names(args), Arc::clone(store), shown);
+            supervisor.spawn("ca-file", file.follow(stop.clone()));
+        }
+        (CertificateMode::Managed | CertificateMode::CertManager, _) => {
+            let streams = Arc::clone(streams);
+            let options = KeeperOptions {
+                client: client.clone(),
+                installation: args.installation.get(),
+                writer: if mode == CertificateMode::Managed {
+                    SecretWriter::Leader
+                } else {
+                    SecretWriter::Other
+                },
+                names: own_names(args),
+                lifetimes: lifetimes(args),
+                lagging_agents: Arc::new(move |fingerprint| streams.lagging(fingerprint)),
+            };
+            let parts = (readiness.handle("certificate"), readiness.note("certificates"));
+            let keeper = Keeper::new(options, Arc::clone(store), Arc::clone(state), parts);
+            supervisor.spawn("certificates", keeper.keep(is_leader.clone(), stop.clone()));
+        }
+    }
     let mut targets: Vec<Box<dyn BundleTarget>> = vec![Box::new(AgentConfigMap::new(
         client.clone(),
         &args.installation.get(),
     ))];
-    if mode == CertificateMode::Managed {
+    if mode != CertificateMode::CertManager {
         targets.extend(configurations(args, client, features));
     }
     let publisher = BundlePublisher::new(targets, Arc::clone(state));

@@ -149,12 +149,7 @@ impl Keeper {
             _ if self.has_certificate => self.ready.ready(),
             _ => {}
         }
-        let problems = self.state.problems();
-        if problems.is_empty() {
-            self.note.ready();
-        } else {
-            self.note.not_ready(problems.join("; "));
-        }
+        self.state.show(&self.note);
     }
 
     /// Reads the Secret once, uses its content, and writes it if that is due. Returns the version that was read.

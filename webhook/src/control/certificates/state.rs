@@ -2,12 +2,12 @@
 //! queries.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
-use headroom_kit::tls::authority;
+use headroom_kit::{admin::PartReadiness, tls::authority};
 use tokio::sync::watch;
 
 use super::{
@@ -18,6 +18,9 @@ use crate::control::metrics::{AUTHORITY_EXPIRY, CERTIFICATE_PROBLEM, ROTATION_ST
 
 /// Difference of two clocks above which it is a problem: certificates are valid from an hour before they are issued.
 const MOST_SKEW: Duration = Duration::from_secs(300);
+
+/// Steps that are kept: those of two rotations.
+const MOST_STEPS: usize = 8;
 
 /// CAs that clients should trust. Empty until they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub struct CertificateState {
 struct Inner {
     problem: Option<String>,
     step: Option<LastStep>,
+    /// The last steps, the newest last: some states are shorter than the interval of Events.
+    steps: VecDeque<LastStep>,
     skew: Option<Skew>,
     authority_ends_s: Option<i64>,
     /// Fingerprint of the bundle in each object, or the reason why it has another one.
@@ -90,13 +95,18 @@ impl CertificateState {
 
     /// Records the content of the Secret in use.
     pub(super) fn adopt(&self, usable: &Usable, step: Option<LastStep>) {
-        let bundle = Bundle::new(&usable.bundle);
+        self.adopt_bundle(&usable.bundle, step);
+    }
+
+    /// Records the CAs that clients should trust.
+    pub(super) fn adopt_bundle(&self, pem: &str, step: Option<LastStep>) {
+        let bundle = Bundle::new(pem);
         self.bundle.send_if_modified(|current| {
             let has_changed = *current != bundle;
             *current = bundle;
             has_changed
         });
-        let ends = authority::first_end_s(&usable.bundle).ok();
+        let ends = authority::first_end_s(pem).ok();
         if let Some(ends) = ends {
             AUTHORITY_EXPIRY
                 .with([])
@@ -111,6 +121,12 @@ impl CertificateState {
         }
         let mut inner = self.lock();
         inner.authority_ends_s = ends;
+        if let Some(step) = step.as_ref().filter(|step| inner.steps.back() != Some(step)) {
+            inner.steps.push_back(step.clone());
+            if inner.steps.len() > MOST_STEPS {
+                inner.steps.pop_front();
+            }
+        }
         inner.step = step;
     }
 
@@ -164,6 +180,11 @@ impl CertificateState {
         self.lock().step.clone()
     }
 
+    /// The last steps that this replica has observed, the newest last.
+    pub fn steps(&self) -> Vec<LastStep> {
+        self.lock().steps.iter().cloned().collect()
+    }
+
     /// Seconds until the first of the CAs expires; negative afterwards. `None` if they are not known.
     pub fn authority_left_s(&self, now: SystemTime) -> Option<i64> {
         Some(self.lock().authority_ends_s?.saturating_sub(seconds(now)))
@@ -186,6 +207,16 @@ impl CertificateState {
             ));
         }
         problems
+    }
+
+    /// Shows the problems as a part of readiness that does not count.
+    pub(super) fn show(&self, note: &PartReadiness) {
+        let problems = self.problems();
+        if problems.is_empty() {
+            note.ready();
+        } else {
+            note.not_ready(problems.join("; "));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -26,14 +26,11 @@ pub(super) static PROBLEM: EventRow = EventRow {
 };
 
 fn steps(stores: &EventStores, now: Timestamp) -> Vec<EventFact> {
-    let Some(LastStep { uid, progress }) = stores.certificates.step() else {
-        return Vec::new();
-    };
-    let at = Timestamp::from_second(progress.since_s).unwrap_or_default();
-    if !is_recent(at, now) {
-        return Vec::new();
-    }
-    vec![EventFact {
+    let steps = stores.certificates.steps().into_iter();
+    let recent = steps.filter(|LastStep { progress, .. }| {
+        Timestamp::from_second(progress.since_s).is_ok_and(|at| is_recent(at, now))
+    });
+    let facts = recent.map(|LastStep { uid, progress }| EventFact {
         regarding: secret(stores, uid),
         note: format!(
             "Rotation of the CA: {}, because {}",
@@ -41,7 +38,8 @@ fn steps(stores: &EventStores, now: Timestamp) -> Vec<EventFact> {
             progress.reason
         ),
         occurrence: progress.since_s.to_string(),
-    }]
+    });
+    facts.collect()
 }
 
 fn problems(stores: &EventStores, _now: Timestamp) -> Vec<EventFact> {
