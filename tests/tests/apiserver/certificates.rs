@@ -505,13 +505,18 @@ async fn webhooks_account_can_write_no_more_than_its_certificates() {
         .await
         .expect("the webhook's client");
     let own: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-    let refused = async |patch: Value| {
+    let patched = async |patch: Value| {
         let patch = Patch::<()>::Json(serde_json::from_value(patch).expect("a patch"));
-        let patched = own
-            .patch(names::WEBHOOK_CONFIGURATION, &PatchParams::default(), &patch)
-            .await;
-        patched.map(|_| ()).expect_err("it is refused").to_string()
+        let patched = own.patch(names::WEBHOOK_CONFIGURATION, &dry_run(), &patch).await;
+        patched.map(|_| ()).map_err(|error| error.to_string())
     };
+    let refused = async |patch: Value| patched(patch).await.expect_err("it is refused");
+    // The API server puts a new policy in force after a moment.
+    let fail = json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]);
+    until("the policy is in force", async || {
+        patched(fail.clone()).await.is_err()
+    })
+    .await;
     for operation in [
         json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]),
         json!([{"op": "replace", "path": "/webhooks/0/clientConfig/url", "value": "https://127.0.0.1:1/x"}]),
@@ -555,6 +560,13 @@ async fn webhooks_account_can_write_no_more_than_its_certificates() {
             .to_string()
             .contains("forbidden")
     );
+}
+
+fn dry_run() -> PatchParams {
+    PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    }
 }
 
 /// Entries of the nodes' mutating configuration: name and failure policy.
@@ -652,7 +664,7 @@ async fn entries_of_the_webhook_lead_to_its_own_service() {
     let own: Api<MutatingWebhookConfiguration> = Api::all(client.expect("the webhook's client"));
     let patched = async |operation: Value| {
         let patch = Patch::<()>::Json(serde_json::from_value(json!([operation])).expect("a patch"));
-        own.patch(names::WEBHOOK_CONFIGURATION, &PatchParams::default(), &patch)
+        own.patch(names::WEBHOOK_CONFIGURATION, &dry_run(), &patch)
             .await
             .map(|_| ())
             .map_err(|error| error.to_string())

@@ -83,7 +83,8 @@ fn misled_entries(objects: &[Value], source: &BundleSource) -> Vec<String> {
             match source {
                 BundleSource::File => is_injected,
                 BundleSource::Webhook => has_bundle || is_injected,
-                BundleSource::CertManager => has_bundle || !is_injected,
+                // The webhook writes it where cert-manager does not.
+                BundleSource::CertManager => has_bundle,
             }
         })
     });

@@ -47,7 +47,7 @@ pub struct CertificateArgs {
     )]
     pub tls_ca_file: Option<PathBuf>,
     /// Fields of our webhook configurations that the leader writes: bundle, entries or none. With
-    /// --certificates=cert-manager, it writes none
+    /// --certificates=cert-manager, it writes the bundle where cert-manager does not inject it
     #[arg(
         long,
         env = "HEADROOM_RECONCILE",

@@ -113,9 +113,7 @@ pub(super) fn keep(args: &Args, inputs: KeepInputs<'_>, supervisor: &mut Supervi
         client.clone(),
         &args.installation.get(),
     ))];
-    if mode != CertificateMode::CertManager {
-        targets.extend(configurations(args, client, features));
-    }
+    targets.extend(configurations(args, client, features));
     let publisher = BundlePublisher::new(targets, Arc::clone(state));
     supervisor.spawn("ca-bundle", publisher.publish(is_leader, stop));
 }
@@ -163,10 +161,12 @@ fn configurations(
         let name = installation.named(object.name());
         for is_mutating in [true, false] {
             let own = entries.remove(&(object, is_mutating)).unwrap_or_default();
-            let fields = match args.certificates.reconcile {
-                Reconcile::None => ReconciledFields::Nothing,
-                Reconcile::Bundle => ReconciledFields::Bundle,
-                Reconcile::Entries => ReconciledFields::Entries(OwnEntries {
+            let mode = args.certificates.mode(&args.tls);
+            let fields = match (args.certificates.reconcile, mode) {
+                (Reconcile::None, _) => ReconciledFields::Nothing,
+                (_, CertificateMode::CertManager) => ReconciledFields::BundleUnlessInjected,
+                (Reconcile::Bundle, _) => ReconciledFields::Bundle,
+                (Reconcile::Entries, _) => ReconciledFields::Entries(OwnEntries {
                     entries: own,
                     features: Arc::clone(features),
                 }),

@@ -48,7 +48,7 @@ pub enum PublishError {
     Injected { annotation: &'static str },
     #[error("it does not exist; apply the manifests again")]
     Absent,
-    #[error("--reconcile=none leaves it to another tool, which has not written it yet")]
+    #[error("it is left to another tool, which has not written it yet")]
     NotOurs,
     #[error("another writer changes it after each of our writes")]
     Contested,

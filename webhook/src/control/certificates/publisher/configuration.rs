@@ -60,6 +60,8 @@ pub enum ReconciledFields {
     /// None: another tool writes the bundle, and this replica only compares it.
     Nothing,
     Bundle,
+    /// The bundle, unless cert-manager's CA injector writes it.
+    BundleUnlessInjected,
     Entries(OwnEntries),
 }
 
@@ -91,15 +93,21 @@ impl WebhookConfiguration {
         let injected = INJECTED
             .into_iter()
             .find(|key| annotations.is_some_and(|annotations| annotations.contains_key(*key)));
-        if let Some(annotation) = injected {
-            return Err(PublishError::Injected { annotation });
-        }
+        let is_left = match (&self.fields, injected) {
+            (ReconciledFields::Nothing, _) | (ReconciledFields::BundleUnlessInjected, Some(_)) => true,
+            (ReconciledFields::Bundle | ReconciledFields::Entries(_), Some(annotation)) => {
+                return Err(PublishError::Injected { annotation });
+            }
+            (_, None) => false,
+        };
         let encoded = STANDARD.encode(bundle.pem.as_bytes());
         // Another writer may have changed the object before each of our writes, so each answer is checked again.
         for _ in 0..MOST_WRITES {
             let own = match &self.fields {
                 ReconciledFields::Entries(own) => own.wanted(&stored, &encoded),
-                ReconciledFields::Nothing | ReconciledFields::Bundle => None,
+                ReconciledFields::Nothing
+                | ReconciledFields::Bundle
+                | ReconciledFields::BundleUnlessInjected => None,
             };
             let wrong: Vec<&str> = entries(&stored)
                 .filter(|entry| bundle_of(entry) != Some(&encoded))
@@ -109,7 +117,7 @@ impl WebhookConfiguration {
                 info!(object = self.label(), "writing our entries");
                 stored = self.replace_entries(&stored, entries).await?;
             } else if !wrong.is_empty() {
-                if matches!(self.fields, ReconciledFields::Nothing) {
+                if is_left {
                     return Err(PublishError::NotOurs);
                 }
                 let managers = owners(&stored);
