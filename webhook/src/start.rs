@@ -140,11 +140,14 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let admitting = (stores, features, callers);
     let _threads = admission::serve(&args, files, store, admitting, ready.admission, &mut supervisor).await?;
 
-    let grace = Grace {
+    Ok(supervisor.run(grace(&args)).await?)
+}
+
+fn grace(args: &Args) -> Grace {
+    Grace {
         linger: args.drain(),
         deadline: STOP_LIMIT,
-    };
-    Ok(supervisor.run(grace).await?)
+    }
 }
 
 /// Node stores with their clock.
@@ -320,6 +323,15 @@ struct ServedState {
     certificates: Arc<CertificateState>,
 }
 
+/// Timing profiles whose hints are accepted.
+fn profiles(args: &Args) -> Vec<Profile> {
+    if args.allow_demo_timing {
+        Profile::ALL.to_vec()
+    } else {
+        vec![Profile::Production]
+    }
+}
+
 /// Opens the hint port. Debug queries see the features in force and the last reviews of pods.
 async fn serve_hints(
     args: &Args,
@@ -347,11 +359,6 @@ async fn serve_hints(
     )
     .await?;
     let shutdown = supervisor.shutdown();
-    let profiles = if args.allow_demo_timing {
-        Profile::ALL.to_vec()
-    } else {
-        vec![Profile::Production]
-    };
     let writer = Arc::new(nudge::StatusWriteClient::new(client.clone()));
     let shared = Arc::new(StreamContext {
         cluster: Arc::clone(cluster),
@@ -361,7 +368,7 @@ async fn serve_hints(
         )),
         streams: served.streams,
         nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, flags::rates(args))),
-        profiles,
+        profiles: profiles(args),
         slo_check: SloCheck {
             config_map: args.installation.get().slo_config,
             settings: args.slo.settings(),

@@ -373,7 +373,7 @@ impl Drop for InFlight {
 }
 
 /// Only JSON is read, with or without parameters; compressed bodies would not be JSON.
-/// True for a probe of load balancers and of koord-manager's users. Any caller may ask, and reads nothing.
+/// True for a health probe, which koord-manager answers on its port as well. The answer contains no data.
 fn is_health_probe<B>(request: &Request<B>) -> bool {
     [Method::GET, Method::HEAD].contains(request.method()) && request.uri().path() == HEALTHZ
 }

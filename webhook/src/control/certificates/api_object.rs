@@ -20,6 +20,8 @@ use tracing::debug;
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 /// Time after which the object is read again although its watch has delivered nothing.
 const WATCH_S: u32 = 60;
+/// Time after which a watch is given up. The API server ends it before: a connection that is dead does not.
+const WATCH_LIMIT: Duration = Duration::from_secs(WATCH_S as u64 + 5);
 /// Pause after a watch that could not begin.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -84,6 +86,18 @@ pub(super) async fn changed<K>(api: &Api<K>, name: &str, version: &str)
 where
     K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
+    if timeout(WATCH_LIMIT, next_event(api, name, version))
+        .await
+        .is_err()
+    {
+        debug!(name, "the watch did not end in time");
+    }
+}
+
+async fn next_event<K>(api: &Api<K>, name: &str, version: &str)
+where
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
+{
     let params = WatchParams::default()
         .fields(&format!("metadata.name={name}"))
         .timeout(WATCH_S);
@@ -114,7 +128,22 @@ fn time_of(date: &str) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use std::{convert::Infallible, future::pending};
+
+    use http::Response;
+    use k8s_openapi::api::core::v1::Secret;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_on_a_dead_connection_is_given_up() {
+        let silent = tower::service_fn(|_request: http::Request<Body>| {
+            pending::<Result<Response<Body>, Infallible>>()
+        });
+        let api: Api<Secret> = Api::namespaced(Client::new(silent, "default"), "ns");
+        let watched = timeout(2 * WATCH_LIMIT, changed(&api, "a", "1")).await;
+        watched.expect("it ends by itself");
+    }
 
     #[test]
     fn the_date_of_an_answer_is_read() {

@@ -293,7 +293,7 @@ impl Keeper {
             },
             demand: demand.as_deref(),
         };
-        debug!(state = material.progress.state.name(), spread = ?situation.spread, bundle = %fingerprint, "is a step due?");
+        debug!(state = material.progress.state.name(), spread = ?situation.spread, bundle = %fingerprint, "looked for the next step");
         match rotation::next(material, &situation, &self.options.lifetimes) {
             Ok(Some(next)) => self.write(secret, &next).await,
             Ok(None) => Ok(()),
