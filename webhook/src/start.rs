@@ -11,6 +11,8 @@ mod client;
 mod error;
 pub mod flags;
 mod followers;
+mod observers;
+mod parts;
 mod readiness;
 pub mod rights;
 pub mod threads;
@@ -18,18 +20,16 @@ pub mod wanted;
 
 use std::{sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
 use headroom_domain::{estimate::Profile, names};
 use headroom_kit::{
     admin::{Admin, PartReadiness, Readiness},
     files,
     gate::GateSet,
-    metric::{Catalogue, Exporter, MetricError},
+    metric::{Catalogue, MetricError},
     serve::Listener,
     supervise::{Grace, Supervisor},
-    tls::{self, CertStore, ClientAuth},
+    tls::{self, ClientAuth},
 };
-use kube::Client;
 use tokio::sync::watch;
 use tracing::info;
 
@@ -37,25 +37,20 @@ pub use self::error::StartError;
 use self::{
     caches::{CacheOptions, Caches},
     certificates::KeepInputs,
+    observers::Observed,
+    parts::CommonParts,
     readiness::KnownState,
 };
 use crate::{
-    admission::{
-        callers::CallerCheck, endpoint::Stores, endpoints, features::Features, metrics as admission_metrics,
-    },
+    admission::{callers::CallerCheck, endpoint::Stores, endpoints, metrics as admission_metrics},
     args::Args,
     control::{
         certificates::CertificateState,
-        entry_conflicts,
         events::{EventStores, ROWS, publisher::Publisher, writer::EventClient},
-        floor_check,
         lease::Contender,
         metrics as control_metrics,
         nudge::{self, Nudger, Restorer, StatusPatcher},
-        projected_ratio,
         quota_overshoot::QuotaOvershoots,
-        registration::{self, LastFaults, Registration},
-        runtime_features,
         sweep::Sweeper,
     },
     hints::{
@@ -69,7 +64,7 @@ use crate::{
         clock::Clock,
         cluster::{Cluster, Settings},
         configuration::{self, Amplification},
-        kubelet_usage, metrics as store_metrics,
+        metrics as store_metrics,
         pod_decisions::PodDecisions,
         quota_view::QuotaView,
     },
@@ -90,19 +85,17 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     args.log.init()?;
     let files = files::raise_limit();
     tls::install_provider();
-    let exporter = catalogue()?.install()?;
     let mut supervisor = Supervisor::new()?;
     let readiness = Readiness::new();
     let ready = ReadinessParts::new(&readiness);
-    open_admin(&args, exporter, readiness.clone(), &mut supervisor).await?;
+    open_admin(&args, readiness.clone(), &mut supervisor).await?;
     features.load().warn_of_ignored_gates();
 
     let store = certificates::open(&args, &mut supervisor)?;
     let client = client::open(args.kubeconfig.as_deref())
         .await
         .map_err(StartError::Kube)?;
-    let settings = settings(&args, written, &features.load().gates);
-    let cluster = open_cluster(settings, &mut supervisor);
+    let cluster = open_cluster(settings(&args, written, &features.load().gates), &mut supervisor);
     let options = CacheOptions::new(&args, &client, &features, readiness.clone());
     let Caches {
         stores,
@@ -110,35 +103,35 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         quotas,
         overshoots,
     } = caches::follow(options, &cluster, &mut supervisor).await;
-    let registered = observe(&args, &client, &cluster, &store, &features, &mut supervisor);
+    let callers = CallerCheck::new(&args.callers);
+    let parts = CommonParts {
+        client: &client,
+        cluster: &cluster,
+        store: &store,
+        features: &features,
+        readiness: &readiness,
+        callers: &callers,
+    };
+    let observed = observers::observe(&args, &parts, &mut supervisor);
     let certificates = Arc::<CertificateState>::default();
     let events = event_stores(&stores, overshoots, &cluster, &certificates);
-    let known = (events, known);
-    let is_leader = lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
+    let is_leader = lead(&args, &parts, (events, known), ready.caches, &mut supervisor);
     let streams = Arc::<Streams>::default();
     let inputs = KeepInputs {
-        client: &client,
-        store: &store,
         state: &certificates,
-        features: &features,
         streams: &streams,
-        readiness: &readiness,
         is_leader,
     };
-    certificates::keep(&args, inputs, &mut supervisor);
-    let callers = CallerCheck::new(&args.callers);
+    certificates::keep(&args, &parts, inputs, &mut supervisor);
     let served = ServedState {
-        features: Arc::clone(&features),
         decisions: Arc::clone(&stores.decisions),
         quotas,
-        registered,
-        callers: callers.clone(),
+        observed,
         streams,
         certificates,
     };
-    serve_hints(&args, files, &store, &client, &cluster, served, &mut supervisor).await?;
-    let admitting = (stores, features, callers);
-    let _threads = admission::serve(&args, files, store, admitting, ready.admission, &mut supervisor).await?;
+    serve_hints(&args, files, &parts, served, &mut supervisor).await?;
+    let _threads = admission::serve(&args, files, &parts, stores, ready.admission, &mut supervisor).await?;
 
     Ok(supervisor.run(grace(&args)).await?)
 }
@@ -216,10 +209,10 @@ impl ReadinessParts {
 
 async fn open_admin(
     args: &Args,
-    exporter: Exporter,
     readiness: Readiness,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
+    let exporter = catalogue()?.install()?;
     info!(
         replica = args.replica_name,
         version = env!("CARGO_PKG_VERSION"),
@@ -231,56 +224,16 @@ async fn open_admin(
     Ok(())
 }
 
-/// Starts the observers: switches in the ConfigMap, nodes with conflicting entries, use, the floor and the webhook
-/// configurations. Returns the faults of the configurations, which are kept current.
-fn observe(
-    args: &Args,
-    client: &Client,
-    cluster: &Arc<Cluster>,
-    store: &Arc<CertStore>,
-    features: &Arc<ArcSwap<Features>>,
-    supervisor: &mut Supervisor,
-) -> LastFaults {
-    let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn("features", {
-        let gates = cluster.policies.feature_gates();
-        runtime_features::follow(gates, Arc::clone(features), stop.clone())
-    });
-    let in_force = Arc::clone(features);
-    let switches = move || in_force.load().switches.clone();
-    let conflicts = entry_conflicts::detect(Arc::clone(cluster), switches, stop.clone());
-    supervisor.spawn("conflicts", conflicts);
-    let asked = kubelet_usage::follow(client.clone(), Arc::clone(cluster), stop.clone());
-    supervisor.spawn("use", asked);
-    let projected = projected_ratio::follow(Arc::clone(cluster), flags::pool_label(args), stop.clone());
-    supervisor.spawn("projected-ratio", projected);
-    let floor = Arc::clone(&cluster.floor);
-    supervisor.spawn("floor", floor_check::follow(client.clone(), floor, stop.clone()));
-    let registration = Registration::new(
-        &args.installation.get(),
-        &endpoints::served(&args.serve),
-        Arc::clone(features),
-        &flags::address(args),
-        Arc::clone(store),
-    );
-    let registered = LastFaults::default();
-    supervisor.spawn(
-        "registration",
-        registration::follow(client.clone(), registration, Arc::clone(&registered), stop),
-    );
-    registered
-}
-
 /// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. The lease
 /// also tells whether another replica knows more than this one, for its readiness. Returns whether it is held.
 fn lead(
     args: &Args,
-    client: &Client,
-    cluster: &Arc<Cluster>,
+    parts: &CommonParts<'_>,
     (events, known): (EventStores, KnownState),
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) -> watch::Receiver<bool> {
+    let CommonParts { client, cluster, .. } = *parts;
     let stop = supervisor.shutdown().stopping().clone();
     let installation = args.installation.get();
     let namespace = installation.namespace.as_str();
@@ -312,13 +265,10 @@ fn lead(
 
 /// State for debug queries besides the cluster.
 struct ServedState {
-    /// The features in force.
-    features: Arc<ArcSwap<Features>>,
     /// The last reviews of pods.
     decisions: Arc<PodDecisions>,
     quotas: QuotaView,
-    registered: LastFaults,
-    callers: CallerCheck,
+    observed: Observed,
     streams: Arc<Streams>,
     certificates: Arc<CertificateState>,
 }
@@ -336,12 +286,17 @@ fn profiles(args: &Args) -> Vec<Profile> {
 async fn serve_hints(
     args: &Args,
     files: u64,
-    store: &Arc<CertStore>,
-    client: &Client,
-    cluster: &Arc<Cluster>,
+    parts: &CommonParts<'_>,
     served: ServedState,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
+    let CommonParts {
+        client,
+        cluster,
+        store,
+        ..
+    } = *parts;
+    let (features, callers) = (Arc::clone(parts.features), parts.callers.clone());
     let clients = args
         .hints_client_ca_file
         .clone()
@@ -372,13 +327,15 @@ async fn serve_hints(
         slo_check: SloCheck {
             config_map: args.installation.get().slo_config,
             settings: args.slo.settings(),
-            switches: Arc::new(move || served.features.load().switches.clone()),
+            switches: Arc::new(move || features.load().switches.clone()),
         },
         install: InstallState {
-            registered: served.registered,
+            registered: served.observed.registered,
             serving: Some(Arc::clone(store)),
             certificates: served.certificates,
-            callers: Arc::new(move || served.callers.state()),
+            reachability: served.observed.reachability,
+            missing_rights: served.observed.missing_rights,
+            callers: Arc::new(move || callers.state()),
         },
         replica: args.replica_name.clone(),
         decisions: served.decisions,

@@ -14,6 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod access_review;
 pub mod advise;
 pub mod agent_client;
 pub mod args;

@@ -75,6 +75,24 @@ async fn callers_without_the_api_servers_certificate_are_refused_once_it_present
     assert!(error.contains("no-mode"), "{error}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn probe_of_the_replica_proves_the_api_servers_certificate_without_any_other_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stand = Stand::start_with(caller_certificate::create(folder.path())).await;
+    let flags = caller_certificate::flags(folder.path());
+    let flags = flags.each_ref().map(String::as_str);
+    let node = stand.create_node("n1", "8", "8Gi").await;
+    let webhook = stand
+        .serving_with("webhook-0", AUTO, &[Family::Nodes], GATES, &flags)
+        .await;
+    let mut attacker = Admission::connect(&webhook).await;
+    until("another caller is refused", async || {
+        let (status, _) = attacker.post("/mutate-node-status", &node_review(&node)).await;
+        status == StatusCode::FORBIDDEN
+    })
+    .await;
+}
+
 fn quota(max: u32) -> Value {
     json!({
         "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",

@@ -54,6 +54,7 @@ mod quarantine;
 mod quota_command;
 mod quota_rooms;
 mod quotas;
+mod reachability;
 mod registration;
 mod replica_agreement;
 mod replica_kills;

@@ -22,7 +22,7 @@ pub struct CallerCheck {
     callers: Callers,
     /// Common names of the certificates of API servers.
     names: Vec<String>,
-    /// True once a review has arrived with such a certificate. Until then no caller is refused: an API server that
+    /// True once a review has arrived with such a certificate, here or at a replica that answered our probe. Until then no caller is refused: an API server that
     /// is not set up to present one would lose all its reviews.
     is_proven: Arc<AtomicBool>,
 }
@@ -63,15 +63,20 @@ impl CallerCheck {
     pub(super) fn check(&self, peer: Option<&Peer>) -> Result<ReviewCaller, AdmissionError> {
         let caller = peer.map_or(ReviewCaller::Unverified, |peer| self.identify(peer));
         if caller == ReviewCaller::Verified {
-            if !self.is_proven.swap(true, Ordering::Relaxed) && self.is_in_force() {
-                info!("a review has arrived with an API server's certificate: other callers are refused now");
-            }
+            self.observe_verified();
         } else if self.is_in_force() {
             metrics::CALLERS.with(["refused"]).increment(1);
             return Err(AdmissionError::Caller);
         }
         metrics::CALLERS.with([caller.name()]).increment(1);
         Ok(caller)
+    }
+
+    /// Records that an API server has presented its certificate to a replica: it will to this one.
+    pub fn observe_verified(&self) {
+        if !self.is_proven.swap(true, Ordering::Relaxed) && self.is_in_force() {
+            info!("an API server has presented its certificate: other callers are refused now");
+        }
     }
 
     /// The handshake has verified the chain.

@@ -21,6 +21,7 @@ mod validate_pod_binding;
 
 use headroom_kit::gate::{Gate, GateSet};
 
+pub use self::mutate_node_status::{PROBE_ANSWER, PROBE_ANSWER_VERIFIED};
 use crate::admission::{
     endpoint::{AnyEndpoint, Family},
     features::IGNORED_GATES,

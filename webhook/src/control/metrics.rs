@@ -117,6 +117,22 @@ headroom_kit::metrics! {
         "1 while the newest content of the Secret with certificates cannot be read, used or written; the certificate before it stays in use. /readyz?verbose has the reason.",
     );
 
+    /// True if the API server reaches a replica.
+    pub static REACHABLE: Gauge<0> = Gauge::new(
+        "headroom_webhook_reachable",
+        Unit::Count,
+        &[],
+        "1 if a replica has answered this replica's last probes through the API server, else 0: writes may pass unchecked then. 0 until the first answer.",
+    );
+
+    /// Generated rights that the account lacks.
+    pub static MISSING_RIGHTS: Gauge<0> = Gauge::new(
+        "headroom_webhook_missing_rights",
+        Unit::Count,
+        &[],
+        "Rights in the generated roles that the API server denies to this replica's account.",
+    );
+
     /// True while the API server's configuration calls this webhook as generated.
     pub static REGISTERED: Gauge<1> = Gauge::new(
         "headroom_webhook_registered",

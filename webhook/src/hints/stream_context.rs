@@ -9,7 +9,10 @@ use headroom_rules::{slo, switch::Switches};
 
 use super::{auth::Authenticator, streams::Streams};
 use crate::{
-    control::{certificates::CertificateState, nudge::Nudger, registration::LastFaults},
+    control::{
+        certificates::CertificateState, nudge::Nudger, own_rights::MissingRights,
+        reachability::ReachabilityState, registration::LastFaults,
+    },
     store::{cluster::Cluster, pod_decisions::PodDecisions, quota_view::QuotaView},
 };
 
@@ -53,6 +56,10 @@ pub struct InstallState {
     pub serving: Option<Arc<CertStore>>,
     /// The Secret with certificates, and its CAs.
     pub certificates: Arc<CertificateState>,
+    /// Result of the probes through the API server.
+    pub reachability: Arc<ReachabilityState>,
+    /// Rights that this replica's account lacks.
+    pub missing_rights: MissingRights,
     /// Reads which callers of the admission port are answered.
     pub callers: Arc<dyn Fn() -> &'static str + Send + Sync>,
 }
@@ -72,6 +79,8 @@ impl Default for InstallState {
             registered: LastFaults::default(),
             serving: None,
             certificates: Arc::default(),
+            reachability: Arc::default(),
+            missing_rights: Arc::default(),
             callers: Arc::new(|| "any"),
         }
     }

@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use headroom_kit::{
     admin::PartReadiness,
     serve::{Limits, Listener},
     supervise::Supervisor,
-    tls::CertStore,
 };
 
-use super::{StartError, threads::Threads};
+use super::{StartError, parts::CommonParts, threads::Threads};
 use crate::{
     admission::{
-        callers::CallerCheck,
         endpoint::Stores,
         endpoints,
-        features::Features,
         router::{self, Router},
         self_call,
     },
@@ -26,18 +22,20 @@ use crate::{
 /// Divisor of the open-files limit: connections of the admission port may use this share.
 const FILES_OF_ADMISSION: u64 = 4;
 
-/// Opens the admission port over these stores, features and callers, and calls it repeatedly. It is served until the
+/// Opens the admission port over these stores, and calls it repeatedly. It is served until the
 /// returned value is dropped.
 pub(super) async fn serve(
     args: &Args,
     files: u64,
-    store: Arc<CertStore>,
-    (stores, features, callers): (Stores, Arc<ArcSwap<Features>>, CallerCheck),
+    parts: &CommonParts<'_>,
+    stores: Stores,
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) -> Result<Threads, StartError> {
     let threads = Threads::new().map_err(StartError::Threads)?;
-    let tls = args.tls.server_config(store, &["http/1.1"])?;
+    let tls = args
+        .tls
+        .server_config(Arc::clone(parts.store) as _, &["http/1.1"])?;
     let limits = Limits::default().at_most(files / FILES_OF_ADMISSION);
     let listener = threads
         .run(Listener::bind("admission", args.admission_addr, limits))
@@ -46,11 +44,11 @@ pub(super) async fn serve(
     let (address, place, shutdown) = (listener.address(), listener.reserved(), supervisor.shutdown());
     let router = Router::new(router::Options {
         endpoints: endpoints::served(&args.serve),
-        features,
+        features: Arc::clone(parts.features),
         stores,
         limits: router::Limits::default(),
         log_sample: args.log_sample,
-        callers,
+        callers: parts.callers.clone(),
     });
     let answer = move |request| {
         let router = router.clone();

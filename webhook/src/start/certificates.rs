@@ -8,7 +8,6 @@ use std::{
 
 use arc_swap::ArcSwap;
 use headroom_kit::{
-    admin::Readiness,
     supervise::Supervisor,
     tls::{self, CertStore},
 };
@@ -18,7 +17,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::Client;
 use tokio::sync::watch;
 
-use super::{StartError, flags};
+use super::{StartError, flags, parts::CommonParts};
 use crate::{
     admission::{
         endpoint::{ConfigurationObject, Kind},
@@ -58,28 +57,32 @@ pub(super) fn open(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertS
     Ok(store)
 }
 
-/// Inputs of [`keep`] besides the flags.
+/// Inputs of [`keep`] besides the flags and the common parts.
 pub(super) struct KeepInputs<'a> {
-    pub(super) client: &'a Client,
-    pub(super) store: &'a Arc<CertStore>,
     pub(super) state: &'a Arc<CertificateState>,
-    pub(super) features: &'a Arc<ArcSwap<Features>>,
     pub(super) streams: &'a Arc<Streams>,
-    pub(super) readiness: &'a Readiness,
     pub(super) is_leader: watch::Receiver<bool>,
 }
 
 /// Follows the Secret, or the file with CAs, and publishes them while this replica leads. Does nothing if neither is
 /// known.
-pub(super) fn keep(args: &Args, inputs: KeepInputs<'_>, supervisor: &mut Supervisor) {
+pub(super) fn keep(
+    args: &Args,
+    parts: &CommonParts<'_>,
+    inputs: KeepInputs<'_>,
+    supervisor: &mut Supervisor,
+) {
     let mode = args.certificates.mode(&args.tls);
-    let KeepInputs {
+    let CommonParts {
         client,
         store,
-        state,
         features,
-        streams,
         readiness,
+        ..
+    } = *parts;
+    let KeepInputs {
+        state,
+        streams,
         is_leader,
     } = inputs;
     let stop = supervisor.shutdown().stopping().clone();

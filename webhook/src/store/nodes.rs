@@ -67,6 +67,11 @@ impl Nodes {
         all
     }
 
+    /// Name of any Node.
+    pub fn any_name(&self) -> Option<String> {
+        self.read().nodes.keys().next().cloned()
+    }
+
     pub fn len(&self) -> usize {
         self.read().nodes.len()
     }

@@ -21,6 +21,8 @@ pub struct Evidence {
     pub unreached: Vec<String>,
     /// True if the MutatingWebhookConfiguration for nodes exists.
     pub is_configured: CheckAnswer<bool>,
+    /// True if the provider of the control plane gives its API servers no client certificate: EKS and GKE.
+    pub is_hosted: CheckAnswer<bool>,
     pub kubernetes: CheckAnswer<KubernetesVersion>,
     /// True if the API server serves MutatingAdmissionPolicy v1.
     pub has_policies: CheckAnswer<bool>,
@@ -54,6 +56,7 @@ impl Default for Evidence {
             older_replicas: Vec::new(),
             unreached: Vec::new(),
             is_configured: not_asked(),
+            is_hosted: not_asked(),
             kubernetes: not_asked(),
             has_policies: not_asked(),
             missing_rights: not_asked(),

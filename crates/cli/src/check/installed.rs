@@ -21,17 +21,20 @@ pub const REGISTRATION_DIFFERS_CODE: &str = "registration-differs";
 pub static INSTALLED: &[&CheckRow] = &[
     &WEBHOOK_UNREACHABLE,
     &NOT_REGISTERED,
+    &NOT_CALLED,
     &NO_FLOOR,
     &CERTIFICATE_EXPIRING,
     &CA_EXPIRING,
     &CERTIFICATES_PROBLEM,
     &REGISTRATION_DIFFERS,
+    &RIGHTS_MISSING,
     &NOT_SYNCED,
     &AGENTS_SILENT,
     &ANNOTATIONS_UNPROTECTED,
     &VERSIONS_DIFFER,
     &FLOOR_ACCEPTED,
     &CALLERS_UNPROVEN,
+    &CALLERS_ANY,
 ];
 
 static WEBHOOK_UNREACHABLE: CheckRow = CheckRow {
@@ -50,6 +53,33 @@ static NOT_REGISTERED: CheckRow = CheckRow {
     about: "The API server has no webhook entry for an enabled endpoint, so writes bypass the webhook. Without `mutate-node-status`, no allocatable changes, in any mode.",
     fix: "Apply the manifests of the webhook's version again: they contain the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration.",
     find: not_registered,
+};
+
+static NOT_CALLED: CheckRow = CheckRow {
+    code: "webhook-not-called",
+    severity: Severity::Error,
+    source: CheckSource::Replicas,
+    about: "The last probes of a replica had no answer: it sends a dry run of `nodes/status` every minute, and the API server got no replica's answer for it. Writes pass without the webhook, and writes of entries with failure policy Fail are refused.",
+    fix: "Let the API server reach the webhook's pods: check network policies and firewalls on port 9443, and on EKS with another CNI run the replicas on the host network. If registration or certificates have a finding, fix that first.",
+    find: not_called,
+};
+
+static RIGHTS_MISSING: CheckRow = CheckRow {
+    code: "rights-missing",
+    severity: Severity::Warning,
+    source: CheckSource::Replicas,
+    about: "The API server denies rights to the webhook's account that the generated roles contain. Every replica asks every ten minutes.",
+    fix: "Apply the roles and bindings of the webhook's version again.",
+    find: lacking_rights,
+};
+
+static CALLERS_ANY: CheckRow = CheckRow {
+    code: "callers-any",
+    severity: Severity::Notice,
+    source: CheckSource::Both,
+    about: "Replicas that check quotas answer every client that reaches the admission port. Quota limits are exact only if API servers prove themselves by client certificates. Control planes of EKS, GKE and AKS cannot; the row is left out on EKS and GKE.",
+    fix: "Set up the API servers and --callers=client-certificate as docs/callers.md describes, or leave it if only the control plane reaches the admission port.",
+    find: any_callers,
 };
 
 static REGISTRATION_DIFFERS: CheckRow = CheckRow {
@@ -204,6 +234,49 @@ fn callers(evidence: &Evidence) -> Messages {
     Ok(sentences.collect())
 }
 
+fn not_called(evidence: &Evidence) -> Messages {
+    let answers = evidence.answers()?.iter();
+    let problems = answers.filter_map(|answer| {
+        let problem = answer.reachability.as_ref()?.problem.as_str();
+        (!problem.is_empty()).then(|| {
+            format!(
+                "the API server does not reach the webhook; replica {} reports: {problem}",
+                answer.replica
+            )
+        })
+    });
+    Ok(problems.collect())
+}
+
+fn lacking_rights(evidence: &Evidence) -> Messages {
+    let answers = evidence.answers()?.iter();
+    let missing: BTreeSet<&str> = answers
+        .flat_map(|answer| answer.missing_rights.iter().map(String::as_str))
+        .collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let missing: Vec<_> = missing.into_iter().collect();
+    Ok(vec![format!("the webhook may not {}", missing.join(", "))])
+}
+
+/// Endpoint whose limits need verified callers.
+const EXACT_ENDPOINT: &str = "validate-pod";
+
+fn any_callers(evidence: &Evidence) -> Messages {
+    let mut answers = evidence.answers()?.iter();
+    let is_any = answers.any(|answer| {
+        let mut endpoints = answer.endpoints.iter();
+        answer.callers == "any" && endpoints.any(|endpoint| endpoint.endpoint == EXACT_ENDPOINT)
+    });
+    if !is_any || evidence.is_hosted.clone()? {
+        return Ok(Vec::new());
+    }
+    Ok(vec![
+        "every client that reaches the admission port can claim quota for seconds".to_owned(),
+    ])
+}
+
 fn annotations(evidence: &Evidence) -> Messages {
     let answers = evidence.answers()?.iter();
     let has_floor = |answer: &&GetInstallationResponse| {
@@ -354,7 +427,9 @@ fn each_once(sentences: impl Iterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use headroom_domain::installation::Installation;
-    use headroom_proto::v1alpha1::{CertificateStatus, EndpointRegistration, FloorStatus};
+    use headroom_proto::v1alpha1::{
+        CertificateStatus, EndpointRegistration, FloorStatus, ReachabilityStatus,
+    };
     use rstest::rstest;
 
     use super::*;
@@ -493,6 +568,19 @@ pub(crate) mod tests {
         "callers-unproven",
         "replica webhook-a answers every client until an API server presents its certificate"
     )]
+    #[case::not_called(
+        |answer: &mut GetInstallationResponse| answer.reachability = Some(ReachabilityStatus {
+            problem: "no answer".to_owned(),
+            ..ReachabilityStatus::default()
+        }),
+        "webhook-not-called",
+        "the API server does not reach the webhook; replica webhook-a reports: no answer"
+    )]
+    #[case::without_rights(
+        |answer: &mut GetInstallationResponse| answer.missing_rights = vec!["patch nodes/status".to_owned()],
+        "rights-missing",
+        "the webhook may not patch nodes/status"
+    )]
     fn each_condition_is_found_by_its_row_only(
         #[case] break_it: impl Fn(&mut GetInstallationResponse),
         #[case] code: &str,
@@ -501,6 +589,24 @@ pub(crate) mod tests {
         let mut answer = healthy();
         break_it(&mut answer);
         assert_eq!(found(&with_answers(vec![answer])), [(code, sentence.to_owned())]);
+    }
+
+    #[test]
+    fn certificates_of_callers_are_recommended_where_quotas_are_checked_and_they_can_be_had() {
+        let mut answer = healthy();
+        answer.callers = "any".to_owned();
+        let evidence = |answer: &GetInstallationResponse, is_hosted| Evidence {
+            is_hosted: Ok(is_hosted),
+            ..with_answers(vec![answer.clone()])
+        };
+        assert_eq!(found(&evidence(&answer, false)), [], "no quotas");
+        answer.endpoints.push(EndpointRegistration {
+            endpoint: EXACT_ENDPOINT.to_owned(),
+            ..EndpointRegistration::default()
+        });
+        let told = "every client that reaches the admission port can claim quota for seconds".to_owned();
+        assert_eq!(found(&evidence(&answer, false)), [("callers-any", told)]);
+        assert_eq!(found(&evidence(&answer, true)), []);
     }
 
     #[test]

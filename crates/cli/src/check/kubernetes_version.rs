@@ -1,4 +1,4 @@
-//! [`KubernetesVersion`]: major and minor version of an API server; the same two numbers of a kernel release.
+//! [`KubernetesVersion`]: major and minor version of an API server, and of a kernel release; provider of a hosted one.
 
 use std::fmt;
 
@@ -14,6 +14,14 @@ impl KubernetesVersion {
         let [major, minor] = two_numbers(text.trim_start_matches('v'))?;
         Some(Self { major, minor })
     }
+}
+
+/// Parts of the versions of hosted API servers: EKS and GKE. AKS has none.
+const HOSTED_VERSIONS: [&str; 2] = ["-eks-", "-gke."];
+
+/// True for an API server that EKS or GKE runs, by its version such as `v1.33.1-eks-c39b1d0`.
+pub fn is_hosted(version: &str) -> bool {
+    HOSTED_VERSIONS.iter().any(|part| version.contains(part))
 }
 
 impl fmt::Display for KubernetesVersion {
@@ -52,6 +60,15 @@ mod tests {
         assert_eq!(two_numbers(text.trim_start_matches('v')), expected);
         let version = KubernetesVersion::parse(text);
         assert_eq!(version.map(|version| [version.major, version.minor]), expected);
+    }
+
+    #[rstest]
+    #[case("v1.36.3", false)]
+    #[case("v1.35.2+k3s1", false)]
+    #[case("v1.33.1-eks-c39b1d0", true)]
+    #[case("v1.34.1-gke.1293000", true)]
+    fn hosted_api_servers_are_recognized(#[case] version: &str, #[case] expected: bool) {
+        assert_eq!(is_hosted(version), expected);
     }
 
     #[test]

@@ -6,11 +6,10 @@ use headroom_domain::{installation::Installation, names, quantity::Quantity};
 use headroom_kit::log::chain;
 use headroom_proto::v1alpha1::{GetInstallationRequest, GetInstallationResponse, debug_client::DebugClient};
 use k8s_openapi::api::{
-    admissionregistration::v1::MutatingWebhookConfiguration,
-    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
+    admissionregistration::v1::MutatingWebhookConfiguration, authorization::v1::ResourceAttributes,
     core::v1::Node,
 };
-use kube::{Api, Client, ResourceExt as _, api::PostParams};
+use kube::{Api, Client, ResourceExt as _};
 use tonic::{Code, Request};
 
 use super::{
@@ -19,11 +18,12 @@ use super::{
     kubeconfig,
 };
 use crate::{
+    access_review::is_allowed,
     args::ConnectArgs,
     check::{
         CheckReport, Finding, INSTALLED,
         evidence::{CheckAnswer, Evidence, Machine},
-        kubernetes_version::KubernetesVersion,
+        kubernetes_version::{self, KubernetesVersion},
     },
     error::Error,
     rights,
@@ -111,10 +111,21 @@ pub async fn evidence(args: &ConnectArgs) -> Result<Evidence, Error> {
         Err(error) => return Err(error),
     };
     if let Ok(api) = credentials.api() {
-        evidence.is_configured = is_configured(api, &evidence.installation).await;
+        evidence.is_configured = is_configured(api.clone(), &evidence.installation).await;
+        evidence.is_hosted = is_hosted(&api).await;
     }
     ask_replicas(args, &credentials, &mut evidence).await?;
     Ok(evidence)
+}
+
+async fn is_hosted(api: &Client) -> CheckAnswer<bool> {
+    let version = api.apiserver_version().await;
+    let version = version.map_err(|source| {
+        let attempt = "read the API server's version";
+        let reason = Box::new(source);
+        chain(&Error::Cluster { attempt, reason }).to_string()
+    })?;
+    Ok(kubernetes_version::is_hosted(&version.git_version))
 }
 
 async fn is_configured(api: Client, installation: &Installation) -> CheckAnswer<bool> {
@@ -205,28 +216,15 @@ async fn has_policies(api: &Client) -> Result<bool, Error> {
 }
 
 async fn missing_rights(api: &Client) -> Result<Vec<String>, Error> {
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(api.clone());
     let mut missing = Vec::new();
     for (group, resource) in MANIFEST_KINDS {
-        let attributes = ResourceAttributes {
+        let create = ResourceAttributes {
             group: Some(group.to_owned()),
             resource: Some(resource.to_owned()),
             verb: Some("create".to_owned()),
             ..ResourceAttributes::default()
         };
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(attributes),
-                ..SelfSubjectAccessReviewSpec::default()
-            },
-            ..SelfSubjectAccessReview::default()
-        };
-        let answer = reviews.create(&PostParams::default(), &review).await;
-        let answer = answer.map_err(|source| Error::Cluster {
-            attempt: "review the user's permissions",
-            reason: Box::new(source),
-        })?;
-        if !answer.status.is_some_and(|status| status.allowed) {
+        if !is_allowed(api, create).await? {
             missing.push(resource.to_owned());
         }
     }

@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::installation::Installation;
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
-use kube::{Api, Client, api::PostParams};
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use kube::Client;
 
 use super::{
     inventory::OwnObject,
     namespace_contents::KINDS,
     object_kind::{self as kinds, ObjectKind},
 };
-use crate::error::Error;
+use crate::{access_review::is_allowed, error::Error};
 
 /// One permission.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +37,7 @@ pub async fn missing(
 ) -> Result<Vec<String>, Error> {
     let mut missing = Vec::new();
     for needed in on_nodes().into_iter().chain(in_namespaces(installation)) {
-        if !is_allowed(client, &needed).await? {
+        if !is_allowed(client, needed.to_attributes()).await? {
             missing.push(needed.to_text());
         }
     }
@@ -51,7 +49,7 @@ pub async fn missing(
     for ((kind, namespace), all) in groups {
         for verb in ["get", "delete"] {
             let whole = Permission::new(verb, kind, namespace);
-            if is_allowed(client, &whole).await? {
+            if is_allowed(client, whole.to_attributes()).await? {
                 continue;
             }
             for name in &all {
@@ -59,7 +57,7 @@ pub async fn missing(
                     name: Some((*name).to_owned()),
                     ..whole.clone()
                 };
-                if !is_allowed(client, &one).await? {
+                if !is_allowed(client, one.to_attributes()).await? {
                     missing.push(one.to_text());
                 }
             }
@@ -111,6 +109,26 @@ impl Permission {
         }
     }
 
+    fn to_attributes(&self) -> ResourceAttributes {
+        let Self {
+            verb,
+            group,
+            resource,
+            subresource,
+            namespace,
+            name,
+        } = self.clone();
+        ResourceAttributes {
+            verb: Some(verb.to_owned()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            subresource: Some(subresource.to_owned()),
+            namespace,
+            name,
+            ..ResourceAttributes::default()
+        }
+    }
+
     fn to_text(&self) -> String {
         let Self {
             verb,
@@ -132,38 +150,4 @@ impl Permission {
         }
         text
     }
-}
-
-async fn is_allowed(client: &Client, needed: &Permission) -> Result<bool, Error> {
-    let Permission {
-        verb,
-        group,
-        resource,
-        subresource,
-        namespace,
-        name,
-    } = needed.clone();
-    let attributes = ResourceAttributes {
-        verb: Some(verb.to_owned()),
-        group: Some(group.to_owned()),
-        resource: Some(resource.to_owned()),
-        subresource: Some(subresource.to_owned()),
-        namespace,
-        name,
-        ..ResourceAttributes::default()
-    };
-    let review = SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
-    };
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let answer = reviews.create(&PostParams::default(), &review).await;
-    let answer = answer.map_err(|source| Error::Cluster {
-        attempt: "review the user's permissions",
-        reason: Box::new(source),
-    })?;
-    Ok(answer.status.is_some_and(|status| status.allowed))
 }

@@ -6,6 +6,7 @@
 //! (no review, too many at once, deadline passed) fail as calls, for `failurePolicy` to ignore.
 
 mod amplify;
+mod answer_probe;
 mod conditions;
 mod quiet;
 mod restore;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use headroom_kit::gate::Gate;
 
 pub(super) use self::amplify::decided;
+pub use self::answer_probe::{PROBE_ANSWER, PROBE_ANSWER_VERIFIED};
 use crate::admission::{
     endpoint::{
         BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
@@ -33,7 +35,7 @@ pub(super) static GATE: Gate = Gate::beta(
 /// The name of its entry.
 pub(super) const ENTRY: &str = "mnode-status.koordinator.sh";
 
-static STEPS: &[&NodeStep] = &[&restore::STEP, &amplify::STEP, &quiet::STEP];
+static STEPS: &[&NodeStep] = &[&restore::STEP, &amplify::STEP, &quiet::STEP, &answer_probe::STEP];
 
 pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
     declaration: Declaration {

@@ -4,11 +4,11 @@ use std::time::SystemTime;
 
 use headroom_domain::{hint::Freshness, policy::Mode};
 use headroom_proto::v1alpha1::{
-    CertificateStatus, EndpointRegistration, FloorStatus, GetInstallationResponse,
+    CertificateStatus, EndpointRegistration, FloorStatus, GetInstallationResponse, ReachabilityStatus,
 };
 
 use crate::{
-    control::{registration::RegistrationFault, time_slices::Slices},
+    control::{reachability::Reached, registration::RegistrationFault, time_slices::Slices},
     hints::stream_context::StreamContext,
     store::node::Node,
 };
@@ -48,6 +48,23 @@ pub(super) async fn state(shared: &StreamContext) -> GetInstallationResponse {
             .collect(),
         callers: (shared.install.callers)().to_owned(),
         certificates: Some(certificates(shared)),
+        reachability: Some(reachability(shared)),
+        missing_rights: shared.install.missing_rights.load().to_vec(),
+    }
+}
+
+fn reachability(shared: &StreamContext) -> ReachabilityStatus {
+    match shared.install.reachability.reached() {
+        Reached::Unknown => ReachabilityStatus::default(),
+        Reached::Yes { at, is_verified } => ReachabilityStatus {
+            answered_before_s: Some(at.elapsed().as_secs()),
+            verified: is_verified,
+            problem: String::new(),
+        },
+        Reached::No(problem) => ReachabilityStatus {
+            problem,
+            ..ReachabilityStatus::default()
+        },
     }
 }
 

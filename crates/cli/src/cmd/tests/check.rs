@@ -22,13 +22,13 @@ fn unregister(webhook: &Running) {
 async fn a_problem_sets_the_exit_code_and_is_in_the_json() {
     let webhook = Running::start().await;
     let fine = webhook.ask(&["check"]).await.unwrap();
-    assert_eq!(fine, "No problem found by 13 checks.\n");
+    assert_eq!(fine, "No problem found by 16 checks.\n");
     unregister(&webhook);
     let mut out = Vec::new();
     let args = webhook.args(&["check", "--json"]);
     let error = run(args, &mut Screen::plain(&mut out)).await.unwrap_err();
     assert_eq!(error.exit_code(), 1, "{error}");
-    assert!(error.to_string().starts_with("1 of 13 checks "), "{error}");
+    assert!(error.to_string().starts_with("1 of 16 checks "), "{error}");
     let report: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(report["findings"][0]["code"], "not-registered");
     assert_eq!(report["findings"][0]["severity"], "error");
