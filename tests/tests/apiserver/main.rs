@@ -61,6 +61,7 @@ mod replica_kills;
 mod reservations;
 mod rights_of_people;
 mod rollouts;
+mod rotation_load;
 mod screens;
 mod slo_config;
 mod sources;

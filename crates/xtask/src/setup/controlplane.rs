@@ -36,6 +36,8 @@ pub enum Component {
     /// Applies strategic merge patches to Pods with Kubernetes' code. Built from this workspace's Go
     /// sources.
     PodMerge,
+    /// Posts admission reviews at a steady rate, as API servers do. Built from this workspace's Go sources.
+    CallLoad,
     /// Runs containers on a real node.
     Kubelet,
     /// Serves the addresses of Services on a real node.
@@ -91,6 +93,7 @@ impl Component {
             Self::Hollow => "hollow",
             Self::CelCost => "celcost",
             Self::PodMerge => "podmerge",
+            Self::CallLoad => "callload",
             Self::Kubelet => "kubelet",
             Self::KubeProxy => "kube-proxy",
         }
@@ -102,6 +105,7 @@ impl Component {
             Self::Hollow => Some("hollow"),
             Self::CelCost => Some("celcost"),
             Self::PodMerge => Some("podmerge"),
+            Self::CallLoad => Some("callload"),
             Self::Etcd
             | Self::ApiServer
             | Self::Scheduler
@@ -122,6 +126,7 @@ impl Component {
             Self::Hollow => "./hollow",
             Self::CelCost => "./celcost",
             Self::PodMerge => "./podmerge",
+            Self::CallLoad => "./callload",
             Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
             Self::KubeProxy => "k8s.io/kubernetes/cmd/kube-proxy",
         }
@@ -138,6 +143,7 @@ impl Component {
             | Self::Hollow
             | Self::CelCost
             | Self::PodMerge
+            | Self::CallLoad
             | Self::Kubelet
             | Self::KubeProxy => self.name(),
         }
@@ -154,6 +160,7 @@ impl Component {
             Self::Hollow => 100,
             Self::CelCost => 20,
             Self::PodMerge => 10,
+            Self::CallLoad => 5,
             Self::Kubelet => 60,
             Self::KubeProxy => 25,
         }

@@ -220,6 +220,7 @@ fn soaks() -> Result<Tally> {
             "deferred_resize::",
             "lagging_kubelet::",
             "replica_kills::",
+            "rotation_load::",
             "strangers::",
         ],
         SOAK,
