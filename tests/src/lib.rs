@@ -40,6 +40,7 @@ pub mod metrics_watch;
 pub mod names;
 pub mod namespaces;
 pub mod node_traces;
+pub mod node_writer;
 pub mod numbered_checkpoints;
 pub mod pace;
 pub mod people;

@@ -46,6 +46,7 @@ pub const LIMITS: Limits = Limits {
     handshake: Duration::from_secs(3),
     header: Duration::from_secs(5),
     idle: Duration::from_secs(120),
+    age: None,
     write: Duration::from_secs(5),
     drain: Duration::from_secs(1),
 };

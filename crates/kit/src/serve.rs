@@ -50,6 +50,9 @@ pub struct Limits {
     /// Timeout between requests. It must be longer than clients keep idle connections (Go: 90 s): then clients close
     /// them first, and no request meets a closing connection.
     pub idle: Duration,
+    /// Age from which on a response asks the client of an HTTP/1.1 connection to reconnect, so that the clients of replicas spread
+    /// again after one has restarted; each connection adds up to a quarter. `None` for no limit.
+    pub age: Option<Duration>,
     /// Timeout for reading an HTTP response: from the first write that the client does not accept until all data is
     /// accepted.
     pub write: Duration,
@@ -97,6 +100,7 @@ impl Default for Limits {
             handshake: Duration::from_secs(3),
             header: Duration::from_secs(5),
             idle: Duration::from_secs(120),
+            age: Some(Duration::from_secs(600)),
             write: Duration::from_secs(10),
             drain: Duration::from_secs(20),
         }

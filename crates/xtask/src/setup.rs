@@ -7,6 +7,7 @@ pub mod container_runtime;
 pub mod controlplane;
 pub mod curl;
 pub mod debian;
+pub mod earlier_programs;
 pub mod emulator;
 pub mod golang;
 mod item;

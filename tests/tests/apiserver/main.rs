@@ -70,5 +70,6 @@ mod strangers;
 mod sweep;
 mod unfit_pods;
 mod uninstall;
+mod upgrade;
 mod validate_node;
 mod validate_pod;

@@ -15,7 +15,8 @@ use std::{
 use e2e::{
     admission::review,
     balancer::Balancer,
-    stand::{Stand, allocatable, ready, until},
+    node_writer,
+    stand::{Stand, until},
 };
 use headroom_domain::names;
 use headroom_testbed::{
@@ -43,8 +44,6 @@ use xtask::setup::controlplane::{self, Component};
 
 /// Flags that shorten the waits of a rotation.
 const FAST: [&str; 3] = ["--allow-demo-timing", "--rotation-wait-seconds", "2"];
-/// Pause between two status writes of one writer. They are the API servers' own calls.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// Load of the Go client.
 struct Load {
@@ -168,22 +167,6 @@ fn follow_bundle(client: Client, file: PathBuf) -> JoinHandle<()> {
     })
 }
 
-/// Writes the status of a node until `stop`; each write is a call of the webhook by this API server. The webhook amplifies each
-/// value: an unanswered call would leave the raw one. Returns the number of writes.
-async fn write(nodes: Api<Node>, name: &'static str, stop: watch::Receiver<bool>) -> u32 {
-    let mut writes = 0;
-    while !*stop.borrow() {
-        writes += 1;
-        let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(writes % 3000)]});
-        let patch = Patch::Strategic(json!({"status": status}));
-        let node = nodes.patch_status(name, &PatchParams::default(), &patch).await;
-        let node = node.expect("a write passes");
-        assert_eq!(allocatable(&node, "cpu"), "6", "write {writes} of {name}");
-        sleep(PAUSE).await;
-    }
-    writes
-}
-
 /// Runs the Go client to its end.
 fn call(program: PathBuf, url: String, folder: &Path, load: &Load) -> JoinHandle<CallLoadResult> {
     let mut command = Command::new(program);
@@ -232,14 +215,7 @@ async fn rotations_and_restarts_fail_no_call_of_two_api_servers_and_of_a_go_clie
         stand.create_node(name, "4", "8Gi").await;
         stand.annotate_ratio(name, 150).await;
         let nodes: Api<Node> = Api::all(client.clone());
-        until("each API server calls the webhook", async || {
-            let status = json!({"status": {"allocatable": {"cpu": "4"}}});
-            let patched = nodes
-                .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
-                .await;
-            allocatable(&patched.expect("a write passes"), "cpu") == "6"
-        })
-        .await;
+        node_writer::until_amplified(&nodes, name).await;
     }
 
     let folder = stand.cluster.dir().to_owned();
@@ -254,7 +230,7 @@ async fn rotations_and_restarts_fail_no_call_of_two_api_servers_and_of_a_go_clie
     let (stop_tx, stop) = watch::channel(false);
     let mut writers = JoinSet::new();
     for (client, name) in servers {
-        writers.spawn(write(Api::all(client), name, stop.clone()));
+        writers.spawn(node_writer::write(Api::all(client), name, stop.clone()));
     }
     let calls = call(program, replicas.service.url(), &folder, &load);
 

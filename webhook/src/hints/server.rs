@@ -45,6 +45,8 @@ pub const LIMITS: Limits = Limits {
     handshake: Duration::from_secs(10),
     header: Duration::from_secs(5),
     idle: Duration::from_secs(120),
+    // Agents choose their replicas themselves.
+    age: None,
     write: Duration::from_secs(10),
     drain: Duration::from_secs(20),
 };

@@ -15,7 +15,7 @@ use hyper_util::{
     server::conn::auto::Builder,
 };
 use rustls::ServerConfig;
-use tokio::select;
+use tokio::{select, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -151,6 +151,8 @@ struct Exchanges {
     phase: Arc<Phase>,
     /// `None` for HTTP/1.
     stalls: Option<Arc<Stalls>>,
+    /// Time from which on responses ask the client to reconnect.
+    expires: Option<Instant>,
     draining: CancellationToken,
 }
 
@@ -179,6 +181,9 @@ impl Served {
             handle: (protocol == Protocol::Http).then_some(handle),
             phase,
             stalls: stalls.clone(),
+            expires: limits
+                .age
+                .map(|age| Instant::now() + age + spread(age, address.port())),
             draining: shutdown.draining().clone(),
         });
         let service = service_fn(move |request| {
@@ -233,7 +238,8 @@ impl Exchanges {
         // Requests overlap on HTTP/2: pings detect dead clients there.
         if self.stalls.is_none() {
             self.phase.end_answer();
-            if self.draining.is_cancelled() {
+            let is_old = self.expires.is_some_and(|expires| expires <= Instant::now());
+            if is_old || self.draining.is_cancelled() {
                 response
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -241,6 +247,11 @@ impl Exchanges {
         }
         response.map(|body| WatchedBody::new(body, self.stalls.clone()))
     }
+}
+
+/// Part of a quarter of `age` that differs between connections: those of one client, opened at one time, do not end at one time.
+fn spread(age: Duration, port: u16) -> Duration {
+    age / 4 * u32::from(port % 256) / 256
 }
 
 fn builder(protocol: Protocol, is_http2: bool, idle: Duration) -> Builder<TokioExecutor> {

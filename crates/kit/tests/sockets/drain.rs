@@ -80,6 +80,25 @@ async fn draining_answers_requests_and_asks_clients_to_reconnect() {
 }
 
 #[tokio::test]
+async fn an_old_connection_ends_after_an_answer_and_an_idle_one_stays_open() {
+    let limits = Limits {
+        age: Some(Duration::from_millis(40)),
+        ..Limits::default()
+    };
+    let (site, _begun, _word) = slow_site(limits).await;
+    let mut stream = site.connect().await;
+    assert!(!get(&mut stream, "/").await.unwrap().contains("connection: close"));
+    // Longer than the age and its quarter: a request that meets a closed connection would be lost.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let last = get(&mut stream, "/").await.unwrap();
+    assert!(
+        last.contains("connection: close") && last.ends_with("done"),
+        "{last}"
+    );
+    closed(&mut stream).await;
+}
+
+#[tokio::test]
 async fn a_panic_in_one_request_leaves_the_others_alone() {
     let site = Site::start(Limits::default(), None, |request| async move {
         assert_ne!(request.uri().path(), "/bad", "as asked");

@@ -23,6 +23,7 @@ use crate::{
     setup::{
         self, Item,
         controlplane::{ASSETS, older},
+        earlier_programs,
     },
     terminal::print,
     workspace,
@@ -102,7 +103,7 @@ impl Part {
     }
 }
 
-pub(super) const PARTS: [Part; 22] = [
+pub(super) const PARTS: [Part; 23] = [
     Part::here(
         "interleavings",
         "100,000 random interleavings of writers of one node",
@@ -147,6 +148,12 @@ pub(super) const PARTS: [Part; 22] = [
         "users of the webhook through the API server of an older release",
         "10 minutes, and 15 minutes for its first build",
         older_api_server,
+    ),
+    Part::here(
+        "upgrade",
+        "webhook, agent and command line next to those of an earlier commit, in each order",
+        "2 minutes, and 15 minutes for the first build of that commit",
+        upgrade,
     ),
     Part::boot("kernel-5.10", "5.10", Boot::Plain),
     Part::boot("kernel-5.10-no-pressure", "5.10", Boot::NoPressure),
@@ -246,6 +253,14 @@ fn older_api_server() -> Result<Tally> {
     let folder = older::ensure()?;
     let tests = ["port_forward::", "rights_of_people::"];
     long_form(&plan, Kind::Apiserver, &tests, (ASSETS, folder))
+}
+
+/// Programs of an earlier commit and these, next to each other.
+fn upgrade() -> Result<Tally> {
+    let plan = tests()?;
+    let folder = earlier_programs::ensure()?;
+    let programs = ("HEADROOM_EARLIER_PROGRAMS", folder);
+    long_form(&plan, Kind::Apiserver, &["upgrade::"], programs)
 }
 
 /// Runs tests whose names start with one of `names`, one after another, with an environment variable set.
