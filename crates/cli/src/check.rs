@@ -12,6 +12,7 @@
 pub mod evidence;
 pub mod kubernetes_version;
 
+mod access;
 mod before;
 mod installed;
 mod next_write;

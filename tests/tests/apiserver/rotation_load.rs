@@ -45,8 +45,8 @@ use xtask::setup::controlplane::{self, Component};
 /// Flags that shorten the waits of a rotation.
 const FAST: [&str; 3] = ["--allow-demo-timing", "--rotation-wait-seconds", "2"];
 
-/// Load of the Go client.
-struct Load {
+/// ClientLoad of the Go client.
+struct ClientLoad {
     rate: u32,
     seconds: u32,
     rotations: u32,
@@ -60,15 +60,15 @@ struct CallLoadResult {
     errors: serde_json::Value,
 }
 
-fn load() -> Load {
+fn load() -> ClientLoad {
     if env::var_os("HEADROOM_SOAK").is_some() {
-        Load {
+        ClientLoad {
             rate: 1000,
             seconds: 120,
             rotations: 2,
         }
     } else {
-        Load {
+        ClientLoad {
             rate: 100,
             seconds: 30,
             rotations: 1,
@@ -77,7 +77,7 @@ fn load() -> Load {
 }
 
 /// Two managed replicas behind one address.
-struct Replicas {
+struct ManagedReplicas {
     running: [Webhook; 2],
     service: Balancer,
 }
@@ -87,7 +87,7 @@ async fn managed(stand: &Stand, name: &str) -> Webhook {
     Webhook::start(&options).await.expect("start the webhook")
 }
 
-impl Replicas {
+impl ManagedReplicas {
     async fn start(stand: &Stand) -> Self {
         let running = [
             managed(stand, "webhook-0").await,
@@ -168,7 +168,7 @@ fn follow_bundle(client: Client, file: PathBuf) -> JoinHandle<()> {
 }
 
 /// Runs the Go client to its end.
-fn call(program: PathBuf, url: String, folder: &Path, load: &Load) -> JoinHandle<CallLoadResult> {
+fn call(program: PathBuf, url: String, folder: &Path, load: &ClientLoad) -> JoinHandle<CallLoadResult> {
     let mut command = Command::new(program);
     command
         .args(["-url", &format!("{url}/mutate-node-status")])
@@ -202,7 +202,7 @@ async fn rotations_and_restarts_fail_no_call_of_two_api_servers_and_of_a_go_clie
         .start_second_apiserver()
         .await
         .expect("a second API server");
-    let mut replicas = Replicas::start(&stand).await;
+    let mut replicas = ManagedReplicas::start(&stand).await;
     register_without_bundle(
         &stand.client,
         &replicas.service.url(),

@@ -27,7 +27,7 @@ struct Version {
 }
 
 /// Two replicas behind one address, each of some version.
-struct Replicas {
+struct VersionedReplicas {
     running: [Webhook; 2],
     service: Balancer,
 }
@@ -50,7 +50,7 @@ async fn replica(stand: &Stand, version: &Version, index: usize) -> Webhook {
     Webhook::start(&options).await.expect("start the webhook")
 }
 
-impl Replicas {
+impl VersionedReplicas {
     async fn start(stand: &Stand, version: &Version) -> Self {
         let running = [replica(stand, version, 0).await, replica(stand, version, 1).await];
         let service = Balancer::start().await;
@@ -131,7 +131,7 @@ async fn upgrade_and_rollback_fail_no_write_and_versions_understand_each_other()
         agent: stand.programs.agent.clone(),
         cli: stand.programs.cli.clone(),
     };
-    let mut replicas = Replicas::start(&stand, &old).await;
+    let mut replicas = VersionedReplicas::start(&stand, &old).await;
     // The objects without pods come first.
     let [first, _] = &replicas.running;
     register(&stand.client, &replicas.service.url(), &first.ca, &first.served)
