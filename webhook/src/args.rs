@@ -3,6 +3,7 @@
 mod binding;
 mod callers;
 mod certificates;
+mod fluid;
 mod installation;
 mod label_rules;
 mod pools;
@@ -22,6 +23,7 @@ pub use self::{
     binding::BindingArgs,
     callers::{CallerArgs, Callers},
     certificates::{CertificateArgs, CertificateMode, Reconcile},
+    fluid::FluidArgs,
     installation::InstallationArgs,
     label_rules::LabelRuleArgs,
     pools::PoolArgs,
@@ -87,7 +89,7 @@ pub struct Args {
     /// Refuse ratio annotations above the current hint where they are written, instead of warning
     #[arg(long, env = "HEADROOM_DENY_ABOVE_HINT")]
     pub deny_above_hint: bool,
-    /// Families of endpoints to serve: nodes, koordinator, integrations
+    /// Families of endpoints to serve: nodes, koordinator, fluid
     #[arg(long, env = "HEADROOM_SERVE", value_name = "LIST", default_value = "nodes", value_delimiter = ',', value_parser = family)]
     pub serve: Vec<Family>,
     /// Behaviour where Headroom's rules differ from Koordinator's: headroom or upstream
@@ -111,6 +113,8 @@ pub struct Args {
     pub binding: BindingArgs,
     #[command(flatten)]
     pub label_rules: LabelRuleArgs,
+    #[command(flatten)]
+    pub fluid: FluidArgs,
     #[command(flatten)]
     pub slo: SloArgs,
     /// Send refusals of these steps as warnings, to observe a rule before it is enforced

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod colocation;
 pub mod configuration;
 pub mod floor;
+pub mod fluid;
 pub mod hint_table;
 pub mod informer;
 pub mod known;

@@ -81,6 +81,17 @@ pub static READ_KOORDINATOR: Right = Right {
     audience: Audience::Operators,
 };
 
+/// For `check --pre`, which looks for Fluid's webhook.
+pub static READ_FLUID: Right = Right {
+    purpose: "look for Fluid's webhook",
+    group: "admissionregistration.k8s.io",
+    resource: "mutatingwebhookconfigurations",
+    object: Objects::Foreign(names::FLUID_OWN_CONFIGURATION),
+    verbs: &["get"],
+    place: Place::Cluster,
+    audience: Audience::Operators,
+};
+
 /// For a token with the webhook as its only audience.
 pub static REQUEST_TOKEN: Right = Right {
     purpose: "get a token for the webhook",
@@ -155,6 +166,7 @@ pub static RIGHTS: &[&Right] = &[
     &READ_NODES,
     &ANNOTATE_NODES,
     &READ_KOORDINATOR,
+    &READ_FLUID,
     &READ_CHECKS_CA,
 ];
 

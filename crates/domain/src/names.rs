@@ -2,13 +2,14 @@
 //!
 //! Names of nodes and of Headroom's own objects are in this file; each other family has a file of its own.
 
+mod fluid;
 mod installed_object;
 mod pod;
 mod quota;
 mod reservation;
 mod slo;
 
-pub use self::{installed_object::*, pod::*, quota::*, reservation::*, slo::*};
+pub use self::{fluid::*, installed_object::*, pod::*, quota::*, reservation::*, slo::*};
 
 /// Annotation on a Node: JSON object resource → ratio, written by users, by Koordinator's slo-controller, or by
 /// Headroom in mode `auto`. Koordinator's key and format (two decimals).
@@ -155,8 +156,8 @@ pub const QUOTAS_CONFIGURATION: &str = "headroom-quotas";
 /// Name of both webhook configurations of Koordinator's ConfigMap.
 pub const SLO_CONFIGURATION: &str = "headroom-configuration";
 
-/// Name of both webhook configurations of other projects' objects.
-pub const INTEGRATIONS_CONFIGURATION: &str = "headroom-integrations";
+/// Name of both webhook configurations of pods with data of Fluid.
+pub const FLUID_CONFIGURATION: &str = "headroom-fluid";
 
 /// Name of the policy that keeps amplified values while the webhook does not respond, and of its binding.
 pub const FLOOR_POLICY: &str = "headroom-floor";

@@ -90,6 +90,14 @@ static FILES: &[File] = &[
         text: manifests::koordinator_webhooks,
     },
     File {
+        path: "deploy/kustomize/components/fluid/webhooks.yaml",
+        text: manifests::fluid_webhooks,
+    },
+    File {
+        path: "deploy/kustomize/components/fluid/rbac.yaml",
+        text: manifests::fluid_rbac,
+    },
+    File {
         path: "deploy/kustomize/components/koordinator/rbac.yaml",
         text: manifests::koordinator_rbac,
     },

@@ -78,6 +78,16 @@ pub(super) fn koordinator_rbac() -> Result<String> {
     Ok(documents(&roles(Family::Koordinator)?))
 }
 
+/// Webhook configuration of the component `fluid`.
+pub(super) fn fluid_webhooks() -> Result<String> {
+    Ok(documents(&configurations(Family::Fluid)?))
+}
+
+/// Roles of the webhook for the component `fluid`.
+pub(super) fn fluid_rbac() -> Result<String> {
+    Ok(documents(&roles(Family::Fluid)?))
+}
+
 /// CustomResourceDefinitions of Koordinator, for clusters without them.
 pub(super) fn koordinator_kinds() -> Result<String> {
     let texts: Vec<String> = custom_kinds::definitions()?

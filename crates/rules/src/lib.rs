@@ -27,6 +27,7 @@ pub mod device;
 pub mod enhanced;
 pub mod explain;
 pub mod extended;
+pub mod fluid;
 pub mod merge;
 pub mod mixed_resources;
 pub mod pod_check;
@@ -44,7 +45,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints.
-pub static SWITCHES: [&Switch; 49] = [
+pub static SWITCHES: [&Switch; 52] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -94,6 +95,9 @@ pub static SWITCHES: [&Switch; 49] = [
     &slo::switches::EXACT_OVERLAP,
     &slo::switches::NEEDS_WORDS,
     &slo::switches::CHECKS_ALL_KEYS,
+    &fluid::ALL_DATASETS,
+    &fluid::EMPTY_TERMS,
+    &fluid::READS_NODE_SELECTOR,
 ];
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Admission reviews with maximum memory and CPU cost for their length. Tests send them to the webhook.
 
+#[path = "pathological/fluid_rows.rs"]
+mod fluid_rows;
 #[path = "pathological/node_rows.rs"]
 mod node_rows;
 #[path = "pathological/pod_rows.rs"]
@@ -12,8 +14,8 @@ mod slo_rows;
 mod tree_rows;
 
 use self::{
-    node_rows::NODE_ROWS, pod_rows::POD_ROWS, quota_rows::QUOTA_ROWS, slo_rows::SLO_ROWS,
-    tree_rows::TREE_ROWS,
+    fluid_rows::FLUID_ROWS, node_rows::NODE_ROWS, pod_rows::POD_ROWS, quota_rows::QUOTA_ROWS,
+    slo_rows::SLO_ROWS, tree_rows::TREE_ROWS,
 };
 
 /// A body of any length: fixed texts, with a repeated unit between two of them. In each repetition, `%` is replaced by another
@@ -72,7 +74,7 @@ pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
 /// Gates that enable all endpoints of [`targets`] with all their steps.
 pub const GATES: &str = "ConfigMapValidatingWebhook=true,BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true,ElasticQuotaGuaranteeUsage=true";
 
-/// An endpoint of Koordinator's family, with the shapes for it.
+/// An endpoint of a family besides nodes, with the shapes for it.
 #[derive(Debug)]
 pub struct Target {
     pub path: &'static str,
@@ -81,7 +83,7 @@ pub struct Target {
     pub common: Vec<BodyShape>,
 }
 
-/// All endpoints of Koordinator's family. The endpoint for bindings appears twice, once for each kind.
+/// All endpoints of the families Koordinator and Fluid. The endpoint for bindings appears twice, once for each kind.
 pub fn targets() -> Vec<Target> {
     let target = |path, (group, version), (resource, sub_resource), rows| {
         let subject = Subject {
@@ -101,6 +103,12 @@ pub fn targets() -> Vec<Target> {
     let reservations = ("scheduling.koordinator.sh", "v1alpha1");
     vec![
         target("/mutate-pod", core, ("pods", ""), POD_ROWS),
+        target(
+            "/mutate-fluid-io-v1alpha1-schedulepod",
+            core,
+            ("pods", ""),
+            FLUID_ROWS,
+        ),
         target("/validate-pod", core, ("pods", ""), POD_ROWS),
         target("/validate-pod-binding", core, ("pods", "binding"), POD_ROWS),
         target("/validate-pod-binding", core, ("bindings", ""), POD_ROWS),

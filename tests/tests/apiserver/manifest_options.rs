@@ -469,7 +469,8 @@ async fn real_api_server_accepts_each_overlay_with_each_of_its_components() {
     installation.kubectl(&["create", "namespace", "koordinator-system", &kubeconfig]);
 
     Installation::render_overlay(HA).apply(cluster.kubeconfig());
-    let in_overlays = ["configuration", "koordinator"];
+    // The component fluid needs the namespace of Fluid.
+    let in_overlays = ["configuration", "koordinator", "fluid"];
     for component in kustomizations(&folder.join("components")) {
         if !in_overlays.contains(&component.as_str()) {
             installation.add_component(&component);

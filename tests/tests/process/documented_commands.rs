@@ -145,7 +145,7 @@ static SHOWN: &[(&str, RunBy)] = &[
         AsPrinted(KUBECTL),
     ),
     (
-        "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration --ignore-not-found headroom-pods headroom-quotas headroom-configuration headroom-integrations",
+        "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration --ignore-not-found headroom-pods headroom-quotas headroom-configuration headroom-fluid",
         AsPrinted(KUBECTL),
     ),
     (

@@ -36,7 +36,7 @@ use headroom_webhook::{
 use serde_json::json;
 use tokio::sync::watch;
 
-const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
+const FAMILIES: [Family; 3] = [Family::Nodes, Family::Koordinator, Family::Fluid];
 /// Lengths of bodies at which the most expensive shape is found, in bytes. Shapes with many values are refused at greater
 /// lengths.
 const SHORT: [usize; 2] = [50_000, 200_000];

@@ -2,6 +2,7 @@
 
 mod draft_pod;
 mod mutate_elasticquota;
+mod mutate_fluid_pod;
 mod mutate_node_status;
 mod mutate_pod;
 mod mutate_reservation;
@@ -32,6 +33,7 @@ pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &mutate_node_status::ENDPOINT,
     &probe_node::ENDPOINT,
     &mutate_pod::ENDPOINT,
+    &mutate_fluid_pod::ENDPOINT,
     &mutate_reservation::ENDPOINT,
     &mutate_elasticquota::ENDPOINT,
     &validate_node::ENDPOINT,

@@ -3,7 +3,9 @@
 use std::{error::Error, str::Utf8Error, time::Duration};
 
 use headroom_kit::log::{Chain, chain};
-use headroom_rules::{change::ChangeError, pod_quota::AffinityError, profile::BlockingProfile};
+use headroom_rules::{
+    change::ChangeError, fluid::TermError, pod_quota::AffinityError, profile::BlockingProfile,
+};
 use http::StatusCode;
 
 use crate::{
@@ -58,6 +60,9 @@ pub enum StepError {
     /// The pod's node affinity is unreadable.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
+    /// Node affinity of a pod to which no term can be added.
+    #[error(transparent)]
+    Terms(#[from] TermError),
     /// A pod that has room in its quota, and cannot be counted there.
     #[error(transparent)]
     PendingLimit(#[from] PendingLimit),

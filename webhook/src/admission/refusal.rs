@@ -68,6 +68,11 @@ impl DenialStyle {
         code: StatusCode::BAD_REQUEST,
         reason: None,
     };
+    /// Fluid's own for Datasets that cannot be used: the client tries again later.
+    pub const FLUID: Self = Self {
+        code: StatusCode::INTERNAL_SERVER_ERROR,
+        reason: None,
+    };
     pub const FORBIDDEN: Self = Self {
         code: StatusCode::FORBIDDEN,
         reason: Some("Forbidden"),

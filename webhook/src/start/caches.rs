@@ -28,6 +28,7 @@ use crate::{
     store::{
         cluster::Cluster,
         colocation::label_rules::WatchedRules,
+        fluid::{FluidObjects, FluidSources, plugins::WatchedPlugins},
         known::KnownSources,
         quota::with_pods::{QuotasOfPods, QuotasWithPods},
         quota_pods::QuotaPods,
@@ -51,6 +52,8 @@ pub(super) struct CacheOptions {
     pub(super) binding: binding::Settings,
     /// The ConfigMap with the labels that pods must have.
     pub(super) label_rules: ConfigMapName,
+    /// Fluid's ConfigMap with the plugins for pods.
+    pub(super) fluid_plugins: ConfigMapName,
     /// Has a line for each source.
     pub(super) readiness: Readiness,
 }
@@ -71,6 +74,7 @@ impl CacheOptions {
             features: Arc::clone(features),
             binding: args.binding.settings(),
             label_rules: args.label_rules.config_map(),
+            fluid_plugins: args.fluid.config_map(),
             readiness,
         }
     }
@@ -110,12 +114,17 @@ pub(super) async fn follow(
         settings: options.slo_settings,
         nodes: Arc::clone(&cluster.nodes) as _,
     };
+    let fluid = Arc::new(FluidObjects {
+        sources: stores.fluid.clone(),
+        known: known.clone(),
+    });
     let opening = Opening {
         client: options.client,
         config_namespace: options.slo_config.namespace.to_string(),
         stores,
         stop: stop.clone(),
     };
+    let of_nodes = wanted::of_nodes(&options.families);
     let wants = WantedSources {
         families: options.families,
         features: options.features,
@@ -123,7 +132,7 @@ pub(super) async fn follow(
     let unknown = readiness::track_unknown(wants.clone(), known.clone(), supervisor);
     let mut followers = Followers::new(wants, opening, known.clone(), options.readiness);
     followers.follow_wanted();
-    let of_nodes = wanted::OF_NODES.iter();
+    let of_nodes = of_nodes.iter();
     let of_nodes = of_nodes.filter_map(|source| known.subscribe(source)).collect();
     supervisor.spawn("sources", followers.keep());
     let (are_known_tx, mut are_known) = watch::channel(false);
@@ -135,6 +144,7 @@ pub(super) async fn follow(
             colocation,
             slo,
             quotas,
+            fluid,
             known,
             decisions: Arc::default(),
         },
@@ -149,14 +159,19 @@ pub(super) async fn follow(
 
 /// Empty stores under these options.
 fn source_stores(options: &CacheOptions, cluster: &Cluster, known: &KnownSources) -> SourceStores {
+    let arrivals = known.signal();
     SourceStores {
+        fluid: FluidSources {
+            plugins: Arc::new(WatchedPlugins::new(options.fluid_plugins.clone())),
+            ..FluidSources::new(&arrivals)
+        },
         label_rules: Arc::new(WatchedRules::new(options.label_rules.clone())),
         quota_pods: QuotaPods::new(quota_counting(&options.features.load()), known.signal()),
         ..SourceStores::new(
             Arc::clone(&cluster.nodes),
             Arc::clone(&cluster.pods),
             Arc::clone(&cluster.policies),
-            &known.signal(),
+            &arrivals,
         )
     }
 }
@@ -215,7 +230,7 @@ fn of_pods(
     }
 }
 
-/// Reports the known state of each of them, until `stop` is cancelled.
+/// Reports the known state of each of them, until `stop` is cancelled. Without any, all are known.
 async fn combine(
     mut each: Vec<watch::Receiver<bool>>,
     are_known: watch::Sender<bool>,
@@ -228,6 +243,9 @@ async fn combine(
             .filter_map(|store| (!*store.borrow_and_update()).then_some(()));
         let now = unknown.count() == 0;
         are_known.send_if_modified(|before| std::mem::replace(before, now) != now);
+        if each.is_empty() {
+            return stop.cancelled().await;
+        }
         let changed = select_all(each.iter_mut().map(|store| Box::pin(store.changed())));
         select! {
             () = stop.cancelled() => return,
@@ -250,6 +268,17 @@ mod tests {
         for _ in 0..20 {
             yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn without_sources_of_nodes_all_are_known_at_once() {
+        let (are_known_tx, are_known) = watch::channel(false);
+        let stop = CancellationToken::new();
+        let combining = tokio::spawn(combine(Vec::new(), are_known_tx, stop.clone()));
+        settle().await;
+        assert!(*are_known.borrow() && !combining.is_finished());
+        stop.cancel();
+        combining.await.unwrap();
     }
 
     #[tokio::test]

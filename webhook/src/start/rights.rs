@@ -45,7 +45,7 @@ fn besides(object: ConfigurationObject) -> Vec<Access> {
         ),
         // Pods are changed by the objects that the family's process follows.
         ConfigurationObject::Pods => (wanted::of_family(Family::Koordinator), Vec::new()),
-        ConfigurationObject::Integrations => (wanted::of_family(Family::Integrations), Vec::new()),
+        ConfigurationObject::Fluid => (wanted::of_family(Family::Fluid), Vec::new()),
         ConfigurationObject::Quotas => (&[][..], vec![events::writer::QUOTA_ACCESS]),
         ConfigurationObject::SloConfiguration => (&[][..], Vec::new()),
     };

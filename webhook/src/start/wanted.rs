@@ -10,15 +10,24 @@ use crate::{
     store::sources::{self, Source},
 };
 
-/// Sources of nodes, which the process needs in every configuration for hints, nudges and the sweep. Readiness and
-/// the lease depend on them.
+/// Sources of nodes, which the process needs for hints, nudges and the sweep, unless only families without nodes are
+/// served. Readiness and the lease depend on them.
 pub static OF_NODES: [&Source; 3] = [&sources::NODES, &sources::PODS, &sources::SLO_CONFIG];
 
 /// Sources of a family in addition to those that its steps read.
 pub fn of_family(family: Family) -> &'static [&'static Source] {
     match family {
         Family::Nodes => &OF_NODES,
-        Family::Koordinator | Family::Integrations => &[],
+        Family::Koordinator | Family::Fluid => &[],
+    }
+}
+
+/// Sources of nodes; none if no served family needs them.
+pub(super) fn of_nodes(families: &[Family]) -> &'static [&'static Source] {
+    if families.iter().any(|family| family.follows_nodes()) {
+        &OF_NODES
+    } else {
+        &[]
     }
 }
 
@@ -33,7 +42,7 @@ pub(super) fn wanted(families: &[Family], gates: &GateSet) -> Vec<&'static Sourc
         .flat_map(|step| step.reads)
         .copied();
     let besides = families.iter().flat_map(|family| of_family(*family)).copied();
-    let mut wanted: Vec<&'static Source> = OF_NODES.to_vec();
+    let mut wanted: Vec<&'static Source> = of_nodes(families).to_vec();
     for source in besides.chain(read) {
         for source in source.shares.into_iter().chain([source]) {
             if !wanted.iter().any(|known| known.name == source.name) {
@@ -100,6 +109,27 @@ mod tests {
         assert_eq!(
             of_quotas.get(3..).unwrap(),
             ["limitranges", "elasticquotas", "pods-by-name"]
+        );
+    }
+
+    #[test]
+    fn fluid_alone_follows_no_nodes() {
+        let alone = names(&[Family::Fluid], "");
+        assert_eq!(alone.first(), Some(&"persistentvolumeclaims"));
+        assert!(
+            OF_NODES.iter().all(|source| !alone.contains(&source.name)),
+            "{alone:?}"
+        );
+        assert_eq!(alone.len(), 10);
+        assert!(names(&[Family::Fluid], "FluidPodWebhook=false").is_empty());
+        assert!(of_nodes(&[Family::Fluid]).is_empty());
+        assert_eq!(of_nodes(&[Family::Fluid, Family::Nodes]).len(), OF_NODES.len());
+        let gates = GateSet::parse(endpoints::gates(), "").unwrap();
+        assert!(
+            needed(&[Family::Nodes, Family::Koordinator], &gates)
+                .iter()
+                .all(|source| !alone.contains(&source.name)),
+            "other families do not depend on Fluid's objects"
         );
     }
 

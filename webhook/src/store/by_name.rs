@@ -1,6 +1,7 @@
-//! [`ByName`]: a store of cluster-scoped objects by name, which keeps a part of each object.
+//! [`ByName`]: a store of objects by name, or by namespace and name, which keeps a part of each object.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt::Debug,
     sync::{Arc, PoisonError, RwLock},
@@ -18,11 +19,16 @@ pub trait Keep: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + 
     /// The part of an object; `None` for an object that counts as absent.
     fn keep(&self) -> Option<Self::Kept>;
 
+    /// Key of an object in the listing: its name, or for a namespaced kind [`namespaced`].
+    fn key(&self) -> Option<Cow<'_, str>> {
+        self.meta().name.as_deref().map(Cow::Borrowed)
+    }
+
     /// Called with everything that is there after each change.
     fn changed(_all: &Listing<Self::Kept>) {}
 }
 
-/// Kept parts, by the names of the objects.
+/// Kept parts, by the keys of the objects.
 pub type Listing<V> = BTreeMap<Box<str>, Arc<V>>;
 
 /// The kept parts of all objects of a kind.
@@ -46,10 +52,10 @@ impl<K: Keep> ByName<K> {
         Arc::clone(&self.all.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Kept part of an object; `None` if no object has the name.
-    pub fn get(&self, name: &str) -> Option<Arc<K::Kept>> {
+    /// Kept part of an object; `None` if no object has the key.
+    pub fn get(&self, key: &str) -> Option<Arc<K::Kept>> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(name).map(Arc::clone)
+        all.get(key).map(Arc::clone)
     }
 
     pub fn clear(&self) {
@@ -73,9 +79,9 @@ impl<K: Keep> Store for ByName<K> {
     }
 
     fn list_unreadable(&self, listing: &mut Self::Listing, object: K) {
-        let name = object.meta().name.as_deref().unwrap_or_default();
-        if let Some(kept) = self.get(name) {
-            listing.insert(name.into(), kept);
+        let key = object.key().unwrap_or_default();
+        if let Some(kept) = self.get(&key) {
+            listing.insert(key.into(), kept);
         }
     }
 
@@ -90,9 +96,9 @@ impl<K: Keep> Store for ByName<K> {
     }
 
     fn delete(&self, object: K) {
-        let name = object.meta().name.as_deref().unwrap_or_default();
+        let key = object.key().unwrap_or_default();
         self.change(|all| {
-            all.remove(name);
+            all.remove(&*key);
         });
     }
 
@@ -101,17 +107,29 @@ impl<K: Keep> Store for ByName<K> {
 }
 
 fn insert<K: Keep>(all: &mut Listing<K::Kept>, object: &K) {
-    let Some(name) = object.meta().name.as_deref() else {
+    let Some(key) = object.key() else {
         return;
     };
     match object.keep() {
         Some(kept) => {
-            all.insert(name.into(), Arc::new(kept));
+            all.insert(key.into(), Arc::new(kept));
         }
         None => {
-            all.remove(name);
+            all.remove(&*key);
         }
     }
+}
+
+/// Key of a namespaced object: `namespace/name`.
+pub fn namespaced(object: &impl Resource) -> Option<Cow<'_, str>> {
+    let meta = object.meta();
+    let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
+    Some(Cow::Owned(namespaced_key(namespace, name)))
+}
+
+/// Key of the object of this name in a namespace.
+pub fn namespaced_key(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
 }
 
 #[cfg(test)]

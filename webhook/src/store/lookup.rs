@@ -17,6 +17,7 @@ use headroom_domain::{
 };
 use headroom_rules::{
     enhanced::LabelRules,
+    fluid::{dataset::Catalog, plugins::Profile},
     mixed_resources::DefaultResources,
     pod_quota::Usage,
     profile::PriorityClass,
@@ -54,6 +55,12 @@ pub trait ProfileLookup: Send + Sync {
 /// The labels that pods must have, in memory.
 pub trait LabelRuleLookup: Send + Sync {
     fn label_rules(&self) -> Arc<LabelRules>;
+}
+
+/// Claims, Datasets and runtimes of Fluid, and the plugins that place pods, in memory.
+pub trait FluidLookup: Catalog + Send + Sync {
+    /// Plugins in force: those of Fluid's ConfigMap, or the last good ones, or Fluid's defaults.
+    fn plugins(&self) -> Arc<Profile>;
 }
 
 /// LimitRanges that give cpu or memory to containers without them, in memory.

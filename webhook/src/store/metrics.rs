@@ -100,6 +100,15 @@ headroom_kit::metrics! {
          rules stay in force) or absent (there are no rules).",
     );
 
+    /// Versions of Fluid's ConfigMap with the plugins.
+    pub static FLUID_PLUGIN_VERSIONS: Counter<1> = Counter::new(
+        "headroom_webhook_fluid_plugin_versions_total",
+        Unit::Count,
+        &["result"],
+        "Versions of Fluid's ConfigMap with the plugins for pods: accepted, refused (the last good plugins \
+         stay in force) or absent (Fluid's default plugins are in force).",
+    );
+
     /// Versions of the ConfigMap with another text for us than the one before.
     pub static CONFIG_VERSIONS: Counter<1> = Counter::new(
         "headroom_webhook_config_versions_total",

@@ -70,6 +70,11 @@ mod tests {
 
     use crate::store::{
         colocation::{namespaces::WatchedNamespace, profiles::WatchedProfile},
+        fluid::{
+            claims::WatchedClaim,
+            datasets::WatchedDataset,
+            runtimes::{Cache, WatchedRuntime},
+        },
         kubelet_usage::NodeUse,
         node::object::WatchedNode,
         pods::object::WatchedPod,
@@ -122,7 +127,10 @@ mod tests {
             WatchedProfile,
             WatchedQuota,
             WatchedQuotaPod,
-            WatchedTree
+            WatchedTree,
+            WatchedClaim,
+            WatchedDataset,
+            WatchedRuntime<Cache>
         );
     }
 }

@@ -1,6 +1,8 @@
 //! [`Source`]: a resource that a store follows in the API server, and the list of all sources. One declaration gives
 //! the informer, the role's rule, the line of readiness, the labels of metrics and the documentation.
 
+pub mod fluid;
+
 use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
@@ -16,6 +18,7 @@ use super::{
         label_rules::WatchedRules, limit_ranges::LimitRanges, pod_fan::PodFan, pods::PodsByName,
         profile_sources::ProfileSources, profiles,
     },
+    fluid::FluidSources,
     informer::{self, LastActivity, Presence, Store, Subject},
     nodes::Nodes,
     pods::Pods,
@@ -76,6 +79,7 @@ pub struct SourceStores {
     pub quota_trees: Arc<TreeNodes>,
     /// Requests of all pods, by quota.
     pub quota_pods: Arc<QuotaPods>,
+    pub fluid: FluidSources,
 }
 
 /// A source that is followed.
@@ -88,7 +92,7 @@ pub struct Opened {
     pub task: Option<BoxFuture<'static, ()>>,
 }
 
-pub static ALL: [&Source; 12] = [
+pub static ALL: [&Source; 22] = [
     &NODES,
     &PODS,
     &PODS_BY_NAME,
@@ -101,6 +105,16 @@ pub static ALL: [&Source; 12] = [
     &QUOTAS,
     &QUOTA_TREES,
     &QUOTA_PODS,
+    &fluid::CLAIMS,
+    &fluid::DATASETS,
+    &fluid::ALLUXIO,
+    &fluid::JINDO,
+    &fluid::JUICE_FS,
+    &fluid::THIN,
+    &fluid::EFC,
+    &fluid::VINEYARD,
+    &fluid::CACHE,
+    &fluid::PLUGINS,
 ];
 
 pub static NODES: Source = Source {
@@ -292,6 +306,7 @@ impl SourceStores {
             quotas: QuotaIndex::new(arrivals.clone()),
             quota_trees: Arc::default(),
             quota_pods: QuotaPods::new(QuotaCounting::default(), arrivals.clone()),
+            fluid: FluidSources::new(arrivals),
         }
     }
 }

@@ -31,6 +31,7 @@ pub static BEFORE: &[&CheckRow] = &[
     &NOT_LINUX,
     &NO_ROOM_FOR_AGENT,
     &KOORDINATOR_BESIDE,
+    &FLUID_BESIDE,
 ];
 
 static RIGHTS_MISSING: CheckRow = CheckRow {
@@ -175,6 +176,19 @@ static KOORDINATOR_BESIDE: CheckRow = CheckRow {
     },
 };
 
+static FLUID_BESIDE: CheckRow = CheckRow {
+    code: "fluid-beside",
+    severity: Severity::Notice,
+    source: CheckSource::ApiServer,
+    about: "Fluid's own webhook places pods. With `--serve fluid` both webhooks would be called for pods that opted in.",
+    fix: "Serve nodes without `--serve fluid`, or remove the entry fuse.serverful.fluid.io from Fluid's webhook configuration; docs/integrations.md describes how.",
+    find: |evidence| {
+        let is_there = *evidence.has_fluid.as_ref().map_err(Clone::clone)?;
+        let sentence = "Fluid's webhook also places pods in this cluster".to_owned();
+        Ok(if is_there { vec![sentence] } else { Vec::new() })
+    },
+};
+
 /// One message for all machines with the same text.
 fn machines(
     evidence: &Evidence,
@@ -229,6 +243,7 @@ mod tests {
             missing_rights: Ok(Vec::new()),
             machines: Ok(vec![machine("a"), machine("b")]),
             has_koordinator: Ok(false),
+            has_fluid: Ok(false),
             free_cpu: Ok(free([50, 5000])),
             ..Evidence::default()
         }
@@ -309,6 +324,11 @@ mod tests {
         Evidence { has_koordinator: Ok(true), ..fit() },
         "koordinator-beside",
         "Koordinator's webhook is also registered in this cluster"
+    )]
+    #[case::fluid(
+        Evidence { has_fluid: Ok(true), ..fit() },
+        "fluid-beside",
+        "Fluid's webhook also places pods in this cluster"
     )]
     fn each_condition_is_found_by_its_row_only(
         #[case] evidence: Evidence,

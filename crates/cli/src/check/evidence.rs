@@ -33,6 +33,8 @@ pub struct Evidence {
     pub free_cpu: CheckAnswer<Vec<(String, i64)>>,
     /// True if Koordinator's MutatingWebhookConfiguration exists.
     pub has_koordinator: CheckAnswer<bool>,
+    /// True if Fluid's own webhook places pods.
+    pub has_fluid: CheckAnswer<bool>,
 }
 
 /// Machine of a Node, from `status.nodeInfo`.
@@ -63,6 +65,7 @@ impl Default for Evidence {
             machines: not_asked(),
             free_cpu: not_asked(),
             has_koordinator: not_asked(),
+            has_fluid: not_asked(),
         }
     }
 }

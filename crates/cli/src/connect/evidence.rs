@@ -202,6 +202,7 @@ pub async fn evidence_before(args: &ConnectArgs) -> Result<Evidence, Error> {
         has_koordinator: has_koordinator(&api)
             .await
             .map_err(|error| chain(&error).to_string()),
+        has_fluid: has_fluid(&api).await.map_err(|error| chain(&error).to_string()),
         ..Evidence::default()
     })
 }
@@ -273,6 +274,15 @@ async fn has_koordinator(api: &Client) -> Result<bool, Error> {
     let found = configurations.get_opt(names::KOORDINATOR_CONFIGURATION).await;
     let found = found.map_err(|source| Error::api(&rights::READ_KOORDINATOR, source))?;
     Ok(found.is_some())
+}
+
+/// True if Fluid's own webhook has the entry that Headroom serves as well.
+async fn has_fluid(api: &Client) -> Result<bool, Error> {
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(api.clone());
+    let found = configurations.get_opt(names::FLUID_OWN_CONFIGURATION).await;
+    let found = found.map_err(|source| Error::api(&rights::READ_FLUID, source))?;
+    let mut entries = found.into_iter().flat_map(|found| found.webhooks).flatten();
+    Ok(entries.any(|entry| entry.name == names::FLUID_SERVERFUL_ENTRY))
 }
 
 #[cfg(test)]

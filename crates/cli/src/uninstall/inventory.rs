@@ -63,7 +63,7 @@ impl ObjectList<'_> {
             names::PODS_CONFIGURATION,
             names::QUOTAS_CONFIGURATION,
             names::SLO_CONFIGURATION,
-            names::INTEGRATIONS_CONFIGURATION,
+            names::FLUID_CONFIGURATION,
             names::WEBHOOK_CONFIGURATION,
         ];
         for kind in [&kinds::MUTATING_CONFIGURATION, &kinds::VALIDATING_CONFIGURATION] {
@@ -115,9 +115,14 @@ impl ObjectList<'_> {
                 names::PODS_CONFIGURATION,
                 names::QUOTAS_CONFIGURATION,
                 names::SLO_CONFIGURATION,
-                names::INTEGRATIONS_CONFIGURATION,
+                names::FLUID_CONFIGURATION,
             ];
-            for namespace in [names::SLO_CONFIG_NAMESPACE, names::NODE_EVENTS_NAMESPACE] {
+            let elsewhere = [
+                names::SLO_CONFIG_NAMESPACE,
+                names::NODE_EVENTS_NAMESPACE,
+                names::FLUID_NAMESPACE,
+            ];
+            for namespace in elsewhere {
                 add(kind, Some(namespace), &configurations);
             }
         }
@@ -143,7 +148,7 @@ impl ObjectList<'_> {
             names::PODS_CONFIGURATION,
             names::QUOTAS_CONFIGURATION,
             names::SLO_CONFIGURATION,
-            names::INTEGRATIONS_CONFIGURATION,
+            names::FLUID_CONFIGURATION,
             names::VIEWER,
             names::OPERATOR,
             names::DEBUG_ROLE,

@@ -31,6 +31,14 @@ impl ConfigMapName {
         }
     }
 
+    /// Fluid's ConfigMap with the plugins of its webhook, `webhook-plugins`.
+    pub fn fluid_plugins() -> Self {
+        Self {
+            namespace: Namespace(names::FLUID_NAMESPACE.to_owned()),
+            name: ObjectName(names::FLUID_PLUGINS.to_owned()),
+        }
+    }
+
     /// Returns true if namespace and name are those of this ConfigMap.
     pub fn is(&self, namespace: &str, name: &str) -> bool {
         (self.namespace.as_str(), self.name.as_str()) == (namespace, name)

@@ -148,8 +148,8 @@ pub enum ConfigurationObject {
     Pods,
     Quotas,
     SloConfiguration,
-    /// `headroom-integrations`: objects of other projects.
-    Integrations,
+    /// `headroom-fluid`: pods with data of Fluid.
+    Fluid,
 }
 
 /// Consequence of a step that fails, for the answer.
@@ -278,7 +278,7 @@ impl ConfigurationObject {
         Self::Pods,
         Self::Quotas,
         Self::SloConfiguration,
-        Self::Integrations,
+        Self::Fluid,
     ];
 
     /// Its name in an installation without a suffix.
@@ -294,7 +294,7 @@ impl ConfigurationObject {
             Self::Pods => &[names::PODS_CONFIGURATION],
             Self::Quotas => &[names::QUOTAS_CONFIGURATION],
             Self::SloConfiguration => &[names::SLO_CONFIGURATION],
-            Self::Integrations => &[names::INTEGRATIONS_CONFIGURATION],
+            Self::Fluid => &[names::FLUID_CONFIGURATION],
         }
     }
 
@@ -303,7 +303,7 @@ impl ConfigurationObject {
         match self {
             Self::Nodes => Family::Nodes,
             Self::Pods | Self::Quotas | Self::SloConfiguration => Family::Koordinator,
-            Self::Integrations => Family::Integrations,
+            Self::Fluid => Family::Fluid,
         }
     }
 }

@@ -18,6 +18,11 @@ use headroom_domain::{
 use headroom_rules::{
     binding,
     enhanced::LabelRules,
+    fluid::{
+        dataset::{Catalog, Claim, Dataset, Unknown},
+        plugins::Profile,
+        runtime::{Runtime, RuntimeKind},
+    },
     mixed_resources::DefaultResources,
     pod_quota::Usage,
     profile::PriorityClass,
@@ -31,8 +36,8 @@ use crate::store::{
     colocation::profiles::KnownProfile,
     known::KnownSources,
     lookup::{
-        Decide, LabelRuleLookup, LimitRangeLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup,
-        QuotaLookup, QuotaUsageLookup, TreeNodesLookup,
+        Decide, FluidLookup, LabelRuleLookup, LimitRangeLookup, NodeLookup, PodKeys, PodLookup,
+        ProfileLookup, QuotaLookup, QuotaUsageLookup, TreeNodesLookup,
     },
     node::{Labels, Node},
     pending_admissions::PendingAdmission,
@@ -52,6 +57,8 @@ pub struct Stores {
     pub slo: SloConfiguration,
     /// The quotas, and the pods that belong to them.
     pub quotas: Arc<dyn QuotaLookup>,
+    /// Objects of Fluid.
+    pub fluid: Arc<dyn FluidLookup>,
     pub known: KnownSources,
     /// Last reviews of pods, for debug queries; no step reads them.
     pub decisions: Arc<PodDecisions>,
@@ -136,6 +143,7 @@ impl Default for Stores {
                 nodes: Arc::new(NoStore),
             },
             quotas: Arc::new(NoStore),
+            fluid: Arc::new(NoStore),
             known,
             decisions: Arc::default(),
         }
@@ -163,6 +171,37 @@ impl Provides<SloConfiguration> for Stores {
 impl Provides<dyn QuotaLookup> for Stores {
     fn provide(&self) -> &(dyn QuotaLookup + 'static) {
         self.quotas.as_ref()
+    }
+}
+
+impl Provides<dyn FluidLookup> for Stores {
+    fn provide(&self) -> &(dyn FluidLookup + 'static) {
+        self.fluid.as_ref()
+    }
+}
+
+impl Catalog for NoStore {
+    fn claim(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Claim>>, Unknown> {
+        Ok(None)
+    }
+
+    fn dataset(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Dataset>>, Unknown> {
+        Ok(None)
+    }
+
+    fn runtime(
+        &self,
+        _kind: RuntimeKind,
+        _namespace: &str,
+        _name: &str,
+    ) -> Result<Option<Arc<Runtime>>, Unknown> {
+        Ok(None)
+    }
+}
+
+impl FluidLookup for NoStore {
+    fn plugins(&self) -> Arc<Profile> {
+        Arc::default()
     }
 }
 

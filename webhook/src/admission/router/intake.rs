@@ -139,7 +139,7 @@ impl Intake {
         }
         let budgets = match family {
             Family::Nodes => &self.nodes,
-            Family::Koordinator | Family::Integrations => &self.others,
+            Family::Koordinator | Family::Fluid => &self.others,
         };
         let deadline = deadline.of_body();
         let collected = timeout_at(deadline.at().into(), budgets.collect(body, announced, limit)).await;

@@ -97,7 +97,7 @@ impl Lanes {
         };
         let large = match endpoint.declaration().family() {
             Family::Nodes => &self.large_of_nodes,
-            Family::Koordinator | Family::Integrations => &self.large_of_others,
+            Family::Koordinator | Family::Fluid => &self.large_of_others,
         };
         let permits = match &lane.working {
             LaneWork::Offloaded(queue) => return Ok(offloaded(queue, present)),

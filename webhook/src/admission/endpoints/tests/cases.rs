@@ -1,7 +1,8 @@
-//! Tests of the endpoints of family `koordinator` by the tables in tests/fixtures/cases, which pod.yaml explains.
+//! Tests of the endpoints of the families `koordinator` and `fluid` by the tables in tests/fixtures/cases, which pod.yaml explains.
 
 mod answer;
 mod explained;
+mod fluid;
 mod quotas;
 mod table;
 mod world;
@@ -336,8 +337,8 @@ fn every_case_is_answered_as_its_table_says_twice_and_under_both_behaviours() {
 }
 
 #[test]
-fn every_step_of_koordinator_has_a_case_and_every_case_a_step() {
-    let declared: BTreeSet<String> = served(&[Family::Koordinator])
+fn every_step_but_those_of_nodes_has_a_case_and_every_case_a_step() {
+    let declared: BTreeSet<String> = served(&[Family::Koordinator, Family::Fluid])
         .iter()
         .flat_map(|endpoint| {
             let steps = endpoint.steps().into_iter();

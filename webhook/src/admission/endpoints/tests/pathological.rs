@@ -11,6 +11,11 @@ use allocation_counter::AllocationInfo;
 use headroom_rules::{
     SWITCHES,
     binding::{Lists, Settings},
+    fluid::{
+        dataset::{Catalog, Claim, Dataset, Unknown},
+        plugins::Profile,
+        runtime::{Runtime, RuntimeKind},
+    },
     switch::{Compat, Switches},
 };
 use tokio::sync::watch;
@@ -25,6 +30,7 @@ use crate::{
         colocation::{profile_sources::ProfileSources, profiles::Profiles},
         informer::Store as _,
         known::KnownSources,
+        lookup::FluidLookup,
         sources,
     },
 };
@@ -43,6 +49,13 @@ const MOST: Cost = Cost {
 const MOST_OF_PODS: Cost = Cost {
     passes: 13,
     allocations: 65_000,
+    ..MOST
+};
+/// Maximum cost of pods with data of Fluid: each of six steps reads the volumes and finds their Datasets, of which the test
+/// makes new ones. The bytes of volumes are few, because a review with many values is not opened.
+const MOST_OF_FLUID: Cost = Cost {
+    passes: 8,
+    allocations: 250_000,
     ..MOST
 };
 /// Bytes and allocations for a byte of a small quota: one of many resources is refused for each of them.
@@ -106,6 +119,72 @@ fn pods_reservations_and_bindings_cost_little_more() {
         }
     }
     assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn pods_with_data_of_fluid_cost_little_more() {
+    let stores = Stores {
+        fluid: Arc::new(AnyDataset),
+        known: all_known(),
+        ..Stores::default()
+    };
+    let router = Router::new(Options {
+        stores,
+        ..options(FixtureCluster::default())
+    });
+    let mut found = Vec::new();
+    for target in posted_to(&["/mutate-fluid-io-v1alpha1-schedulepod"]) {
+        for shape in target.shapes() {
+            found.extend(excess(&router, target.path, shape, BODY, &MOST_OF_FLUID));
+        }
+        for shape in &target.own {
+            for bytes in [400_000, 200_000, 100_000, 50_000, 20_000] {
+                found.extend(excess(&router, target.path, shape, bytes, &MOST_OF_FLUID));
+            }
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+/// Every claim is of a Dataset whose clients need two labels.
+struct AnyDataset;
+
+impl Catalog for AnyDataset {
+    fn claim(&self, _namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, Unknown> {
+        Ok(Some(Arc::new(Claim {
+            dataset: Some(name.into()),
+        })))
+    }
+
+    fn dataset(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Dataset>>, Unknown> {
+        Ok(Some(Arc::new(Dataset {
+            phase: "Bound".into(),
+            runtime: "thin".into(),
+            ..Dataset::default()
+        })))
+    }
+
+    fn runtime(
+        &self,
+        _kind: RuntimeKind,
+        _namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Runtime>>, Unknown> {
+        let labels = [
+            ("x".to_owned(), "1".to_owned()),
+            (format!("x-{name}"), "1".to_owned()),
+        ];
+        Ok(Some(Arc::new(Runtime {
+            fuse_selector: BTreeMap::from(labels),
+            ..Runtime::default()
+        })))
+    }
+}
+
+impl FluidLookup for AnyDataset {
+    fn plugins(&self) -> Arc<Profile> {
+        Arc::default()
+    }
 }
 
 #[test]

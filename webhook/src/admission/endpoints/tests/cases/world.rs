@@ -11,7 +11,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::quotas::{QuotaEvent, QuotaNotes, TreeNotes, known_quotas, quota_pods, tree_nodes};
+use super::{
+    fluid::FluidNotes,
+    quotas::{QuotaEvent, QuotaNotes, TreeNotes, known_quotas, quota_pods, tree_nodes},
+};
 use crate::{
     admission::endpoint::{Colocation, PodQuotas, SloConfiguration, Stores},
     store::{
@@ -47,6 +50,8 @@ pub(super) struct CaseWorld {
     quota_trees: Vec<TreeNotes>,
     /// True if entries of Koordinator's ConfigMap need names.
     needs_names: bool,
+    /// Objects of Fluid.
+    fluid: FluidNotes,
 }
 
 /// Fields of a colocation profile.
@@ -116,6 +121,7 @@ impl Default for CaseWorld {
             quota_events: Vec::new(),
             quota_trees: Vec::new(),
             needs_names: false,
+            fluid: FluidNotes::default(),
         }
     }
 }
@@ -125,6 +131,7 @@ impl CaseWorld {
     pub(super) fn stores(mut self) -> Stores {
         let nodes = LabelledNodes(std::mem::take(&mut self.nodes));
         let needs_names = self.needs_names;
+        let fluid = Arc::new(std::mem::take(&mut self.fluid).objects());
         let quotas = Arc::new(known_quotas(&self.quotas, &self.quota_events, &self.pods));
         let of_pods = PodQuotas {
             tree: Arc::clone(&quotas) as _,
@@ -140,6 +147,7 @@ impl CaseWorld {
                 settings: slo::Settings { needs_names },
                 nodes: Arc::new(nodes),
             },
+            fluid,
             known: known(),
             ..Stores::default()
         }
@@ -231,7 +239,7 @@ impl slo::Nodes for LabelledNodes {
 }
 
 /// Lists objects as their source would.
-fn fill<K: Keep>(store: &ByName<K>, objects: impl Iterator<Item = Value>) {
+pub(super) fn fill<K: Keep>(store: &ByName<K>, objects: impl Iterator<Item = Value>) {
     let mut listing = Listing::default();
     for object in objects {
         let object = serde_json::from_str(&object.to_string()).expect("an object of its kind");
