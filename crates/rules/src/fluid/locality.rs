@@ -84,14 +84,24 @@ fn has_locality(
     localities: &Localities,
     switches: &Switches,
 ) -> bool {
-    let node = &affinity["nodeAffinity"];
-    let preferred = node["preferredDuringSchedulingIgnoredDuringExecution"].as_array();
-    let preferred = preferred.into_iter().flatten().map(|term| &term["preference"]);
-    let required = &node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-    let mut terms = preferred.chain(required.as_array().into_iter().flatten());
+    const PREFERRED: &str = "/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution";
+    const REQUIRED: &str = "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    let list = |path| {
+        affinity
+            .pointer(path)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let preferred = list(PREFERRED).filter_map(|term| term.get("preference"));
+    let mut terms = preferred.chain(list(REQUIRED));
     let names_locality = |term: &Value| {
-        let mut conditions = term["matchExpressions"].as_array().into_iter().flatten();
-        conditions.any(|condition| condition["key"].as_str().is_some_and(|key| localities.have(key)))
+        let conditions = term.get("matchExpressions").and_then(Value::as_array);
+        let mut keys = conditions
+            .into_iter()
+            .flatten()
+            .filter_map(|condition| condition.get("key")?.as_str());
+        keys.any(|key| localities.have(key))
     };
     if terms.any(names_locality) {
         return true;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::dataset::MountedDataset;
 
@@ -42,10 +42,11 @@ pub fn propagate(containers: &mut Value, volumes: &BTreeSet<&str>) {
     let mounts = containers
         .filter_map(|container| container.get_mut("volumeMounts")?.as_array_mut())
         .flatten();
-    for mount in mounts {
-        let is_of_dataset = mount["name"].as_str().is_some_and(|name| volumes.contains(name));
-        if is_of_dataset && mount["mountPropagation"].is_null() {
-            mount["mountPropagation"] = json!("HostToContainer");
+    for mount in mounts.filter_map(Value::as_object_mut) {
+        let name = mount.get("name").and_then(Value::as_str);
+        let has_none = mount.get("mountPropagation").is_none_or(Value::is_null);
+        if has_none && name.is_some_and(|name| volumes.contains(name)) {
+            mount.insert("mountPropagation".to_owned(), "HostToContainer".into());
         }
     }
 }

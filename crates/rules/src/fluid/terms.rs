@@ -63,7 +63,9 @@ pub(super) fn joined(of_datasets: Vec<Vec<Term>>, switches: &Switches) -> Result
             return Err(TermError::TooMany);
         }
         if let [only] = alternatives.as_slice() {
-            all.iter_mut().for_each(|term| extend(term, only));
+            for term in &mut all {
+                extend(term, only);
+            }
             continue;
         }
         all = all
