@@ -7,6 +7,7 @@ use headroom_rules::{
     profile::{KnownProfile, PriorityClass},
     switch::Switches,
 };
+use tokio::sync::watch;
 
 use super::{review::ReviewBuilder, *};
 use crate::{
@@ -17,8 +18,13 @@ use crate::{
         shadow::Shadow,
     },
     store::{
+        arrivals::Arrivals,
         by_name::Listing,
+        fluid::{FluidObjects, FluidSources},
+        informer::Store as _,
+        known::KnownSources,
         lookup::{PodKeys, PodLookup, ProfileLookup},
+        sources,
     },
 };
 
@@ -167,4 +173,57 @@ fn a_binding_waits_for_its_pod_only_if_the_decision_depends_on_it() {
         !awaits_pod("other", "known", "bypassed"),
         "the pod has a bypass key"
     );
+}
+
+/// True if a pod with this claim waits; claims, Datasets and runtimes are known as far as the objects have sources.
+fn awaits_data(objects: &FluidObjects, labels: &Value, claim: &str) -> bool {
+    let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
+    let pod = json!({
+        "kind": "Pod", "metadata": {"name": "p", "namespace": "ns", "labels": labels}, "spec": {"volumes": [volume]},
+    });
+    let review = ReviewBuilder::create("pods", &pod).build();
+    let stores = Stores {
+        fluid: Arc::new(objects.clone()),
+        ..Stores::default()
+    };
+    is_awaiting("/mutate-fluid-io-v1alpha1-schedulepod", &review, &stores)
+}
+
+#[test]
+fn a_pod_waits_for_missing_claims_and_not_for_fluid_to_bind_them() {
+    let known = KnownSources::default();
+    for source in sources::ALL {
+        known.record(source, watch::channel(true).1);
+    }
+    let stores = FluidSources::new(&Arrivals::default());
+    for name in ["plain", "unbound", "lost"] {
+        let labels = match name {
+            "plain" => json!({}),
+            _ => json!({"fluid.io/s-x": "true"}),
+        };
+        let claim = json!({"metadata": {"namespace": "ns", "name": name, "labels": labels}});
+        stores.claims.apply(serde_json::from_value(claim).unwrap());
+    }
+    let dataset = json!({"metadata": {"namespace": "ns", "name": "unbound"}});
+    let dataset = serde_json::from_str(&dataset.to_string()).unwrap();
+    stores.datasets.apply(dataset);
+    let objects = FluidObjects {
+        sources: stores.clone(),
+        known,
+    };
+    let labels = json!({"fuse.serverful.fluid.io/inject": "true"});
+    for (claim, is_awaited) in [
+        ("late", true),
+        ("lost", true),
+        ("plain", false),
+        ("unbound", false),
+    ] {
+        assert_eq!(awaits_data(&objects, &labels, claim), is_awaited, "{claim}");
+    }
+    assert!(!awaits_data(&objects, &json!({}), "late"), "it did not opt in");
+    let unknown = FluidObjects {
+        known: KnownSources::default(),
+        ..objects
+    };
+    assert!(!awaits_data(&unknown, &labels, "late"), "nothing is known");
 }
