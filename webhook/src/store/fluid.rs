@@ -9,13 +9,13 @@ pub mod runtimes;
 use std::sync::Arc;
 
 use headroom_rules::fluid::{
-    dataset::{Catalog, Claim, Dataset, Unknown},
-    plugins::Profile,
+    dataset::{Catalog, Claim, Dataset, UnknownObjects},
+    plugins::PluginProfile,
     runtime::{Runtime, RuntimeKind},
 };
 
 use self::{
-    claims::Claims,
+    claims::DatasetClaims,
     datasets::Datasets,
     plugins::WatchedPlugins,
     runtimes::{
@@ -34,7 +34,7 @@ use crate::store::{
 /// Stores of Fluid's objects, each filled by a source of its own.
 #[derive(Debug, Clone)]
 pub struct FluidSources {
-    pub claims: Arc<Claims>,
+    pub claims: Arc<DatasetClaims>,
     pub datasets: Arc<Datasets>,
     pub alluxio: Arc<AlluxioRuntimes>,
     pub jindo: Arc<JindoRuntimes>,
@@ -57,7 +57,7 @@ impl FluidSources {
     /// Empty stores; new objects are announced to `arrivals`.
     pub fn new(arrivals: &Arrivals) -> Self {
         Self {
-            claims: Arc::new(Claims::new(arrivals.clone())),
+            claims: Arc::new(DatasetClaims::new(arrivals.clone())),
             datasets: Arc::new(Datasets::new(arrivals.clone())),
             alluxio: Arc::new(AlluxioRuntimes::new(arrivals.clone())),
             jindo: Arc::new(JindoRuntimes::new(arrivals.clone())),
@@ -73,22 +73,26 @@ impl FluidSources {
 
 impl FluidObjects {
     /// An object of a source that is known.
-    fn find<T>(&self, source: &'static Source, found: Option<Arc<T>>) -> Result<Option<Arc<T>>, Unknown> {
+    fn find<T>(
+        &self,
+        source: &'static Source,
+        found: Option<Arc<T>>,
+    ) -> Result<Option<Arc<T>>, UnknownObjects> {
         if self.known.is_known(source) {
             Ok(found)
         } else {
-            Err(Unknown(source.name))
+            Err(UnknownObjects(source.name))
         }
     }
 }
 
 impl Catalog for FluidObjects {
-    fn claim(&self, namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, Unknown> {
+    fn claim(&self, namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, UnknownObjects> {
         let key = namespaced_key(namespace, name);
         self.find(&fluid::CLAIMS, self.sources.claims.get(&key))
     }
 
-    fn dataset(&self, namespace: &str, name: &str) -> Result<Option<Arc<Dataset>>, Unknown> {
+    fn dataset(&self, namespace: &str, name: &str) -> Result<Option<Arc<Dataset>>, UnknownObjects> {
         let key = namespaced_key(namespace, name);
         self.find(&fluid::DATASETS, self.sources.datasets.get(&key))
     }
@@ -98,7 +102,7 @@ impl Catalog for FluidObjects {
         kind: RuntimeKind,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Arc<Runtime>>, Unknown> {
+    ) -> Result<Option<Arc<Runtime>>, UnknownObjects> {
         let (key, sources) = (namespaced_key(namespace, name), &self.sources);
         let (source, found) = match kind {
             RuntimeKind::Alluxio => (&fluid::ALLUXIO, sources.alluxio.get(&key)),
@@ -114,7 +118,7 @@ impl Catalog for FluidObjects {
 }
 
 impl FluidLookup for FluidObjects {
-    fn plugins(&self) -> Arc<Profile> {
+    fn plugins(&self) -> Arc<PluginProfile> {
         self.sources.plugins.profile()
     }
 }

@@ -17,7 +17,7 @@ use headroom_domain::{
 };
 use headroom_rules::{
     enhanced::LabelRules,
-    fluid::{dataset::Catalog, plugins::Profile},
+    fluid::{dataset::Catalog, plugins::PluginProfile},
     mixed_resources::DefaultResources,
     pod_quota::Usage,
     profile::PriorityClass,
@@ -60,7 +60,7 @@ pub trait LabelRuleLookup: Send + Sync {
 /// Claims, Datasets and runtimes of Fluid, and the plugins that place pods, in memory.
 pub trait FluidLookup: Catalog + Send + Sync {
     /// Plugins in force: those of Fluid's ConfigMap, or the last good ones, or Fluid's defaults.
-    fn plugins(&self) -> Arc<Profile>;
+    fn plugins(&self) -> Arc<PluginProfile>;
 }
 
 /// LimitRanges that give cpu or memory to containers without them, in memory.

@@ -60,7 +60,7 @@ pub struct MountedDataset {
 
 /// Objects of a kind are not known to this replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unknown(
+pub struct UnknownObjects(
     /// Plural name of the kind.
     pub &'static str,
 );
@@ -71,13 +71,13 @@ pub trait Catalog {
     ///
     /// # Errors
     /// PersistentVolumeClaims are not known.
-    fn claim(&self, namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, Unknown>;
+    fn claim(&self, namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, UnknownObjects>;
 
     /// A Dataset; `None` if it does not exist.
     ///
     /// # Errors
     /// Datasets are not known.
-    fn dataset(&self, namespace: &str, name: &str) -> Result<Option<Arc<Dataset>>, Unknown>;
+    fn dataset(&self, namespace: &str, name: &str) -> Result<Option<Arc<Dataset>>, UnknownObjects>;
 
     /// A runtime; `None` if it does not exist.
     ///
@@ -88,7 +88,7 @@ pub trait Catalog {
         kind: RuntimeKind,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Arc<Runtime>>, Unknown>;
+    ) -> Result<Option<Arc<Runtime>>, UnknownObjects>;
 }
 
 /// Reasons why a Pod cannot be placed yet. The texts are Fluid's, except for the faults of a runtime.
@@ -159,15 +159,15 @@ pub enum Unusable {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct DatasetStatus {
     phase: Box<str>,
-    conditions: Vec<Condition>,
+    conditions: Vec<DatasetCondition>,
     runtimes: Vec<NamedRuntime>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Condition {
+struct DatasetCondition {
     #[serde(rename = "type")]
     kind: Box<str>,
     message: String,
@@ -196,7 +196,7 @@ impl Claim {
 impl Dataset {
     /// Reads the JSON of a Dataset's status. One that cannot be read counts as unbound.
     pub fn read(uid: &str, status: &str) -> Self {
-        let Status {
+        let DatasetStatus {
             phase,
             conditions,
             runtimes,
@@ -229,8 +229,8 @@ impl DatasetError {
     }
 }
 
-impl From<Unknown> for DatasetError {
-    fn from(Unknown(plural): Unknown) -> Self {
+impl From<UnknownObjects> for DatasetError {
+    fn from(UnknownObjects(plural): UnknownObjects) -> Self {
         Self::Unknown(plural)
     }
 }
@@ -291,7 +291,7 @@ fn find(
     namespace: &str,
     name: &str,
     skips_check: bool,
-) -> Result<Result<Found, Unusable>, Unknown> {
+) -> Result<Result<Found, Unusable>, UnknownObjects> {
     let missing = |plural| Unusable::Missing {
         plural,
         name: name.into(),

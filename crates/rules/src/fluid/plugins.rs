@@ -1,4 +1,4 @@
-//! [`Profile`]: the plugins of Fluid's webhook for each class of pods, as its ConfigMap lists them.
+//! [`PluginProfile`]: the plugins of Fluid's webhook for each class of pods, as its ConfigMap lists them.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ pub struct PreferredLocality {
 
 /// Configuration of the plugins that this webhook serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Profile {
+pub struct PluginProfile {
     /// Plugins for pods with Datasets.
     pub with_dataset: Plugins,
     /// Plugins for pods without Datasets.
@@ -95,7 +95,7 @@ struct PluginArguments {
 
 /// Reasons why a profile is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileError {
+pub enum PluginProfileError {
     /// No plugin has this name.
     #[error("unknown plugin name [{0}]")]
     UnknownPlugin(String),
@@ -134,11 +134,11 @@ impl Plugin {
         (Self::FilePrefetcher, "FilePrefetcher"),
     ];
 
-    fn named(name: &str) -> Result<Self, ProfileError> {
+    fn named(name: &str) -> Result<Self, PluginProfileError> {
         let found = Self::ALL.into_iter().find(|(_, known)| *known == name);
         found
             .map(|(plugin, _)| plugin)
-            .ok_or_else(|| ProfileError::UnknownPlugin(shortened(name)))
+            .ok_or_else(|| PluginProfileError::UnknownPlugin(shortened(name)))
     }
 }
 
@@ -148,9 +148,9 @@ impl Plugins {
         self.0.contains(&plugin)
     }
 
-    fn read(list: &'static str, names: &[String]) -> Result<Self, ProfileError> {
+    fn read(list: &'static str, names: &[String]) -> Result<Self, PluginProfileError> {
         if names.len() > MOST {
-            return Err(ProfileError::TooMany { list });
+            return Err(PluginProfileError::TooMany { list });
         }
         names
             .iter()
@@ -179,16 +179,16 @@ impl Localities {
             .map(|locality| locality.weight)
     }
 
-    fn checked(self) -> Result<Self, ProfileError> {
+    fn checked(self) -> Result<Self, PluginProfileError> {
         if self.preferred.len() > MOST {
-            return Err(ProfileError::TooMany { list: "preferred" });
+            return Err(PluginProfileError::TooMany { list: "preferred" });
         }
         if self.required.len() > MOST {
-            return Err(ProfileError::TooMany { list: "required" });
+            return Err(PluginProfileError::TooMany { list: "required" });
         }
         for PreferredLocality { name, weight } in &self.preferred {
             if !(1..=100).contains(weight) {
-                return Err(ProfileError::Weight {
+                return Err(PluginProfileError::Weight {
                     name: shortened(name),
                     weight: *weight,
                 });
@@ -197,7 +197,7 @@ impl Localities {
         let preferred = self.preferred.iter().map(|locality| &locality.name);
         for name in preferred.chain(&self.required) {
             if let Some(fault) = key_faults(name) {
-                return Err(ProfileError::Locality {
+                return Err(PluginProfileError::Locality {
                     name: shortened(name),
                     fault,
                 });
@@ -207,8 +207,8 @@ impl Localities {
     }
 }
 
-impl Default for Profile {
-    /// Profile of Fluid's chart.
+impl Default for PluginProfile {
+    /// PluginProfile of Fluid's chart.
     fn default() -> Self {
         let preferred = |name: &str, weight| PreferredLocality {
             name: name.to_owned(),
@@ -244,11 +244,11 @@ impl ProfileDocument {
             .map(|entry| entry.args.as_str())
     }
 
-    /// Profile with these arguments. A plugin that is not listed does not run.
+    /// PluginProfile with these arguments. A plugin that is not listed does not run.
     ///
     /// # Errors
     /// A list, a plugin, a name or a weight is invalid.
-    pub fn profile(&self, localities: Localities) -> Result<Profile, ProfileError> {
+    pub fn profile(&self, localities: Localities) -> Result<PluginProfile, PluginProfileError> {
         let ClassLists {
             with_dataset,
             without_dataset,
@@ -258,7 +258,7 @@ impl ProfileDocument {
         let serverless = &self.plugins.serverless;
         read("serverless.withDataset", &serverless.with_dataset)?;
         read("serverless.withoutDataset", &serverless.without_dataset)?;
-        Ok(Profile {
+        Ok(PluginProfile {
             with_dataset: read("serverful.withDataset", with_dataset)?,
             without_dataset: read("serverful.withoutDataset", without_dataset)?,
             localities: localities.checked()?,

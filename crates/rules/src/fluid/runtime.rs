@@ -57,7 +57,7 @@ pub struct NodeCondition {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Spec {
+struct RuntimeSpec {
     fuse: ClientSpec,
     client: ClientSpec,
 }
@@ -71,7 +71,7 @@ struct ClientSpec {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Status {
+struct RuntimeStatus {
     cache_affinity: Option<CacheAffinity>,
 }
 
@@ -148,9 +148,9 @@ impl Runtime {
     }
 
     fn parse(kind: RuntimeKind, spec: &str, status: &str) -> Result<Self, String> {
-        let spec: Spec =
+        let spec: RuntimeSpec =
             serde_json::from_str(spec).map_err(|error| format!("spec cannot be read: {error}"))?;
-        let status: Status =
+        let status: RuntimeStatus =
             serde_json::from_str(status).map_err(|error| format!("status cannot be read: {error}"))?;
         let selector = match kind {
             // Its clients run on every node.

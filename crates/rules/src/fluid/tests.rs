@@ -10,11 +10,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{
-    dataset::{Catalog, Claim, Dataset, DatasetError, MountedDataset, Unknown, mounted},
+    dataset::{Catalog, Claim, Dataset, DatasetError, MountedDataset, UnknownObjects, mounted},
     locality::{PodLocality, place},
     mounts::{Volume, claims, propagate, volumes_of},
     node_terms::{prefer_without_data, require_fuse},
-    plugins::{Localities, Plugin, PreferredLocality, Profile, ProfileDocument},
+    plugins::{Localities, Plugin, PluginProfile, PreferredLocality, ProfileDocument},
     runtime::{NodeCondition, Runtime, RuntimeKind},
     usage::in_use,
     *,
@@ -33,23 +33,27 @@ struct FixtureCatalog {
 }
 
 impl FixtureCatalog {
-    fn know<T: Clone>(&self, plural: &'static str, found: Option<&T>) -> Result<Option<Arc<T>>, Unknown> {
+    fn know<T: Clone>(
+        &self,
+        plural: &'static str,
+        found: Option<&T>,
+    ) -> Result<Option<Arc<T>>, UnknownObjects> {
         if self.unknown == Some(plural) {
-            return Err(Unknown(plural));
+            return Err(UnknownObjects(plural));
         }
         Ok(found.cloned().map(Arc::new))
     }
 }
 
 impl Catalog for FixtureCatalog {
-    fn claim(&self, namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, Unknown> {
+    fn claim(&self, namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, UnknownObjects> {
         self.know(
             "persistentvolumeclaims",
             self.claims.get(&format!("{namespace}/{name}")),
         )
     }
 
-    fn dataset(&self, namespace: &str, name: &str) -> Result<Option<Arc<Dataset>>, Unknown> {
+    fn dataset(&self, namespace: &str, name: &str) -> Result<Option<Arc<Dataset>>, UnknownObjects> {
         self.know("datasets", self.datasets.get(&format!("{namespace}/{name}")))
     }
 
@@ -58,7 +62,7 @@ impl Catalog for FixtureCatalog {
         kind: RuntimeKind,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Arc<Runtime>>, Unknown> {
+    ) -> Result<Option<Arc<Runtime>>, UnknownObjects> {
         let key = (kind, format!("{namespace}/{name}"));
         self.know(kind.plural(), self.runtimes.get(&key))
     }
@@ -572,7 +576,7 @@ fn a_profile_lists_plugins_and_the_last_arguments_count() {
     assert!(!profile.with_dataset.have(Plugin::NodeAffinityWithCache));
     assert!(!profile.without_dataset.have(Plugin::PreferNodesWithoutCache));
     assert!(
-        Profile::default()
+        PluginProfile::default()
             .without_dataset
             .have(Plugin::PreferNodesWithoutCache)
     );

@@ -19,8 +19,8 @@ use headroom_rules::{
     binding,
     enhanced::LabelRules,
     fluid::{
-        dataset::{Catalog, Claim, Dataset, Unknown},
-        plugins::Profile,
+        dataset::{Catalog, Claim, Dataset, UnknownObjects},
+        plugins::PluginProfile,
         runtime::{Runtime, RuntimeKind},
     },
     mixed_resources::DefaultResources,
@@ -181,11 +181,11 @@ impl Provides<dyn FluidLookup> for Stores {
 }
 
 impl Catalog for NoStore {
-    fn claim(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Claim>>, Unknown> {
+    fn claim(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Claim>>, UnknownObjects> {
         Ok(None)
     }
 
-    fn dataset(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Dataset>>, Unknown> {
+    fn dataset(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Dataset>>, UnknownObjects> {
         Ok(None)
     }
 
@@ -194,13 +194,13 @@ impl Catalog for NoStore {
         _kind: RuntimeKind,
         _namespace: &str,
         _name: &str,
-    ) -> Result<Option<Arc<Runtime>>, Unknown> {
+    ) -> Result<Option<Arc<Runtime>>, UnknownObjects> {
         Ok(None)
     }
 }
 
 impl FluidLookup for NoStore {
-    fn plugins(&self) -> Arc<Profile> {
+    fn plugins(&self) -> Arc<PluginProfile> {
         Arc::default()
     }
 }

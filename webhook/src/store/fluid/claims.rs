@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::store::by_name::{ByName, Keep, namespaced};
 
-pub type Claims = ByName<WatchedClaim>;
+pub type DatasetClaims = ByName<WatchedClaim>;
 
 /// A PersistentVolumeClaim from the API server, reduced to the fields that are read.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -14,7 +14,9 @@ use headroom_kit::{
     config::{self, ConfigError},
     log::chain,
 };
-use headroom_rules::fluid::plugins::{LONGEST_PROFILE, Localities, Profile, ProfileDocument, ProfileError};
+use headroom_rules::fluid::plugins::{
+    LONGEST_PROFILE, Localities, PluginProfile, PluginProfileError, ProfileDocument,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use tracing::{info, warn};
 
@@ -30,7 +32,7 @@ pub struct WatchedPlugins {
 struct PluginState {
     /// Text of the newest version; `None` if the ConfigMap does not exist or is unknown.
     text: Option<String>,
-    profile: Arc<Profile>,
+    profile: Arc<PluginProfile>,
 }
 
 /// Reasons why a version is refused.
@@ -41,7 +43,7 @@ enum PluginsError {
     #[error(transparent)]
     Yaml(#[from] ConfigError),
     #[error("invalid profile")]
-    Profile(#[from] ProfileError),
+    Profile(#[from] PluginProfileError),
 }
 
 impl Default for WatchedPlugins {
@@ -65,8 +67,8 @@ impl WatchedPlugins {
         &self.config_map.namespace
     }
 
-    /// Profile in force.
-    pub fn profile(&self) -> Arc<Profile> {
+    /// PluginProfile in force.
+    pub fn profile(&self) -> Arc<PluginProfile> {
         Arc::clone(&self.state.load().profile)
     }
 
@@ -101,7 +103,7 @@ impl WatchedPlugins {
     }
 }
 
-fn read(text: &str) -> Result<Profile, PluginsError> {
+fn read(text: &str) -> Result<PluginProfile, PluginsError> {
     if text.len() > LONGEST_PROFILE {
         return Err(PluginsError::TooLong);
     }
@@ -179,7 +181,7 @@ pluginConfig:
     fn the_last_good_profile_stays_until_the_config_map_goes() {
         let store = WatchedPlugins::default();
         assert_eq!(store.fields().as_deref(), Some("metadata.name=webhook-plugins"));
-        assert_eq!(*store.profile(), Profile::default(), "nothing is known");
+        assert_eq!(*store.profile(), PluginProfile::default(), "nothing is known");
         let mut listing = None;
         WatchedPlugins::list(&mut listing, config_map(PROFILE));
         store.replace(listing);
@@ -200,9 +202,13 @@ pluginConfig:
             assert_eq!(store.profile(), profile, "{refused}");
         }
         store.delete(config_map(""));
-        assert_eq!(*store.profile(), Profile::default(), "gone");
+        assert_eq!(*store.profile(), PluginProfile::default(), "gone");
         store.apply(config_map(PROFILE));
         store.clear();
-        assert_eq!(*store.profile(), Profile::default(), "not followed any more");
+        assert_eq!(
+            *store.profile(),
+            PluginProfile::default(),
+            "not followed any more"
+        );
     }
 }

@@ -31,10 +31,13 @@ fn objects_are_found_in_their_namespace_while_their_source_is_known() {
         sources: sources.clone(),
         known: known.clone(),
     };
-    assert_eq!(objects.claim("ns", "d"), Err(Unknown("persistentvolumeclaims")));
+    assert_eq!(
+        objects.claim("ns", "d"),
+        Err(UnknownObjects("persistentvolumeclaims"))
+    );
     assert_eq!(
         objects.runtime(RuntimeKind::Cache, "ns", "d"),
-        Err(Unknown("cacheruntimes"))
+        Err(UnknownObjects("cacheruntimes"))
     );
     for source in sources::ALL {
         known.record(source, watch::channel(true).1);

@@ -9,7 +9,7 @@ use headroom_rules::fluid::{
     TermError,
     dataset::{DatasetError, MountedDataset, mounted},
     mounts::{Volume, claims},
-    plugins::{Plugin, Profile},
+    plugins::{Plugin, PluginProfile},
 };
 use serde::de::DeserializeOwned;
 
@@ -29,7 +29,7 @@ pub(super) struct OptedInPod {
     pub(super) volumes: Vec<Volume>,
     /// Sorted by claim.
     pub(super) datasets: Vec<MountedDataset>,
-    profile: Arc<Profile>,
+    profile: Arc<PluginProfile>,
 }
 
 /// Reasons why the Datasets of a pod are not found.
@@ -58,8 +58,8 @@ impl OptedInPod {
         }))
     }
 
-    /// Profile, if a plugin runs for this pod.
-    pub(super) fn profile_with(&self, plugin: Plugin) -> Option<&Profile> {
+    /// PluginProfile, if a plugin runs for this pod.
+    pub(super) fn profile_with(&self, plugin: Plugin) -> Option<&PluginProfile> {
         let plugins = if self.datasets.is_empty() {
             &self.profile.without_dataset
         } else {

@@ -12,8 +12,8 @@ use headroom_rules::{
     SWITCHES,
     binding::{Lists, Settings},
     fluid::{
-        dataset::{Catalog, Claim, Dataset, Unknown},
-        plugins::Profile,
+        dataset::{Catalog, Claim, Dataset, UnknownObjects},
+        plugins::PluginProfile,
         runtime::{Runtime, RuntimeKind},
     },
     switch::{Compat, Switches},
@@ -55,7 +55,7 @@ const MOST_OF_PODS: Cost = Cost {
 /// their values. Most allocations are those of the Datasets, which the test makes for each step.
 const MOST_OF_FLUID: Cost = Cost {
     passes: 13,
-    allocations: 100_000,
+    allocations: 200_000,
     ..MOST
 };
 /// Bytes and allocations for a byte of a small quota: one of many resources is refused for each of them.
@@ -150,13 +150,13 @@ fn pods_with_data_of_fluid_cost_little_more() {
 struct AnyDataset;
 
 impl Catalog for AnyDataset {
-    fn claim(&self, _namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, Unknown> {
+    fn claim(&self, _namespace: &str, name: &str) -> Result<Option<Arc<Claim>>, UnknownObjects> {
         Ok(Some(Arc::new(Claim {
             dataset: Some(name.into()),
         })))
     }
 
-    fn dataset(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Dataset>>, Unknown> {
+    fn dataset(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Dataset>>, UnknownObjects> {
         Ok(Some(Arc::new(Dataset {
             phase: "Bound".into(),
             runtime: "thin".into(),
@@ -169,7 +169,7 @@ impl Catalog for AnyDataset {
         _kind: RuntimeKind,
         _namespace: &str,
         name: &str,
-    ) -> Result<Option<Arc<Runtime>>, Unknown> {
+    ) -> Result<Option<Arc<Runtime>>, UnknownObjects> {
         let labels = [
             ("x".to_owned(), "1".to_owned()),
             (format!("x-{name}"), "1".to_owned()),
@@ -182,7 +182,7 @@ impl Catalog for AnyDataset {
 }
 
 impl FluidLookup for AnyDataset {
-    fn plugins(&self) -> Arc<Profile> {
+    fn plugins(&self) -> Arc<PluginProfile> {
         Arc::default()
     }
 }
