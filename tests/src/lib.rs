@@ -25,6 +25,7 @@ pub mod delayed_proxy;
 pub mod etcd;
 pub mod first_schema;
 pub mod foreign_webhook;
+pub mod helm;
 pub mod hint_server;
 pub mod image_archive;
 pub mod imports;

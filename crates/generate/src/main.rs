@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod agent_pages;
+mod chart;
 mod manifests;
 mod pictures;
 mod reference;
@@ -33,6 +34,7 @@ struct Generate {
     check: bool,
 }
 
+#[derive(Debug, Clone, Copy)]
 struct File {
     /// Path relative to the workspace root.
     path: &'static str,
@@ -182,13 +184,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// All generated files.
+fn files() -> Vec<File> {
+    [FILES, chart::FILES].concat()
+}
+
 impl Generate {
     /// Updates all generated files; with `--check`, reports those that are not up to date.
     ///
     /// # Errors
     /// If a file cannot be read, written or removed or, with `--check`, is not up to date.
     fn run(self) -> Result<()> {
-        self.run_in(&workspace::root(), FILES, SECTIONS)
+        self.run_in(&workspace::root(), &files(), SECTIONS)
     }
 
     fn run_in(self, root: &Path, files: &[File], sections: &[PageSection]) -> Result<()> {
@@ -221,6 +228,7 @@ impl File {
             Some("yaml") => format!("# {NOTE}"),
             Some("svg") => format!("<!-- {NOTE} -->"),
             Some("md") => format!("<!-- {NOTE} -->\n"),
+            Some("tpl") => format!("{{{{- /* {NOTE} */ -}}}}"),
             // First member of the object; the text has the other members.
             Some("json") => format!("{{ \"$comment\": \"{NOTE}\","),
             other => bail!("files with the extension {other:?} have no known comment syntax"),

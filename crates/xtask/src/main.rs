@@ -47,6 +47,9 @@ enum Command {
     /// Generates manifests and reference pages from declarations in the code. `--check` only compares.
     #[command(disable_help_flag = true)]
     Generate(ProgramArgs),
+    /// Builds the files of a release in target/release-files: images, chart, manifest, plugin and checksums.
+    #[command(disable_help_flag = true)]
+    Release(ProgramArgs),
     /// Counts the test cases of each endpoint in tests/fixtures/cases, and lists cases without a row.
     Cases,
     /// Runs a bench, which compares variants in one run; `cargo xtask bench --help` lists the benches.
@@ -116,6 +119,10 @@ impl Command {
             Self::Generate(ProgramArgs { arguments }) => {
                 launch::build(&["headroom-generate"], false)?;
                 launch::become_program("headroom-generate", false, &arguments)?;
+            }
+            Self::Release(ProgramArgs { arguments }) => {
+                launch::build(&["headroom-release"], false)?;
+                launch::become_program("headroom-release", false, &arguments)?;
             }
             Self::Cases => {
                 launch::build(&["headroom-cases"], false)?;

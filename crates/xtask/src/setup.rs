@@ -3,6 +3,7 @@
 pub mod bpf_linker;
 pub mod buildah;
 pub mod cargo_tool;
+pub mod chart_tools;
 pub mod container_runtime;
 pub mod controlplane;
 pub mod curl;

@@ -10,6 +10,7 @@ mod bound;
 mod brake_reaction;
 mod callers;
 mod certificates;
+mod chart;
 mod cli;
 mod cluster;
 mod compositions;

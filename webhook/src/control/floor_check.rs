@@ -33,6 +33,9 @@ use crate::{
 };
 
 const GROUP: &str = "admissionregistration.k8s.io";
+const V1: &str = "v1";
+/// Version of the component `floor-v1beta1`.
+const BETA: &str = "v1beta1";
 const POLICIES: &str = "mutatingadmissionpolicies";
 const BINDINGS: &str = "mutatingadmissionpolicybindings";
 
@@ -120,16 +123,36 @@ fn json(object: &impl Serialize) -> Value {
 /// The specification of an object with all its fields, those included that this version does not know; `None` if there
 /// is no such object.
 async fn spec<K: Resource<DynamicType = ()>>(client: &Client, name: &str) -> kube::Result<Option<Value>> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
-    let object = api.get_opt(name).await?;
-    Ok(object.map(|object| object.data.get("spec").cloned().unwrap_or_default()))
+    // Kubernetes 1.34 and 1.35 serve only the beta version, whose fields are the ones of v1.
+    for version in [V1, BETA] {
+        let mut resource = ApiResource::erase::<K>(&());
+        resource.version = version.to_owned();
+        resource.api_version = format!("{GROUP}/{version}");
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        if let Some(object) = api.get_opt(name).await? {
+            return Ok(Some(object.data.get("spec").cloned().unwrap_or_default()));
+        }
+    }
+    Ok(None)
 }
 
 /// True if the API server serves such policies; the answer to a request for one does not show that.
 async fn is_served(client: &Client) -> kube::Result<bool> {
-    let version = format!("{GROUP}/v1");
-    let served = client.list_api_group_resources(&version).await?;
-    Ok(served.resources.iter().any(|resource| resource.name == POLICIES))
+    for version in [V1, BETA] {
+        match client
+            .list_api_group_resources(&format!("{GROUP}/{version}"))
+            .await
+        {
+            Ok(served) if served.resources.iter().any(|resource| resource.name == POLICIES) => {
+                return Ok(true);
+            }
+            // It does not serve the version at all.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

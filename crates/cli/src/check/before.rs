@@ -13,7 +13,7 @@ const NODE_BOUND_TOKENS: KubernetesVersion = KubernetesVersion { major: 1, minor
 /// First kernel on which the kernel programs load.
 const FIRST_KERNEL: [u32; 2] = [5, 8];
 /// Architectures for which agents are built.
-const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
+const ARCHITECTURES: [&str; 1] = ["amd64"];
 /// Operating system on which agents run.
 const SYSTEM: &str = "linux";
 /// CPU that an agent requests, in milli-cores, by the manifest.
@@ -91,8 +91,8 @@ static ARCHITECTURE_UNKNOWN: CheckRow = CheckRow {
     code: "architecture-unknown",
     severity: Severity::Warning,
     source: CheckSource::ApiServer,
-    about: "A node has another architecture than amd64 and arm64, for which agents are built. It gets no agent.",
-    fix: "Keep the agents' DaemonSet off these nodes with a node selector.",
+    about: "A node has another architecture than amd64, for which the images are built. It gets no agent.",
+    fix: "Nothing to do: the agents' DaemonSet selects amd64. Such nodes keep raw allocatable.",
     find: |evidence| {
         let is_other = |machine: &Machine| !ARCHITECTURES.contains(&machine.architecture.as_str());
         machines(evidence, is_other, |machine| {

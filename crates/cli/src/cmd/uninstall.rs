@@ -48,6 +48,9 @@ Examples:
   # Print the plan
   kubectl headroom uninstall --check
 
+  # Before `helm uninstall --no-hooks`
+  kubectl headroom uninstall --yes --keep-objects
+
   kubectl headroom uninstall --yes --wait-seconds 600")]
 pub(crate) struct UninstallArgs {
     /// Only print the plan; the default.
@@ -60,6 +63,9 @@ pub(crate) struct UninstallArgs {
     /// that restarts then fails pods that fit only the amplified value.
     #[arg(long, env = "HEADROOM_FORCE")]
     force: bool,
+    /// Leave the objects that do not act, and the namespaces, to the tool that installed them, such as Helm.
+    #[arg(long, env = "HEADROOM_KEEP_OBJECTS")]
+    keep_objects: bool,
     /// Seconds to wait until all nodes are raw.
     #[arg(
         long,
@@ -113,7 +119,10 @@ impl UninstallArgs {
         }
         let survey = target.survey().await?;
         for line in RemovalLine::notes(&survey) {
-            printer.print(&line)?;
+            // The tool that warnings are about runs this command.
+            if !(self.keep_objects && matches!(line, RemovalLine::Warning(_))) {
+                printer.print(&line)?;
+            }
         }
         if survey.left().is_empty() {
             return printer.print(&RemovalLine::End(RemovalEnd::Nothing));
@@ -133,7 +142,11 @@ impl UninstallArgs {
         removal.run(&survey).await?;
         let left = target.survey().await?.left();
         if left.is_empty() {
-            return printer.print(&RemovalLine::End(RemovalEnd::Removed));
+            return printer.print(&RemovalLine::End(if self.keep_objects {
+                RemovalEnd::OutOfForce
+            } else {
+                RemovalEnd::Removed
+            }));
         }
         Err(UninstallError::Left { left }.into())
     }
@@ -182,7 +195,7 @@ impl Target {
         };
         Self {
             client,
-            own: inventory(&installation),
+            own: own(&installation, args.keep_objects),
             by_hand: ByHand {
                 kubectl: connect.kubectl(),
                 namespace: installation.namespace.to_string(),
@@ -195,6 +208,13 @@ impl Target {
     async fn survey(&self) -> Result<Survey, Error> {
         Survey::read(&self.client, &self.installation, &self.own).await
     }
+}
+
+/// Objects to delete.
+fn own(installation: &Installation, are_objects_kept: bool) -> Vec<OwnObject> {
+    let mut own = inventory(installation);
+    own.retain(|object| !are_objects_kept || object.stage.acts());
+    own
 }
 
 impl<W: Write> LinePrinter<'_, W> {

@@ -10,6 +10,9 @@ use tower::{BoxError, Layer as _, retry::RetryLayer, service_fn};
 use super::{api_server::ApiServer, proxy::Proxy, transport};
 use crate::{args::ConnectArgs, error::Error, mistyped::context_advice};
 
+/// Name in messages of the cluster in which the command runs as a pod.
+const IN_POD: &str = "service account of this pod";
+
 /// Creates a client of the API server.
 ///
 /// # Errors
@@ -63,6 +66,11 @@ async fn cluster(args: &ConnectArgs) -> Result<(Config, String, Option<Proxy>), 
         None => Kubeconfig::read(),
         Some(path) => Kubeconfig::read_from(path),
     };
+    // A pod has no kubeconfig, and files of its service account instead.
+    if let (Err(_), None, Ok(config)) = (&file, &args.kubeconfig, Config::incluster()) {
+        let proxy = Proxy::of_environment(&config.cluster_url)?;
+        return Ok((config, IN_POD.to_owned(), proxy));
+    }
     let file = file.map_err(|error| unusable(&error))?;
     let context = args.context.clone().or_else(|| file.current_context.clone());
     let context = context.unwrap_or_default();

@@ -27,6 +27,16 @@ pub enum Stage {
     Namespaces,
 }
 
+impl Stage {
+    /// True for objects that change nodes or answer the API server; the others are inert without them.
+    pub const fn acts(self) -> bool {
+        match self {
+            Self::Admission | Self::Workloads => true,
+            Self::Objects | Self::Namespaces => false,
+        }
+    }
+}
+
 /// Builds the list for one installation.
 struct ObjectList<'i> {
     installation: &'i Installation,
@@ -77,6 +87,9 @@ impl ObjectList<'_> {
         ];
         self.add(Stage::Admission, &kinds::MUTATING_BINDING, None, &mutating);
         self.add(Stage::Admission, &kinds::MUTATING_POLICY, None, &mutating);
+        // Of the component floor-v1beta1. An API server that serves both versions returns the same objects twice.
+        self.add(Stage::Admission, &kinds::BETA_MUTATING_BINDING, None, &mutating);
+        self.add(Stage::Admission, &kinds::BETA_MUTATING_POLICY, None, &mutating);
         self.add(Stage::Admission, &kinds::VALIDATING_BINDING, None, &validating);
         self.add(Stage::Admission, &kinds::VALIDATING_POLICY, None, &validating);
     }

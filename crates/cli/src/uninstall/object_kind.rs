@@ -36,6 +36,18 @@ pub static MUTATING_BINDING: ObjectKind = v1(
     "MutatingAdmissionPolicyBinding",
     "mutatingadmissionpolicybindings",
 );
+pub static BETA_MUTATING_POLICY: ObjectKind = ObjectKind {
+    version: "v1beta1",
+    ..v1(ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+};
+pub static BETA_MUTATING_BINDING: ObjectKind = ObjectKind {
+    version: "v1beta1",
+    ..v1(
+        ADMISSION,
+        "MutatingAdmissionPolicyBinding",
+        "mutatingadmissionpolicybindings",
+    )
+};
 pub static VALIDATING_POLICY: ObjectKind = v1(
     ADMISSION,
     "ValidatingAdmissionPolicy",

@@ -1,13 +1,13 @@
 //! Asks the API server before any change whether the user may do all of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use headroom_domain::installation::Installation;
-use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use k8s_openapi::api::{authorization::v1::ResourceAttributes, rbac::v1::PolicyRule};
 use kube::Client;
 
 use super::{
-    inventory::OwnObject,
+    inventory::{OwnObject, inventory},
     namespace_contents::KINDS,
     object_kind::{self as kinds, ObjectKind},
 };
@@ -36,7 +36,9 @@ pub async fn missing(
     own: &[OwnObject],
 ) -> Result<Vec<String>, Error> {
     let mut missing = Vec::new();
-    for needed in on_nodes().into_iter().chain(in_namespaces(installation)) {
+    let deletes_namespaces = own.iter().any(|object| object.kind == &kinds::NAMESPACE);
+    let contents = deletes_namespaces.then(|| in_namespaces(installation));
+    for needed in on_nodes().into_iter().chain(contents.into_iter().flatten()) {
         if !is_allowed(client, needed.to_attributes()).await? {
             missing.push(needed.to_text());
         }
@@ -64,6 +66,49 @@ pub async fn missing(
         }
     }
     Ok(missing)
+}
+
+/// Rules of a role that may run `uninstall --keep-objects`, and nothing else.
+pub fn rules_without_objects(installation: &Installation) -> Vec<PolicyRule> {
+    let on_nodes = on_nodes().into_iter().map(|permission| {
+        let Permission {
+            verb,
+            group,
+            resource,
+            subresource,
+            ..
+        } = permission;
+        let resource = if subresource.is_empty() {
+            resource.to_owned()
+        } else {
+            format!("{resource}/{subresource}")
+        };
+        rule(group, resource, &[verb], None)
+    });
+    let mut names: BTreeMap<(&str, &str), BTreeSet<String>> = BTreeMap::new();
+    for object in inventory(installation) {
+        if object.stage.acts() {
+            let kind = object.kind;
+            names
+                .entry((kind.group, kind.plural))
+                .or_default()
+                .insert(object.name);
+        }
+    }
+    let on_own = names
+        .into_iter()
+        .map(|((group, plural), names)| rule(group, plural.to_owned(), &["get", "delete"], Some(names)));
+    on_nodes.chain(on_own).collect()
+}
+
+fn rule(group: &str, resource: String, verbs: &[&str], names: Option<BTreeSet<String>>) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(vec![resource]),
+        verbs: verbs.iter().map(|&verb| verb.to_owned()).collect(),
+        resource_names: names.map(|names| names.into_iter().collect()),
+        ..PolicyRule::default()
+    }
 }
 
 /// For the mode, the leftovers and the requests of bound pods.

@@ -41,6 +41,8 @@ pub enum RemovalEnd {
         command: &'static str,
     },
     Removed,
+    /// Nothing of it acts any more; a tool deletes the other objects.
+    OutOfForce,
 }
 
 /// Steps in their order.
@@ -160,6 +162,7 @@ impl RemovalLine {
             Self::End(RemovalEnd::Nothing) => json!({"end": "nothing"}),
             Self::End(RemovalEnd::Planned { command }) => json!({"end": "planned", "command": command}),
             Self::End(RemovalEnd::Removed) => json!({"end": "removed"}),
+            Self::End(RemovalEnd::OutOfForce) => json!({"end": "out-of-force"}),
         }
     }
 }
@@ -214,6 +217,9 @@ impl fmt::Display for RemovalLine {
             }
             Self::End(RemovalEnd::Removed) => {
                 write!(f, "removed: nothing of this installation is left in the cluster")
+            }
+            Self::End(RemovalEnd::OutOfForce) => {
+                write!(f, "out of force: only objects that do not act are left")
             }
         }
     }

@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
+pub(super) use self::release::required;
 use self::release::{Release, link_flags};
 use super::{golang::Go, step};
 use crate::{terminal::print, workspace};
@@ -311,12 +312,12 @@ fn is_current(component: Component, path: &Path) -> Result<bool> {
 }
 
 /// The files of a Go module that pin every version.
-fn pins(module: &Path) -> [PathBuf; 2] {
+pub(super) fn pins(module: &Path) -> [PathBuf; 2] {
     ["go.mod", "go.sum"].map(|name| module.join(name))
 }
 
 /// True if the program exists and is newer than its sources.
-fn is_newer(path: &Path, sources: &[PathBuf]) -> Result<bool> {
+pub(super) fn is_newer(path: &Path, sources: &[PathBuf]) -> Result<bool> {
     let Ok(built) = modified(path) else {
         return Ok(false);
     };

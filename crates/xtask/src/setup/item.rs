@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{
     bpf_linker, buildah,
     cargo_tool::{DENY, FUZZ, MUTANTS},
-    container_runtime,
+    chart_tools, container_runtime,
     controlplane::{self, Component},
     curl,
     debian::{self, Package},
@@ -37,6 +37,8 @@ pub enum Item {
     Images,
     /// Builds static programs for images.
     Musl,
+    /// Helm 3, Helm 4 and kubeconform.
+    ChartTools,
     CargoDeny,
     CargoMutants,
     /// cargo-fuzz, and the C++ compiler for its library.
@@ -104,6 +106,7 @@ impl Item {
             Self::Curl => "curl",
             Self::Images => "buildah",
             Self::Musl => "musl",
+            Self::ChartTools => "Helm and kubeconform",
             Self::CargoDeny => DENY.name,
             Self::CargoMutants => MUTANTS.name,
             Self::CargoFuzz => FUZZ.name,
@@ -123,6 +126,7 @@ impl Item {
             Self::Curl => curl::PACKAGE.why,
             Self::Images => "builds container images",
             Self::Musl => "builds static programs for images",
+            Self::ChartTools => "render, install and check the chart in tests",
             Self::CargoDeny => "checks licences, bans and sources of dependencies",
             Self::CargoMutants => "changes code in small ways and checks that a test fails",
             Self::CargoFuzz => "searches for inputs that break a fuzz target",
@@ -141,6 +145,7 @@ impl Item {
             Self::Prometheus => "the test of `kubectl headroom advise` fails",
             Self::Curl => "one command that the demo prints does not work, and its test fails",
             Self::Images | Self::Musl => "no images, and no tests of images",
+            Self::ChartTools => "no tests of the chart",
             Self::CargoDeny => "dependencies are not checked",
             Self::CargoMutants => "no mutation testing",
             Self::CargoFuzz => "no fuzzing; `cargo test` still replays the corpora",
@@ -159,6 +164,7 @@ impl Item {
             | Self::Curl
             | Self::Images
             | Self::Musl
+            | Self::ChartTools
             | Self::CargoDeny
             | Self::CargoMutants
             | Self::CargoFuzz => false,
@@ -178,6 +184,7 @@ impl Item {
             Self::ContainerRuntime => 15,
             Self::Emulator => 60,
             Self::Prometheus | Self::Images | Self::Musl => 10,
+            Self::ChartTools => 360,
             Self::CargoDeny | Self::CargoMutants | Self::CargoFuzz => 200,
         })
     }
@@ -192,6 +199,7 @@ impl Item {
             | Self::Curl
             | Self::Images
             | Self::Musl
+            | Self::ChartTools
             | Self::CargoDeny
             | Self::CargoMutants
             | Self::CargoFuzz => Lane::Other,
@@ -212,6 +220,7 @@ impl Item {
             | Self::Curl
             | Self::Images
             | Self::Musl
+            | Self::ChartTools
             | Self::CargoDeny
             | Self::CargoMutants
             | Self::CargoFuzz => Vec::new(),
@@ -230,6 +239,7 @@ impl Item {
             Self::Curl => curl::find(),
             Self::Images => buildah::find(),
             Self::Musl => musl::find(),
+            Self::ChartTools => chart_tools::find()?,
             Self::CargoDeny => DENY.find(),
             Self::CargoMutants => MUTANTS.find(),
             Self::CargoFuzz => workspace::on_path("c++").and_then(|_| FUZZ.find()),
@@ -249,6 +259,7 @@ impl Item {
             Self::Curl => curl::ensure(),
             Self::Images => buildah::ensure(),
             Self::Musl => musl::ensure(),
+            Self::ChartTools => chart_tools::ensure(),
             Self::CargoDeny => DENY.ensure(),
             Self::CargoMutants => MUTANTS.ensure(),
             Self::CargoFuzz => {

@@ -59,7 +59,7 @@ impl Release {
 }
 
 /// Version of a module that `go.mod` requires.
-pub(super) fn required(go_mod: &str, module: &str) -> Option<String> {
+pub(in crate::setup) fn required(go_mod: &str, module: &str) -> Option<String> {
     go_mod.lines().find_map(|line| {
         let mut words = line.split_whitespace().skip_while(|&word| word == "require");
         (words.next()? == module).then(|| words.next().map(str::to_owned))?

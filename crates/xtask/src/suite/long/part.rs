@@ -103,7 +103,7 @@ impl Part {
     }
 }
 
-pub(super) const PARTS: [Part; 23] = [
+pub(super) const PARTS: [Part; 24] = [
     Part::here(
         "interleavings",
         "100,000 random interleavings of writers of one node",
@@ -154,6 +154,12 @@ pub(super) const PARTS: [Part; 23] = [
         "webhook, agent and command line next to those of an earlier commit, in each order",
         "2 minutes, and 15 minutes for the first build of that commit",
         upgrade,
+    ),
+    Part::here(
+        "chart",
+        "the chart with both Helms on a real API server",
+        "10 minutes, and 5 minutes for the first build of both",
+        chart,
     ),
     Part::boot("kernel-5.10", "5.10", Boot::Plain),
     Part::boot("kernel-5.10-no-pressure", "5.10", Boot::NoPressure),
@@ -261,6 +267,12 @@ fn upgrade() -> Result<Tally> {
     let folder = earlier_programs::ensure()?;
     let programs = ("HEADROOM_EARLIER_PROGRAMS", folder);
     long_form(&plan, Kind::Apiserver, &["upgrade::"], programs)
+}
+
+/// Tests of the chart that run Helm.
+fn chart() -> Result<Tally> {
+    setup::run(&[Item::ChartTools])?.check_all()?;
+    long_form(&tests()?, Kind::Apiserver, &["chart::"], SOAK)
 }
 
 /// Runs tests whose names start with one of `names`, one after another, with an environment variable set.
