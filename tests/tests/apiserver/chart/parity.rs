@@ -1,32 +1,33 @@
 //! Compares the objects that Helm renders for profiles with those that kustomize renders for the components.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use e2e::{
     helm::{Helm, profiles_flag},
-    rendered_manifests::{Installation, objects},
+    rendered_manifests::Installation,
 };
 use headroom_domain::names;
 use serde_json::{Value, json};
 
 use super::KUBE_VERSION;
 
-/// Profiles, and the resources and components of an overlay with the same content.
+/// Profiles, and an overlay and components with the same content.
 struct Composition {
     profiles: &'static [&'static str],
-    resource: &'static str,
+    overlay: &'static str,
     components: &'static [&'static str],
     /// Version of the API server.
     version: &'static str,
 }
 
-const BASE: &str = "../../base";
+/// An overlay of the base alone.
+const BASE: &str = "overlays/own";
 const V35: &str = "--kube-version=1.35.0";
 
 const fn same(profiles: &'static [&'static str]) -> Composition {
     Composition {
         profiles,
-        resource: BASE,
+        overlay: BASE,
         components: profiles,
         version: KUBE_VERSION,
     }
@@ -59,12 +60,12 @@ const COMPOSITIONS: [Composition; 19] = [
         ..same(&["before-1.36", "before-1.30"])
     },
     Composition {
-        resource: "../cert-manager",
+        overlay: "overlays/cert-manager",
         components: &[],
         ..same(&["cert-manager"])
     },
     Composition {
-        resource: "../cert-manager",
+        overlay: "overlays/cert-manager",
         components: &["koordinator"],
         ..same(&["cert-manager", "koordinator"])
     },
@@ -90,14 +91,14 @@ fn each_profile_renders_the_objects_of_its_kustomization() {
     for helm in Helm::both() {
         for Composition {
             profiles,
-            resource,
+            overlay,
             components,
             version,
         } in COMPOSITIONS
         {
             let charted = helm.template(profiles, &[version]).expect("rendered");
             let charted = by_name(charted);
-            let wanted = by_name(kustomized(resource, components));
+            let wanted = by_name(kustomized(overlay, components));
             let keys = |all: &BTreeMap<String, Value>| all.keys().cloned().collect::<Vec<_>>();
             assert_eq!(keys(&charted), keys(&wanted), "{profiles:?}");
             for (key, object) in &wanted {
@@ -175,22 +176,13 @@ fn the_configuration_is_mounted_and_its_change_replaces_the_pods() {
     }
 }
 
-/// Objects of an overlay of a user.
-fn kustomized(resource: &str, components: &[&str]) -> Vec<Value> {
-    let installation = Installation::render_overlay("overlays/own");
-    let components: Vec<String> = components
-        .iter()
-        .map(|name| format!("../../components/{name}"))
-        .collect();
-    let text = json!({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [resource],
-        "components": components,
-    });
-    let file = installation.folder().join("overlays/own/kustomization.yaml");
-    fs::write(file, text.to_string()).expect("an overlay");
-    objects(&installation.kubectl(&["kustomize", "overlays/own"]).stdout)
+/// Objects of an overlay with components.
+fn kustomized(overlay: &'static str, components: &[&str]) -> Vec<Value> {
+    let mut installation = Installation::render_overlay(overlay);
+    for component in components {
+        installation.add_component(component);
+    }
+    installation.objects
 }
 
 /// Objects by kind, namespace and name, without what differs on purpose: labels of the tool, the hook of Helm, the order of

@@ -1,6 +1,7 @@
 //! `cargo xtask release`: builds the files of a release in one folder, with their checksums.
 #![forbid(unsafe_code)]
 
+mod oci;
 mod pack;
 mod plugin;
 mod publisher;
@@ -71,7 +72,7 @@ impl Release {
             );
         }
         self.install_tools()?;
-        self.copy_images(&folder)?;
+        self.write_images(&folder)?;
         pack::archive(
             &workspace::root().join(CHART),
             &folder.join(format!("headroom-{VERSION}.tgz")),
@@ -126,12 +127,10 @@ impl Release {
             .run()
     }
 
-    /// Builds the images, and copies their archives.
-    fn copy_images(&self, folder: &Path) -> Result<()> {
+    /// Builds the images, and converts their archives.
+    fn write_images(&self, folder: &Path) -> Result<()> {
         for archive in images::ensure(self.linkage(), &Image::OURS)?.values() {
-            let name = archive.path.file_name().context("an archive has a name")?;
-            fs::copy(&archive.path, folder.join(name))
-                .with_context(|| format!("copy {}", archive.path.display()))?;
+            oci::convert(archive, folder)?;
         }
         Ok(())
     }
