@@ -52,6 +52,7 @@ Examples:
   kubectl headroom uninstall --yes --keep-objects
 
   kubectl headroom uninstall --yes --wait-seconds 600")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct UninstallArgs {
     /// Only print the plan; the default.
     #[arg(long, env = "HEADROOM_CHECK", conflicts_with = "yes")]
