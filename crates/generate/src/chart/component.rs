@@ -26,8 +26,8 @@ pub(super) struct Component {
 struct Patch {
     #[serde(default)]
     target: Option<Target>,
-    #[serde(default)]
-    patch: Option<String>,
+    #[serde(default, rename = "patch")]
+    text: Option<String>,
     #[serde(default)]
     path: Option<String>,
 }
@@ -76,7 +76,7 @@ impl Component {
     /// If a patch cannot be applied, or selects no object.
     pub(super) fn patch(&self, folder: &Path, when: &When, objects: &mut [Object]) -> Result<()> {
         for patch in &self.patches {
-            let text = match (&patch.patch, &patch.path) {
+            let text = match (&patch.text, &patch.path) {
                 (Some(text), None) => text.clone(),
                 (None, Some(path)) => super::read(&folder.join(path))?,
                 (None, None) | (Some(_), Some(_)) => bail!("a patch has either `patch` or `path`"),

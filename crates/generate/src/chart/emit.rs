@@ -59,7 +59,7 @@ impl Lines {
                 }
             }
             Tree::Block(expression) => {
-                self.add(indent, &format!("{{{{- {expression} | nindent {indent} }}}}"))
+                self.add(indent, &format!("{{{{- {expression} | nindent {indent} }}}}"));
             }
             Tree::Scalar(_) | Tree::Inline(_) => self.add(indent, &inline(tree).unwrap_or_default()),
         }
@@ -125,7 +125,12 @@ fn is_literal(text: &str) -> bool {
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => text.clone(),
-        other => escaped(&other.to_string()),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => escaped(&value.to_string()),
     }
 }
 
