@@ -120,6 +120,10 @@ static FILES: &[File] = &[
         text: pictures::demo,
     },
     File {
+        path: "docs/pictures/fleet.svg",
+        text: pictures::fleet,
+    },
+    File {
         path: "docs/reference/agent-status.md",
         text: agent_pages::status,
     },
