@@ -147,7 +147,7 @@ async fn stored_configuration_is_explained_and_compared() {
     .expect("write");
     let kubeconfig = asked.checked.stand.cluster.kubeconfig();
     let shell = asked.cli.shell(folder.path(), kubeconfig).await;
-    let commands = console::page_commands("README.md", "kubectl headroom config ");
+    let commands = console::page_commands("docs/koordinator.md", "kubectl headroom config ");
     let [check, explain_one, diff] = commands.as_slice() else {
         panic!("{commands:#?}")
     };

@@ -190,6 +190,10 @@ async fn commands_of_other_pages_work_as_documented() {
             .is_some()
     );
     run_emergencies(&reader, emergencies).await;
+    // Each deletes its objects if they exist.
+    let moves = console::page_commands("docs/koordinator.md", "kubectl delete ");
+    assert_eq!(moves.len(), 2, "{moves:#?}");
+    reader.printed(&moves).await;
 }
 
 /// Runs the commands for emergencies; no replica runs here. They remove all entries and policies.

@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Cli;
 
-/// The namespace of the README.
+/// The namespace of docs/koordinator.md.
 const SHOP: &str = "shop";
 
 fn pod(metadata: &Value) -> Pod {
@@ -154,7 +154,7 @@ async fn created(explained: &Explained) {
     created.expect("a pod");
     let folder = tempfile::tempdir().expect("a folder");
     let shell = cli.shell(folder.path(), stand.cluster.kubeconfig()).await;
-    let commands = console::page_commands("README.md", "kubectl headroom pod ");
+    let commands = console::page_commands("docs/koordinator.md", "kubectl headroom pod ");
     let [as_printed] = commands.as_slice() else {
         panic!("{commands:#?}")
     };

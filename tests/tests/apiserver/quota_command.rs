@@ -100,7 +100,7 @@ async fn quota_output_equals_admission_results() {
     .await;
     let folder = tempfile::tempdir().expect("a folder");
     let shell = cli.shell(folder.path(), shown.stand.cluster.kubeconfig()).await;
-    let commands = console::page_commands("README.md", "kubectl headroom quota ");
+    let commands = console::page_commands("docs/koordinator.md", "kubectl headroom quota ");
     let [tree, lab] = commands.as_slice() else {
         panic!("{commands:#?}")
     };

@@ -41,6 +41,8 @@ const QUOTAS: &str = "quota_output_equals_admission_results";
 const ADVISE: &str = "the_pages_commands_give_advice_as_printed";
 const SIMULATED: &str = "advice_equals_the_simulators_estimator";
 
+/// The chart's commands. A test that takes them from the page replaces this row.
+const CHART: RunBy = NotRun("the tests of the chart run both versions of Helm with these words");
 const TESTS: &str = "it runs the tests, and this is one of them";
 
 /// Every command of every page, and the test that runs it.
@@ -99,6 +101,7 @@ static SHOWN: &[(&str, RunBy)] = &[
     ("kubectl headroom check", AsPrinted(DEMO)),
     ("kubectl headroom top --watch", AsPrinted(DEMO)),
     ("kubectl headroom explain worker-1", AsPrinted(DEMO)),
+    ("kubectl headroom explain worker-1 --why", AsPrinted(DEMO)),
     ("kubectl headroom hints", AsPrinted(DEMO)),
     ("kubectl headroom off --now", AsPrinted(DEMO)),
     ("kubectl headroom config check new.yaml", AsPrinted(CONFIG)),
@@ -122,6 +125,26 @@ static SHOWN: &[(&str, RunBy)] = &[
     ),
     ("kubectl headroom quota tree --usage", AsPrinted(QUOTAS)),
     ("kubectl headroom quota explain lab", AsPrinted(QUOTAS)),
+    (
+        "cargo build --release -p kubectl-headroom",
+        NotRun("it builds with optimisation; each test of the plugin builds and runs it without"),
+    ),
+    (
+        "kubectl headroom check --pre",
+        NotRun("it needs a cluster without Headroom; installation_check runs the program with these words"),
+    ),
+    (
+        "helm install headroom deploy/chart/headroom --namespace headroom-system --create-namespace",
+        CHART,
+    ),
+    (
+        "helm uninstall headroom --namespace headroom-system --timeout 360s",
+        CHART,
+    ),
+    (
+        "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration --ignore-not-found koordinator-mutating-webhook-configuration koordinator-validating-webhook-configuration",
+        AsPrinted(KUBECTL),
+    ),
     (
         "kubectl annotate node worker-1 headroom.sh/mode=auto",
         AsPrinted(KUBECTL),
