@@ -63,3 +63,25 @@ fn fleet_row(line: &str) -> Result<Row> {
 fn read(page: &str) -> Result<String> {
     fs::read_to_string(workspace::root().join(page)).with_context(|| format!("read {page}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_of_the_fleet_needs_a_number_in_each_cell() {
+        let row = fleet_row("| nodes | 100 nodes | 79.8 nodes |").unwrap();
+        assert_eq!(row.name, "nodes");
+        assert_eq!(
+            row.bars,
+            [(100.0, "100 nodes".to_owned()), (79.8, "79.8 nodes".to_owned())]
+        );
+        let refused = fleet_row("| nodes | 100 nodes | fewer |")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("\"fewer\" does not begin with a number"),
+            "{refused}"
+        );
+    }
+}

@@ -4,6 +4,7 @@
 use std::{path::Path, process::Output};
 
 use e2e::{
+    console,
     people::{NODE, People},
     scripted_agent::{ScriptedAgent, hint},
     stand::{allocatable, until},
@@ -142,7 +143,13 @@ async fn undetermined_checks_exit_with_code_2() {
 async fn a_cluster_is_checked_before_anything_is_installed() {
     let people = People::start().await;
     let admin = people.stand.cluster.kubeconfig();
-    let (code, text, complaint) = ended(&people, admin, &["check", "--pre"]).await;
+    let commands = console::page_commands("docs/quick-start.md", "kubectl headroom check --pre");
+    assert_eq!(commands.len(), 1, "{commands:#?}");
+    let words: Vec<&str> = commands
+        .iter()
+        .flat_map(|command| command.split(' ').skip(2))
+        .collect();
+    let (code, text, complaint) = ended(&people, admin, &words).await;
     assert_eq!(code, Some(0), "{text}{complaint}");
     assert!(text.starts_with("No problem found by "), "{text}");
 

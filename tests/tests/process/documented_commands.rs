@@ -41,8 +41,10 @@ const QUOTAS: &str = "quota_output_equals_admission_results";
 const ADVISE: &str = "the_pages_commands_give_advice_as_printed";
 const SIMULATED: &str = "advice_equals_the_simulators_estimator";
 
-/// The chart's commands. A test that takes them from the page replaces this row.
-const CHART: RunBy = NotRun("the tests of the chart run both versions of Helm with these words");
+/// The commands of Helm.
+const CHART: RunBy = NotRun(
+    "the tests of the chart install and remove it with both versions of Helm, in clusters of their own",
+);
 const TESTS: &str = "it runs the tests, and this is one of them";
 
 /// Every command of every page, and the test that runs it.
@@ -131,7 +133,7 @@ static SHOWN: &[(&str, RunBy)] = &[
     ),
     (
         "kubectl headroom check --pre",
-        NotRun("it needs a cluster without Headroom; installation_check runs the program with these words"),
+        AsPrinted("a_cluster_is_checked_before_anything_is_installed"),
     ),
     (
         "helm install headroom deploy/chart/headroom --namespace headroom-system --create-namespace",
