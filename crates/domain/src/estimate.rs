@@ -13,6 +13,7 @@ mod brake;
 mod departure;
 mod frame_renumbering;
 mod history;
+mod known_workloads;
 mod low_ring;
 mod margin_calibrator;
 mod percentile;
@@ -30,7 +31,6 @@ use std::{
     time::Duration,
 };
 
-use self::pods::DepartureChange;
 pub use self::{
     brake::{Brakes, CpuPressure, MemoryPressure, Pressure, spare_ppm},
     departure::after_departures,
@@ -39,7 +39,7 @@ pub use self::{
         LARGEST_ACCUMULATOR_PPM, LARGEST_MARGIN_PPM, MARGIN_PPM, MarginCalibrator, UNCALIBRATED_PPM,
     },
     percentile::nearest_rank_p99,
-    pods::{MOST_TRACKED, Pods, Trust},
+    pods::{KnownWorkloads, MOST_TRACKED, Pods, Trust},
     publish::Publication,
     result::{Estimate, confidence_ppm},
     snapshot::{Boot, Lapse, ResumeError, Snapshot},
@@ -48,6 +48,7 @@ pub use self::{
     view::{PodRequest, View},
     visibility::Visibility,
 };
+use self::{known_workloads::Unexplained, pods::DepartureChange};
 use crate::{
     hint::{Brake, Progress},
     policy::Bounds,
@@ -106,6 +107,9 @@ pub struct Estimator {
     publication: PerResource<Publication>,
     brakes: Brakes,
     derived: PerResource<Option<Derived>>,
+    unexplained: PerResource<Unexplained>,
+    /// Frames of the ring that knowledge of workloads replaces.
+    replaced_frames: PerResource<u32>,
 }
 
 /// Peak and target last derived for one resource.
@@ -128,6 +132,8 @@ impl Estimator {
             publication: PerResource::default(),
             brakes: Brakes::new(&timing),
             derived: PerResource::default(),
+            unexplained: PerResource::default(),
+            replaced_frames: PerResource::default(),
             timing,
         }
     }
@@ -208,6 +214,7 @@ impl Estimator {
                 }
             }
         }
+        self.explain(frame);
         self.retarget(true);
         // Last, so that an incident of this frame does not count against a decision that begins with it.
         for resource in Resource::ALL {
@@ -251,10 +258,12 @@ impl Estimator {
         view.map_or_else(Vec::new, |view| self.pods.trust(&view.pods, &self.timing))
     }
 
-    /// Valid frames as a share of the frames in the ring, in ppm.
+    /// Frames that count as a share of the frames in the ring, in ppm.
     pub fn coverage_ppm(&self, resource: Resource) -> u32 {
-        let valid = self.history.get(resource).valid_frames();
-        ppm(valid.into(), self.timing.ring_frames.into())
+        ppm(
+            self.counted_frames(resource).into(),
+            self.timing.ring_frames.into(),
+        )
     }
 
     /// Frame numbers start at one ring's length, so that frames of an earlier boot have numbers too.
@@ -280,9 +289,8 @@ impl Estimator {
         let Some(view) = &self.view else { return };
         let mut derived = PerResource::default();
         for resource in Resource::ALL {
-            let history = self.history.get(resource);
             let newcomers = self.pods.newcomers(resource, &self.timing);
-            let peak = history.peak(resource, newcomers, self.timing.climb_frames);
+            let peak = self.peak(resource, newcomers);
             let slack = slack(&Inputs {
                 resource,
                 capacity: *view.capacity.get(resource),
@@ -300,7 +308,7 @@ impl Estimator {
             };
             let mut target = target(
                 &slack,
-                history.valid_frames(),
+                self.counted_frames(resource),
                 self.timing.ring_frames,
                 bounds,
                 self.outcomes.get(resource).is_latched(),

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::frame_renumbering::Shift;
-use crate::resource::Resource;
+use super::{frame_renumbering::Shift, pods::Forecast};
+use crate::{resource::Resource, workload::SLOTS};
 
 /// One frame of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,11 +152,24 @@ impl History {
         u32::try_from(self.slots.iter().filter(|slot| slot.peak.is_some()).count()).unwrap_or(u32::MAX)
     }
 
-    /// Conditioned peak; `None` without any valid frame. `climb` is the number of frames over which memory may climb.
-    /// For the effect of more use see [`Peak::expected`].
+    /// [`Self::peak_with`] without a forecast.
+    #[cfg(test)]
     pub(super) fn peak(&self, resource: Resource, newcomers: Vec<Newcomer>, climb: u32) -> Option<Peak> {
-        let bounds = self.conditioned(newcomers.clone(), |slot| slot.least);
-        let conditioned = self.conditioned(newcomers, |slot| slot.peak);
+        self.peak_with(resource, newcomers, &Forecast::default(), climb)
+    }
+
+    /// Conditioned peak; `None` without any valid frame. Pods of the forecast are added to the frames before their
+    /// birth as they are expected to use in that hour. `climb` is the number of frames over which memory may climb.
+    /// For the effect of more use see [`Peak::expected`].
+    pub(super) fn peak_with(
+        &self,
+        resource: Resource,
+        newcomers: Vec<Newcomer>,
+        forecast: &Forecast,
+        climb: u32,
+    ) -> Option<Peak> {
+        let bounds = self.conditioned(newcomers.clone(), forecast, |slot| slot.least);
+        let conditioned = self.conditioned(newcomers, forecast, |slot| slot.peak);
         let (newest, last) = conditioned.first().copied()?;
         let (at, highest) = conditioned
             .iter()
@@ -196,14 +209,27 @@ impl History {
         });
     }
 
+    /// Hour slots of a forecast in which the ring has a valid frame.
+    pub(super) fn measured_slots(&self, forecast: &Forecast) -> [bool; SLOTS] {
+        let mut measured = [false; SLOTS];
+        for slot in self.slots.iter().filter(|slot| slot.peak.is_some()) {
+            if let Some(measured) = measured.get_mut(forecast.slot(slot.index)) {
+                *measured = true;
+            }
+        }
+        measured
+    }
+
     /// (f, H\[f\]) of the frames with such a peak, newest first: the node's peak without pods that have left, plus
     /// pods that did not exist yet.
     fn conditioned(
         &self,
         mut newcomers: Vec<Newcomer>,
+        forecast: &Forecast,
         peak: impl Fn(&Slot) -> Option<u64>,
     ) -> Vec<(u64, u64)> {
         newcomers.sort_unstable_by_key(|newcomer| newcomer.birth);
+        let mut expected = forecast.unborn();
         let (mut unborn, mut added) = (newcomers.into_iter().rev().peekable(), 0_u64);
         let mut conditioned = Vec::with_capacity(self.slots.len());
         for slot in self.slots.iter().rev() {
@@ -212,6 +238,7 @@ impl History {
             }
             if let Some(peak) = peak(slot) {
                 let value = peak.saturating_sub(slot.departed).saturating_add(added);
+                let value = value.saturating_add(expected.at(slot.index));
                 conditioned.push((slot.index, value));
             }
         }

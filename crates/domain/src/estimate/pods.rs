@@ -1,9 +1,13 @@
 //! [`Pods`]: tracks the pods of a node for the estimator: age in frames, use, and trust in their requests.
 
+mod forecast;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::forecast::Forecast;
+pub use self::forecast::KnownWorkloads;
 use super::{
     Frame, PodRequest, PodUse, Timing,
     frame_renumbering::Shift,
@@ -112,8 +116,8 @@ impl TrackedPod {
     }
 
     /// Trusted part of the request, in milli-cores or bytes, and as a share in ppm: by its own age, or as taken over
-    /// if that is more.
-    fn trusted(&self, resource: Resource, timing: &Timing) -> (u64, u32) {
+    /// or known of its workload if that is more.
+    fn trusted(&self, resource: Resource, timing: &Timing, known: Option<&KnownWorkloads>) -> (u64, u32) {
         if !self.is_listed || self.request.is_deleting || self.request.has_own_cpus {
             return (0, 0);
         }
@@ -124,10 +128,12 @@ impl TrackedPod {
         let own = u128::from(request) * u128::from(parts) / u128::from(span.max(1));
         let own = u64::try_from(own).unwrap_or(u64::MAX);
         let inherited = self.inherited(resource);
-        match inherited.map(|inherited| inherited.trusted(request, timing)) {
+        let observed = match inherited.map(|inherited| inherited.trusted(request, timing)) {
             Some(inherited) if inherited > own => (inherited, share(inherited.into(), request.into())),
             Some(_) | None => (own, share(parts.into(), span.into())),
-        }
+        };
+        let by_workload = self.trusted_by_workload(resource, known);
+        by_workload.map_or(observed, |by_workload| by_workload.max(observed))
     }
 
     /// e: long-term peak, rounded up.
@@ -187,6 +193,9 @@ pub struct Pods {
     /// Pods that left within the last ten minutes. A restart of the agent forgets them.
     #[serde(skip)]
     departures: RecentDepartures,
+    /// Profiles of the pods' workloads. A restart of the agent forgets them.
+    #[serde(skip)]
+    known: Option<KnownWorkloads>,
 }
 
 impl Pods {
@@ -319,15 +328,20 @@ impl Pods {
 
     /// Rw: sum of the requests, each weighted by its pod's trust and rounded down.
     pub fn warm(&self, resource: Resource, timing: &Timing) -> u64 {
-        let trusted = self.tracked.values().map(|pod| pod.trusted(resource, timing).0);
+        let known = self.known.as_ref();
+        let trusted = self.tracked.values();
+        let trusted = trusted.map(|pod| pod.trusted(resource, timing, known).0);
         trusted.fold(0, u64::saturating_add)
     }
 
-    /// Pods old enough to be added, with their own peak, to frames before their start. A request that grew costs a
+    /// Pods old enough to be added, with their own peak, to frames before their start. Pods that a profile describes
+    /// are added by the forecast. A request that grew costs a
     /// pod its trust, not its peak: otherwise a larger request would create slack.
     pub(super) fn newcomers(&self, resource: Resource, timing: &Timing) -> Vec<Newcomer> {
-        let known = self.tracked.values().filter(|pod| pod.seen >= timing.trust_from);
-        known
+        let known = self.known.as_ref();
+        let is_added = |pod: &&TrackedPod| pod.seen >= timing.trust_from && !pod.has_profile(resource, known);
+        let added = self.tracked.values().filter(is_added);
+        added
             .map(|pod| Newcomer {
                 birth: pod.birth,
                 peak: pod.long_peak(resource),
@@ -337,9 +351,10 @@ impl Pods {
 
     /// Trust per listed pod; 0 for pods that are not tracked.
     pub(super) fn trust(&self, listed: &BTreeMap<String, PodRequest>, timing: &Timing) -> Vec<Trust> {
+        let known = self.known.as_ref();
         let trust = |uid: &String| {
             let pod = self.tracked.get(uid);
-            let ppm = |resource| pod.map_or(0, |pod| pod.trusted(resource, timing).1);
+            let ppm = |resource| pod.map_or(0, |pod| pod.trusted(resource, timing, known).1);
             Trust {
                 uid: uid.clone(),
                 ppm: PerResource::from_fn(ppm),

@@ -327,6 +327,7 @@ fn a_hint_can_be_derived_from_saturated_numbers() {
 }
 
 mod invariants;
+mod known_workloads;
 mod succession;
 mod vectors;
 

@@ -11,14 +11,14 @@ const LONG: u64 = 320;
 
 /// A pod with its request, its controller (0 for a bare pod) and its version.
 #[derive(Debug, Clone, Copy)]
-struct ListedPod {
+pub(super) struct ListedPod {
     uid: &'static str,
     milli: u64,
     controller: u64,
     version: u64,
 }
 
-const fn member(uid: &'static str, milli: u64, controller: u64, version: u64) -> ListedPod {
+pub(super) const fn member(uid: &'static str, milli: u64, controller: u64, version: u64) -> ListedPod {
     ListedPod {
         uid,
         milli,
@@ -28,19 +28,19 @@ const fn member(uid: &'static str, milli: u64, controller: u64, version: u64) ->
 }
 
 /// A node with one pod beside those of the test.
-struct SucceededNode {
-    estimator: Estimator,
+pub(super) struct SucceededNode {
+    pub(super) estimator: Estimator,
     frame: u64,
 }
 
 impl SucceededNode {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut estimator = Estimator::new(TIMING);
         estimator.reset_outcomes(false);
         Self { estimator, frame: 0 }
     }
 
-    fn list(&mut self, members: &[ListedPod]) {
+    pub(super) fn list(&mut self, members: &[ListedPod]) {
         let pods = members.iter().map(|pod| {
             let workload = Workload {
                 controller: pod.controller,
@@ -61,7 +61,7 @@ impl SucceededNode {
     }
 
     /// Ends frames in which these pods use that much each.
-    fn run(&mut self, frames: u64, used: &[(&str, u64)]) {
+    pub(super) fn run(&mut self, frames: u64, used: &[(&str, u64)]) {
         for _ in 0..frames {
             let pods = used.iter().map(|(uid, milli)| {
                 let used = PerResource {
@@ -91,12 +91,12 @@ impl SucceededNode {
         }
     }
 
-    fn slack(&self) -> Slack {
+    pub(super) fn slack(&self) -> Slack {
         self.estimator.estimates().cpu.slack
     }
 
     /// Rw and P0.
-    fn terms(&self) -> (u64, u64) {
+    pub(super) fn terms(&self) -> (u64, u64) {
         (self.slack().warm_requests, self.slack().peak)
     }
 }
