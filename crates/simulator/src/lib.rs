@@ -12,6 +12,7 @@ mod contention;
 mod convert;
 #[cfg(test)]
 mod correlated;
+mod elastic;
 mod figures;
 mod frontier;
 mod illustrations;
@@ -41,6 +42,7 @@ use serde::Serialize;
 pub use self::openmetrics::FROM_S as PAST_FROM_S;
 use self::{
     args::{Brakes, Loops, Seeds},
+    elastic::ElasticRow,
     frontier::{DominanceRow, FrontierRow},
     open::OpenRow,
     paired::PairedRow,
@@ -112,6 +114,10 @@ pub struct Estimator {
     /// Headroom's policy with and without places and succession.
     #[arg(long, conflicts_with = "trace")]
     rollouts: bool,
+    /// Also run elastic fleets: nodes that live for 12 hours, Deployments that roll daily, autoscaled replicas and Jobs,
+    /// under raw, Headroom's policy, and Headroom's policy with trust by workload.
+    #[arg(long, conflicts_with = "trace")]
+    elastic: bool,
     /// Write a report with plots to this file, including the frontier.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -138,6 +144,8 @@ pub struct Report {
     past: Vec<openmetrics::PoolRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rollouts: Vec<RolloutRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    elastic: Vec<ElasticRow>,
 }
 
 impl Estimator {
@@ -161,6 +169,7 @@ impl Estimator {
             paired: Vec::new(),
             past: Vec::new(),
             rollouts: Vec::new(),
+            elastic: Vec::new(),
         };
         let mut sections = Vec::new();
         for load in loads {
@@ -178,6 +187,7 @@ impl Estimator {
             report.dominance.extend(findings.dominance);
             report.paired.extend(findings.paired);
             report.rollouts.extend(findings.rollouts);
+            report.elastic.extend(findings.elastic);
         }
         if let Some(file) = &self.html {
             fs::write(file, page::html(&report.parameters, &sections))
@@ -218,6 +228,7 @@ impl Estimator {
             along: self.along.iter().map(|&theta| millionths(theta)).collect(),
             has_frontier: self.frontier || self.html.is_some(),
             has_rollouts: self.rollouts,
+            has_elastic: self.elastic,
         }
     }
 

@@ -41,6 +41,7 @@ impl Section {
             dominance,
             paired,
             rollouts,
+            elastic,
             ratio_shares,
         } = &self.findings;
         page.section(&self.title);
@@ -60,6 +61,9 @@ impl Section {
         );
         if !rollouts.is_empty() {
             page.figure("Rollouts on full nodes", &by_policy(rollouts));
+        }
+        if !elastic.is_empty() {
+            page.figure("Static and elastic fleets", &by_policy(elastic));
         }
         page.figure("A node's last day under headroom", &day(&self.day).svg());
         page.figure("Ratios: cumulative share of frames", &ratios(ratio_shares).svg());

@@ -9,7 +9,7 @@ mod peak_predictors;
 mod places;
 mod variants;
 
-use headroom_domain::{policy::Bounds, resource::Resource};
+use headroom_domain::{estimate::KnownWorkloads, policy::Bounds, resource::Resource};
 
 pub(super) use self::measured_slack::MeasuredSlack;
 use super::{node::Node, source::Machine};
@@ -22,6 +22,9 @@ pub(super) trait Policy {
     /// Highest use of the present pods that the policy expects, system included; `None` for a policy without
     /// predictions. Called after [`Self::allocatable`].
     fn predicted_peak(&mut self, node: &Node) -> Option<u64>;
+
+    /// Called before a frame with the knowledge of the workloads of the node's pods.
+    fn learn(&mut self, _known: KnownWorkloads) {}
 
     /// Called after the node's frame `now` has run.
     fn end_frame(&mut self, _node: &Node) {}
@@ -57,6 +60,8 @@ pub(super) const OURS: &str = "headroom";
 pub(super) const WITHOUT_PLACES: &str = "headroom-without-places";
 /// Headroom's policy with places and without succession.
 pub(super) const WITHOUT_SUCCESSION: &str = "headroom-without-succession";
+/// Headroom's policy with trust by workload.
+pub(super) const WITH_WORKLOADS: &str = "headroom-with-workloads";
 /// Headroom's policy with a place for every pod.
 pub(super) const PLACES_FOR_ALL: &str = "headroom-places-for-all";
 /// Headroom's policy reduced to the predicted peak.
@@ -92,6 +97,7 @@ pub(super) static IDEAS: &[&Kind] = &[
     &measured_slack::WITHOUT_PLACES,
     &measured_slack::WITHOUT_SUCCESSION,
     &measured_slack::PLACES_FOR_ALL,
+    &measured_slack::WITH_WORKLOADS,
 ];
 
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {

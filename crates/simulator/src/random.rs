@@ -20,6 +20,8 @@ pub(super) enum Stream {
     Service { group: u32, service: u32 },
     /// A pod of a service.
     Replica { group: u32, number: u32 },
+    /// A pod or a version of an elastic fleet, or the life of one of its nodes.
+    Elastic { group: u32, number: u32 },
     /// The seconds of a frame of a node.
     Seconds { node: u32, frame: u32 },
 }
@@ -33,6 +35,7 @@ impl Stream {
             Self::Pod { node, number } => (0, node, number),
             Self::Service { group, service } => (1 << 61, group, service),
             Self::Replica { group, number } => (3 << 61, group, number),
+            Self::Elastic { group, number } => (5 << 61, group, number),
             Self::Seconds { node, frame } => (1 << 62, node, frame),
         };
         let mut random = ChaCha8Rng::seed_from_u64(seed);

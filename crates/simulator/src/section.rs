@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    elastic::ElasticRow,
     frontier::{DominanceRow, FrontierRow},
     illustrations::{Calibration, Scene},
     open::OpenRow,
@@ -24,6 +25,8 @@ pub(super) struct Findings {
     pub(super) paired: Vec<PairedRow>,
     /// Policies with rollouts, by strategy of Deployments.
     pub(super) rollouts: Vec<RolloutRow>,
+    /// Policies by fleet: static, and elastic.
+    pub(super) elastic: Vec<ElasticRow>,
     /// By policy: cumulative share of frames by ratio in cents.
     pub(super) ratio_shares: BTreeMap<&'static str, Vec<f64>>,
 }

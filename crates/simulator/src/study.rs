@@ -9,6 +9,7 @@ use xtask::terminal::print;
 use super::{
     args::Loops,
     closed::Run,
+    elastic::{self, ElasticRow},
     figures::Figures,
     frontier::{self, FrontierRow},
     illustrations,
@@ -52,6 +53,7 @@ pub(super) struct Study<'a> {
     /// True if Headroom and the oracle also run at several values of theta.
     pub(super) has_frontier: bool,
     pub(super) has_rollouts: bool,
+    pub(super) has_elastic: bool,
 }
 
 impl Load<'_> {
@@ -156,6 +158,20 @@ impl<'a> Study<'a> {
         )
     }
 
+    /// Runs elastic fleets of the synthetic load's services.
+    ///
+    /// # Errors
+    /// If a load cannot be made or a thread ended early.
+    fn elastic(&self) -> Result<Vec<ElasticRow>> {
+        let load = |&seed| Synthetic::new(seed, self.nodes, self.frames());
+        let loads: Vec<Synthetic> = self.seeds.iter().map(load).collect::<Result<_>>()?;
+        elastic::rows(
+            &loads,
+            |load| self.run(load, self.settings),
+            |step| print(format_args!("{}: {step}", self.load.name())),
+        )
+    }
+
     /// Runs all loops.
     ///
     /// # Errors
@@ -212,6 +228,11 @@ impl<'a> Study<'a> {
             paired,
             rollouts: if self.has_rollouts {
                 self.rollouts()?
+            } else {
+                Vec::new()
+            },
+            elastic: if self.has_elastic {
+                self.elastic()?
             } else {
                 Vec::new()
             },

@@ -115,6 +115,12 @@ impl Synthetic {
         self.course(group * GROUP + service % GROUP, request, false, &mut random)
     }
 
+    /// Draws the course of use that all pods of a CronJob share.
+    pub(super) fn job(&self, group: u32, job: u32, request: u64) -> Course<'_> {
+        let mut random = Stream::Service { group, service: job }.generator(self.seed);
+        self.course(group * GROUP, request, true, &mut random)
+    }
+
     fn base(&self, node: u32, is_batch: bool, random: &mut ChaCha8Rng) -> f64 {
         let turn = usize::try_from(node).unwrap_or_default() % MEANS.len();
         match self.services.get(turn) {

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
     capacity::PlaceLimits,
-    estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, Timing, View, floor_cents},
+    estimate::{
+        Estimate, Estimator, Frame, KnownWorkloads, PodRequest, PodUse, Profile, Timing, View, floor_cents,
+    },
     hint::Brake,
     policy::Bounds,
     resource::{PerResource, Resource},
@@ -49,6 +51,18 @@ pub(super) static WITHOUT_SUCCESSION: Kind = Kind {
     },
 };
 
+/// Headroom's policy with trust by workload.
+pub(super) static WITH_WORKLOADS: Kind = Kind {
+    name: super::WITH_WORKLOADS,
+    about: "headroom with trust by workload: new pods and new nodes count by the profiles of their workloads",
+    build: |settings| {
+        Box::new(MeasuredSlack {
+            uses_workloads: true,
+            ..MeasuredSlack::new(settings)
+        })
+    },
+};
+
 /// Headroom's policy with a place for every pod that leaves.
 pub(super) static PLACES_FOR_ALL: Kind = Kind {
     name: super::PLACES_FOR_ALL,
@@ -74,6 +88,8 @@ pub(in super::super) struct MeasuredSlack {
     stored: Option<StoredAllocatable>,
     /// True if a pod takes over the history of the pod that it follows.
     has_succession: bool,
+    /// True if profiles of workloads count.
+    uses_workloads: bool,
 }
 
 pub(super) const FRAME: Duration = Duration::from_secs(300);
@@ -94,6 +110,7 @@ impl MeasuredSlack {
             is_pressed: false,
             stored: Some(StoredAllocatable::default()),
             has_succession: true,
+            uses_workloads: false,
         }
     }
 
@@ -209,6 +226,12 @@ impl Policy for MeasuredSlack {
         }
         // Running pods stay covered: they were admitted under an earlier ratio.
         published.max(node.machine.raw * u64::from(floor_cents(node.bound(), node.machine.raw).0) / 100)
+    }
+
+    fn learn(&mut self, known: KnownWorkloads) {
+        if self.uses_workloads {
+            self.estimator.set_workloads(Some(known));
+        }
     }
 
     /// P plus the requests that are not trusted yet.
