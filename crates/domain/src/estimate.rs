@@ -289,8 +289,7 @@ impl Estimator {
         let Some(view) = &self.view else { return };
         let mut derived = PerResource::default();
         for resource in Resource::ALL {
-            let newcomers = self.pods.newcomers(resource, &self.timing);
-            let peak = self.peak(resource, newcomers);
+            let peak = self.peak(resource);
             let slack = slack(&Inputs {
                 resource,
                 capacity: *view.capacity.get(resource),

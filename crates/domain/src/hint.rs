@@ -1,6 +1,7 @@
 //! Hints: an agent's report about its node, and the webhook's table with the newest hint of each node.
 
 mod capacity_tolerance;
+mod frame_use;
 mod freshness;
 mod history_origin;
 mod note;
@@ -11,6 +12,7 @@ mod table;
 use std::fmt;
 
 pub use capacity_tolerance::{CAPACITY_TOLERANCE, differs as capacity_differs};
+pub use frame_use::{FrameUse, PodFrameUse};
 pub use freshness::{EffectiveHint, Freshness, HintQuery, Machine, NoRaiseReason, Origin};
 pub use history_origin::{Beginning, Past};
 pub use note::{Note, NoteError, NoteResource};
@@ -217,6 +219,9 @@ pub struct NodeHint {
     pub signals: Vec<Signal>,
     /// Origin of the history; absent from agents that do not report it. For display only.
     pub past: Option<Past>,
+    /// Use of the pods in the last frame, for the profiles of workloads. Absent from older agents, and unless the frame
+    /// has just ended. The table of hints does not keep it.
+    pub frame_use: Option<FrameUse>,
 }
 
 #[cfg(test)]
@@ -253,6 +258,7 @@ pub(crate) mod tests {
             steal_ppm: 0,
             signals: Vec::new(),
             past: None,
+            frame_use: None,
         }
     }
 

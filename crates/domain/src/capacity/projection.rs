@@ -77,6 +77,7 @@ mod tests {
             },
             trust: Vec::new(),
             past: None,
+            frame_use: None,
             steal_ppm: 0,
             signals: Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! Effect of the knowledge of workloads on the estimator: expected peaks and coverage of a node without its own day.
 
-use super::{Estimator, Frame, KnownWorkloads, Peak, history::Newcomer, ppm};
+use super::{Estimator, Frame, KnownWorkloads, Peak, ppm};
 use crate::resource::{PerResource, Resource};
 
 /// Most of the ring that knowledge of workloads replaces, in percent.
@@ -65,8 +65,9 @@ impl Estimator {
 
     /// Conditioned peak. In hour slots that the node has not measured, the pods of known workloads are expected to use
     /// what their profiles contain, in addition to the unexplained peak and the peaks of the other pods.
-    pub(super) fn peak(&self, resource: Resource, newcomers: Vec<Newcomer>) -> Option<Peak> {
+    pub(super) fn peak(&self, resource: Resource) -> Option<Peak> {
         let history = self.history.get(resource);
+        let newcomers = self.pods.newcomers(resource, &self.timing);
         let forecast = self.pods.forecast(resource);
         let others = newcomers
             .iter()

@@ -335,8 +335,8 @@ impl Pods {
     }
 
     /// Pods old enough to be added, with their own peak, to frames before their start. Pods that a profile describes
-    /// are added by the forecast. A request that grew costs a
-    /// pod its trust, not its peak: otherwise a larger request would create slack.
+    /// are added by the forecast. A request that grew costs a pod its trust, not its peak: otherwise a larger request
+    /// would create slack.
     pub(super) fn newcomers(&self, resource: Resource, timing: &Timing) -> Vec<Newcomer> {
         let known = self.known.as_ref();
         let is_added = |pod: &&TrackedPod| pod.seen >= timing.trust_from && !pod.has_profile(resource, known);

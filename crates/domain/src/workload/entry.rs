@@ -77,7 +77,7 @@ impl Entry {
         self.seen = self.period;
     }
 
-    /// Moves on to `period`: the finished period counts, a finished hour replaces the value of its slot a day ago, and
+    /// Moves on to `period`: the finished period counts, a finished hour renews the value of its slot, and
     /// hours without a report are forgotten.
     pub(super) fn advance(&mut self, period: u64) {
         if period <= self.period {
@@ -110,7 +110,7 @@ impl Entry {
     fn end_hour(&mut self, slot: usize) {
         for resource in Resource::ALL {
             let used = self.hour.get(resource).slot(slot);
-            self.hourly.get_mut(resource).set(slot, used);
+            self.hourly.get_mut(resource).renew(slot, used);
             let request = *self.hour_request.get(resource) / unit(resource);
             if let Some(place) = self.requests.get_mut(resource).get_mut(slot) {
                 *place = u32::try_from(request).unwrap_or(u32::MAX);

@@ -9,6 +9,9 @@ pub const LARGEST_PPM: u32 = 2_000_000;
 /// Unit of stored shares: 16 bits then hold [`LARGEST_PPM`], and a profile has 192 bytes.
 const UNIT_PPM: u32 = 40;
 
+/// Each day an old value loses this part: it halves in a week.
+const DAYS_OF_DECAY: u32 = 10;
+
 /// Use in one hour slot, in ppm of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotUse {
@@ -68,6 +71,21 @@ impl HourlyUse {
             Some(_) => (units(mean_ppm), units(excess_ppm.min(LARGEST_PPM - mean_ppm))),
             None => (0, 0),
         };
+    }
+
+    /// Replaces the use in a slot by that of a new day; the old value decays and stays while it is larger. It halves in
+    /// a week, so that a weekend does not hide the next Monday.
+    pub fn renew(&mut self, slot: usize, used: Option<SlotUse>) {
+        let decayed = |ppm: u32| ppm - ppm / DAYS_OF_DECAY;
+        let (Some(used), Some(old)) = (used, self.slot(slot)) else {
+            self.set(slot, used);
+            return;
+        };
+        let old = SlotUse {
+            mean_ppm: decayed(old.mean_ppm),
+            excess_ppm: decayed(old.excess_ppm),
+        };
+        self.set(slot, Some(used.largest(old)));
     }
 
     /// Raises the use in a slot to at least `used`.

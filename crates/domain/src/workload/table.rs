@@ -100,14 +100,15 @@ impl Table {
         self.entries.is_empty()
     }
 
+    /// Returns true if a node has reported in this period.
+    pub fn has_reported(&self, node: u64, period: u64) -> bool {
+        self.reported.get(&node).is_some_and(|last| *last >= period)
+    }
+
     /// Records the frame of a node in a period of the replica's clock. A node counts once per period.
     pub fn record(&mut self, evidence: &NodeEvidence, period: u64) -> Recorded {
         self.sweep(period);
-        if self
-            .reported
-            .get(&evidence.node)
-            .is_some_and(|last| *last >= period)
-        {
+        if self.has_reported(evidence.node, period) {
             return Recorded::Repeated;
         }
         self.reported.insert(evidence.node, period);

@@ -108,10 +108,7 @@ fn trust_is_the_share_of_observed_slots() {
     assert_eq!(trust(|known| known.slots = 5), 0);
     assert_eq!(trust(|known| known.slots = 6), 250_000);
     assert_eq!(trust(|known| known.version_age = None), 800_000);
-    assert_eq!(
-        trust(|known| known.version_age = Some(PERIODS_A_DAY - 1)),
-        800_000
-    );
+    assert_eq!(trust(|known| known.version_age = Some(36)), 900_000);
     assert_eq!(trust(|known| known.shared_slots = 11), 500_000);
 }
 
@@ -207,7 +204,7 @@ fn an_hour_replaces_yesterdays_and_missed_hours_are_forgotten() {
         "still under way"
     );
     let profile = table.profile(&SHOP, MIDNIGHT + PERIODS_A_DAY + 12).unwrap();
-    assert_eq!(profile.hourly.cpu.slot(0).unwrap().mean_ppm, 100_000);
+    assert_eq!(profile.hourly.cpu.slot(0).unwrap().mean_ppm, 810_000);
     assert_eq!(profile.hourly.cpu.slot(1).unwrap().mean_ppm, 900_000);
     let profile = table.profile(&SHOP, MIDNIGHT + PERIODS_A_DAY + 24).unwrap();
     assert_eq!(profile.hourly.cpu.slot(1), None, "no report in its last hour");

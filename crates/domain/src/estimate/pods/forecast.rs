@@ -130,18 +130,15 @@ fn part(amount: u64, ppm: u32) -> u64 {
 }
 
 impl TrackedPod {
-    /// Profile that describes the pod: its workload is trusted, a valid frame of the pod was measured, and it has not used
-    /// more than the profile's largest use.
+    /// Profile of the pod: its workload is trusted, and a valid frame of the pod was measured.
     fn profile<'a>(
         &self,
         resource: Resource,
         known: Option<&'a KnownWorkloads>,
     ) -> Option<&'a WorkloadProfile> {
         let profile = known?.profiles.get(&self.request.workload?)?;
-        let request = self.requested(resource);
-        let most = part(request, profile.hourly.get(resource).highest_sum_ppm());
-        let is_described = self.seen > 0 && *profile.trust_ppm.get(resource) > 0 && request > 0;
-        (is_described && self.long_peak(resource) <= most).then_some(profile)
+        let is_trusted = self.seen > 0 && *profile.trust_ppm.get(resource) > 0;
+        (is_trusted && self.requested(resource) > 0).then_some(profile)
     }
 
     /// Trusted part of the request by the workload, in milli-cores or bytes, and in ppm of the request.
@@ -165,10 +162,17 @@ impl TrackedPod {
         let hourly = self.profile(resource, known)?.hourly.get(resource);
         let (request, highest) = (self.requested(resource), hourly.highest());
         let used = |slot| hourly.slot(slot).unwrap_or(highest);
+        // A pod that has used more than its workload's largest use is expected to use more in every hour.
+        let most = part(request, hourly.highest_sum_ppm()).max(1);
+        let peak = self.long_peak(resource).max(most);
+        let scaled = |ppm| {
+            let amount = u128::from(part(request, ppm)) * u128::from(peak);
+            u64::try_from(amount.div_ceil(most.into())).unwrap_or(u64::MAX)
+        };
         Some(Expected {
             birth: self.birth,
-            mean: std::array::from_fn(|slot| part(request, used(slot).mean_ppm)),
-            excess: std::array::from_fn(|slot| part(request, used(slot).excess_ppm)),
+            mean: std::array::from_fn(|slot| scaled(used(slot).mean_ppm)),
+            excess: std::array::from_fn(|slot| scaled(used(slot).excess_ppm)),
         })
     }
 

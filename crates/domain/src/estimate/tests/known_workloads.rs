@@ -95,10 +95,11 @@ fn a_larger_request_gains_no_trust_and_raises_the_peak() {
 }
 
 #[test]
-fn a_pod_that_uses_more_than_its_profile_is_not_trusted() {
+fn a_pod_that_uses_more_than_its_profile_raises_its_own_forecast() {
+    // 300 at noon, but the pod used 400.
     assert_eq!(
         joined(Some(known(profile(150, 0, 1000))), 1000, 1).terms(),
-        (2000, 900)
+        (3000, 900)
     );
 }
 
