@@ -16,6 +16,7 @@ mod exclusive_cpus;
 mod frame;
 mod hint;
 mod inputs;
+mod known_by_servers;
 mod last_measurements;
 mod machine;
 mod mode;

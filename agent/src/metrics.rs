@@ -218,7 +218,7 @@ headroom_kit::metrics! {
         "headroom_agent_directives_total",
         Unit::Count,
         &["kind"],
-        "Messages of hint servers: ack, pods, policy, or invalid.",
+        "Messages of hint servers: ack, pods, policy, workloads, or invalid.",
     );
 
     pub static ACKS: Counter<1> = Counter::new(

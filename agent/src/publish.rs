@@ -18,7 +18,7 @@ use std::{
 
 use headroom_domain::{hint::NodeHint, policy::Bounds, resource::PerResource};
 use headroom_proto::{
-    NodeView, WireError, agent_policy,
+    NodeView, WireError, WorkloadDirective, agent_policy,
     status::{AckStatus, StreamState, StreamStatus},
     v1alpha1::{self as wire, directive::Kind},
 };
@@ -57,6 +57,11 @@ pub enum Directive {
     Policy {
         bounds: PerResource<Bounds>,
         target_ppm: PerResource<u32>,
+    },
+    /// Profiles of workloads that one server knows.
+    Workloads {
+        server: SocketAddr,
+        known: WorkloadDirective,
     },
 }
 
@@ -270,6 +275,11 @@ impl StreamView {
                 }
                 let (bounds, target_ppm) = agent_policy(&policy)?;
                 Ok(Some(Directive::Policy { bounds, target_ppm }))
+            }
+            Some(Kind::Workloads(workloads)) => {
+                DIRECTIVES.with(["workloads"]).increment(1);
+                let known = WorkloadDirective::try_from(workloads)?;
+                Ok(Some(Directive::Workloads { server: peer, known }))
             }
         }
     }

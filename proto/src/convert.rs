@@ -7,11 +7,13 @@ mod resource;
 mod rule;
 mod status;
 mod version;
+mod workload;
 
 pub use directive::{NodeView, agent_policy};
 use headroom_domain::resource::PerResource;
 use prost::Message as _;
 pub use version::{ReleaseVersion, ReplicaVersion, VersionError};
+pub use workload::WorkloadDirective;
 
 use crate::v1alpha1 as wire;
 

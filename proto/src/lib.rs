@@ -6,7 +6,9 @@ mod codec;
 mod convert;
 pub mod status;
 
-pub use convert::{NodeView, ReleaseVersion, ReplicaVersion, VersionError, WireError, agent_policy};
+pub use convert::{
+    NodeView, ReleaseVersion, ReplicaVersion, VersionError, WireError, WorkloadDirective, agent_policy,
+};
 
 /// Messages and services of `headroom.v1alpha1`.
 #[expect(

@@ -55,6 +55,7 @@ pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
         steal_ppm: 0,
         signals: Vec::new(),
         past: None,
+        frame_use: None,
     }
 }
 

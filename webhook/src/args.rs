@@ -82,6 +82,10 @@ pub struct Args {
     /// Take hints of agents that run with compressed durations; for demonstrations
     #[arg(long, env = "HEADROOM_ALLOW_DEMO_TIMING")]
     pub allow_demo_timing: bool,
+    /// Trust new pods and new nodes by the profiles of their workloads, which this replica derives from agents' reports.
+    /// Off by default: its gain and its risk were measured in simulation only
+    #[arg(long, env = "HEADROOM_TRUST_BY_WORKLOAD")]
+    pub trust_by_workload: bool,
     /// Let guard and auto raise nodes without the floor policy: on API servers before Kubernetes 1.36, or where the
     /// policies are not installed. Without this flag they only hold and lower then
     #[arg(long, env = "HEADROOM_ACCEPT_NO_FLOOR")]

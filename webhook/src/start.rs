@@ -18,7 +18,10 @@ pub mod rights;
 pub mod threads;
 pub mod wanted;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use headroom_domain::{estimate::Profile, names};
 use headroom_kit::{
@@ -67,6 +70,7 @@ use crate::{
         metrics as store_metrics,
         pod_decisions::PodDecisions,
         quota_view::QuotaView,
+        workload_table::WorkloadTable,
     },
 };
 
@@ -339,6 +343,7 @@ async fn serve_hints(
         },
         replica: args.replica_name.clone(),
         decisions: served.decisions,
+        workloads: Arc::new(WorkloadTable::new(args.trust_by_workload, Instant::now())),
         quotas: served.quotas,
         shutdown: shutdown.clone(),
     });

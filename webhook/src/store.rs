@@ -33,3 +33,4 @@ pub mod quota_request;
 pub mod quota_view;
 pub mod ratio_owner_conflict;
 pub mod sources;
+pub mod workload_table;

@@ -52,6 +52,7 @@ pub(super) fn hint(
         steal_ppm: ppm(view.last().second.steal_milli(), capacity_milli).min(1_000_000),
         signals: signals(view, inputs),
         past: Some(inputs.past(state.at)),
+        frame_use: inputs.frame_use(),
     }
 }
 

@@ -8,8 +8,8 @@ mod visibility;
 use std::{mem, time::Duration};
 
 use headroom_domain::{
-    estimate::{Estimate, Estimator, Profile, Timing, Trust, View},
-    hint::{AgentMode, Beginning},
+    estimate::{Estimate, Estimator, Frame, Profile, Timing, Trust, View},
+    hint::{AgentMode, Beginning, FrameUse, PodFrameUse},
     resource::{PerResource, Resource},
 };
 use headroom_proto::NodeView;
@@ -20,6 +20,7 @@ use super::{
     cpu_totals::CpuTotals,
     exclusive_cpus::ExclusiveCpus,
     frame::{EndedFrame, Frames, LONGEST_POLL_NS},
+    known_by_servers::KnownByServers,
     machine::Machine,
     mode::{self, BlindReason},
     period::{BrakeInputs, Period},
@@ -35,6 +36,9 @@ use crate::{
     sample::{Poll, clock::Clocks, cpus::CpuSet},
 };
 
+/// Time after a frame's end in which reports contain its pods' use: streams may skip a report.
+const USE_REPORTED_NS: u64 = 60_000_000_000;
+
 /// The estimator and everything that it is fed from.
 #[derive(Debug)]
 pub(super) struct EstimatorInputs {
@@ -45,6 +49,9 @@ pub(super) struct EstimatorInputs {
     frames: Frames,
     period: Period,
     server_view: ServerView,
+    known: KnownByServers,
+    /// Use of the pods in the last valid frame, and its end in monotonic nanoseconds.
+    frame_use: Option<(FrameUse, u64)>,
     machine: Machine,
     exclusive: ExclusiveCpus,
     blind_reason: Option<BlindReason>,
@@ -91,6 +98,8 @@ impl EstimatorInputs {
             frames: Frames::new(timing, poll),
             period: Period::new(timing.brake_period, poll),
             server_view: ServerView::default(),
+            known: KnownByServers::default(),
+            frame_use: None,
             machine: Machine::default(),
             exclusive: ExclusiveCpus::default(),
             blind_reason: Some(BlindReason::NoDirective),
@@ -135,6 +144,11 @@ impl EstimatorInputs {
 
     /// Applies a directive; a lowering takes effect immediately.
     pub(super) fn direct(&mut self, directive: Directive) {
+        if let Directive::Workloads { server, known } = directive {
+            self.known.receive(server, known, self.at);
+            self.refresh_workloads();
+            return;
+        }
         if self.server_view.apply(directive, self.at) {
             self.is_view_stale = true;
             if let Some(pods) = &self.server_view.pods {
@@ -198,6 +212,9 @@ impl EstimatorInputs {
             self.frames.void();
         }
         let ended_frame = poll.and_then(|poll| self.record_poll(&poll));
+        if self.known.expire(at) {
+            self.refresh_workloads();
+        }
         if let Some(inputs) = ended_period {
             let inputs = self.with_eviction_margin(inputs);
             let now = Duration::from_nanos(at.monotonic_ns);
@@ -320,9 +337,25 @@ impl EstimatorInputs {
         metrics::FRAMES
             .with([if frame.is_valid { "valid" } else { "void" }])
             .increment(1);
+        self.frame_use = frame.is_valid.then(|| (pod_use(&frame), self.at.monotonic_ns));
         self.estimator.end_frame(&frame);
         self.saved.is_old = true;
         Some(mean)
+    }
+
+    fn refresh_workloads(&mut self) {
+        let known = self.known.combined(self.estimator.timing());
+        self.estimator.set_workloads(known);
+    }
+
+    /// Use of the pods in a frame that ended within the last minute, for the profiles of workloads. An agent that
+    /// does not measure with kernel programs, and one whose durations are compressed, give no evidence.
+    pub(super) fn frame_use(&self) -> Option<FrameUse> {
+        let (frame_use, ended_ns) = self.frame_use.as_ref()?;
+        let age_ns = self.at.monotonic_ns.saturating_sub(*ended_ns);
+        let gives_evidence = matches!(self.mode().0, AgentMode::Full | AgentMode::FullShed)
+            && self.timing() == Profile::Production;
+        (gives_evidence && age_ns < USE_REPORTED_NS).then(|| frame_use.clone())
     }
 
     /// Brings the estimator's view up to date, and whether there is one.
@@ -370,5 +403,18 @@ impl EstimatorInputs {
         }
         mode::compare(self.machine.node_capacity(), &pods.view)?;
         Ok((pods, self.machine.capacity()))
+    }
+}
+
+/// Use of a frame's pods, for a report.
+fn pod_use(frame: &Frame) -> FrameUse {
+    let pods = frame.pods.iter().map(|(uid, used)| PodFrameUse {
+        uid: uid.clone(),
+        low: used.low,
+        high: used.high,
+    });
+    FrameUse {
+        frame: frame.index,
+        pods: pods.collect(),
     }
 }

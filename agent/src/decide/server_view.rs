@@ -30,6 +30,8 @@ impl ServerView {
         match directive {
             Directive::Pods(pods) => return self.apply_view(pods, at),
             Directive::Policy { bounds, target_ppm } => self.policy = Some((bounds, target_ppm)),
+            // Not a part of the view: see `KnownByServers`.
+            Directive::Workloads { .. } => return false,
         }
         true
     }

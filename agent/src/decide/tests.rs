@@ -661,7 +661,7 @@ fn the_kubelets_pressure_condition_stops_memory_in_the_next_period_and_while_it_
             has_memory_pressure,
             ..view
         }),
-        other @ Directive::Policy { .. } => other,
+        other @ (Directive::Policy { .. } | Directive::Workloads { .. }) => other,
     };
     decider.direct(pressed(2, true));
     run(&mut decider, 50..51, 400);

@@ -341,6 +341,7 @@ mod tests {
             steal_ppm: 0,
             signals: Vec::new(),
             past: None,
+            frame_use: None,
         })
     }
 

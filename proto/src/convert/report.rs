@@ -1,7 +1,7 @@
 //! Conversions of an agent's report: [`wire::HintReport`] ↔ [`NodeHint`].
 
 use headroom_domain::{
-    hint::{Beginning, NodeHint, Past, PodTrust, ResourceHint, Signal},
+    hint::{Beginning, FrameUse, NodeHint, Past, PodTrust, ResourceHint, Signal},
     resource::{PerResource, Resource},
 };
 
@@ -35,6 +35,7 @@ impl TryFrom<wire::HintReport> for NodeHint {
             past,
             steal_ppm,
             signals,
+            frame_use,
         } = report;
         if trust.len() > MOST_PODS {
             return Err(WireError::new(
@@ -69,6 +70,7 @@ impl TryFrom<wire::HintReport> for NodeHint {
                 .into_iter()
                 .map(Signal::try_from)
                 .collect::<Result<_, _>>()?,
+            frame_use: frame_use.map(FrameUse::try_from).transpose()?,
         })
     }
 }
@@ -143,13 +145,14 @@ impl From<&NodeHint> for wire::HintReport {
     fn from(hint: &NodeHint) -> Self {
         Self {
             trust: hint.trust.iter().map(wire::Trust::from).collect(),
+            frame_use: hint.frame_use.as_ref().map(wire::FrameUse::from),
             ..Self::without_trust(hint)
         }
     }
 }
 
 impl wire::HintReport {
-    /// Converts without the trust of single pods, for clients that list many nodes.
+    /// Converts without trust and use of single pods, for clients that list many nodes.
     pub fn without_trust(hint: &NodeHint) -> Self {
         let NodeHint {
             node,
@@ -166,6 +169,7 @@ impl wire::HintReport {
             past,
             steal_ppm,
             signals,
+            frame_use: _,
         } = hint;
         Self {
             node: node.clone(),
@@ -185,6 +189,7 @@ impl wire::HintReport {
             past: past.map(wire::Past::from),
             steal_ppm: *steal_ppm,
             signals: signals.iter().map(wire::Signal::from).collect(),
+            frame_use: None,
         }
     }
 }

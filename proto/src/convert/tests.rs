@@ -3,10 +3,12 @@
 use headroom_domain::{
     estimate::Profile,
     hint::{
-        AgentMode, Beginning, Calibration, Highs, NodeHint, Past, PodTrust, Progress, ResourceHint, Signal,
+        AgentMode, Beginning, Calibration, FrameUse, Highs, NodeHint, Past, PodFrameUse, PodTrust, Progress,
+        ResourceHint, Signal,
     },
     policy::{AnnotationEffect, Floor, InForce, Mode, Policy, Source},
     ratio::Cents,
+    resource::PerResource,
     workload::Workload,
 };
 use proptest::prelude::*;
@@ -61,6 +63,14 @@ fn hint() -> NodeHint {
             unit: "per s".to_owned(),
             value: u64::MAX,
         }],
+        frame_use: Some(FrameUse {
+            frame: 5,
+            pods: vec![PodFrameUse {
+                uid: "p1".to_owned(),
+                low: PerResource { cpu: 1, memory: 2 },
+                high: PerResource { cpu: 3, memory: 4 },
+            }],
+        }),
         past: Some(Past {
             age_s: 16,
             beginning: Some(Beginning::NothingSaved),

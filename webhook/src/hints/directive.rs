@@ -1,9 +1,11 @@
 //! Builds the directives for an agent: the policy in force, the pods of its node, capacity and raw allocatable.
 
+use std::time::{Duration, SystemTime};
+
 use headroom_domain::{estimate::Profile, policy::InForce, resource::PerResource};
 use headroom_proto::v1alpha1 as wire;
 
-use crate::store::cluster::Cluster;
+use crate::store::{cluster::Cluster, workload_table::WorkloadTable};
 
 /// The policy in force for a node; `None` while it or the Node is not known.
 pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wire::Policy> {
@@ -44,6 +46,21 @@ pub fn pods(cluster: &Cluster, node: &str) -> Option<(wire::Pods, u64)> {
         admitted: Some(admitted.into()),
     };
     Some((message, bound.changed_at))
+}
+
+/// Profiles of the workloads of a node's pods; `None` while this replica sends none.
+pub fn workloads(cluster: &Cluster, table: &WorkloadTable, node: &str) -> Option<wire::Workloads> {
+    let directive = cluster
+        .pods
+        .with_node(node, |bound| table.directive(bound, since_1970()))?;
+    Some(wire::Workloads::from(&directive))
+}
+
+/// Time since 1970.
+pub fn since_1970() -> Duration {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 fn known(amounts: PerResource<Option<u64>>) -> Option<PerResource<u64>> {

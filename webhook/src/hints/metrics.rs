@@ -14,7 +14,7 @@ headroom_kit::metrics! {
         "headroom_webhook_directives_total",
         Unit::Count,
         &["kind"],
-        "Directives sent to agents, by kind: ack, pods or policy.",
+        "Directives sent to agents, by kind: ack, pods, policy or workloads.",
     );
 
     pub static STREAMS: Gauge = Gauge::new(

@@ -32,7 +32,10 @@ use super::{
 };
 use crate::{
     hints::stream_context::StreamContext,
-    store::changes::{Ticks, Urgency},
+    store::{
+        changes::{Ticks, Urgency},
+        workload_table::UseReport,
+    },
 };
 
 /// Minimum time between two computations of the directive, unless something was removed.
@@ -63,6 +66,8 @@ pub struct Session {
     /// True once the agent's own pod was observed on the node. Before that the watch may not have delivered it, and
     /// its absence means nothing.
     has_seen_pod: bool,
+    /// True if a report since the last directive has changed the profiles of workloads.
+    has_new_use: bool,
     nudging: Option<AbortOnDropHandle<()>>,
 }
 
@@ -106,6 +111,7 @@ impl Session {
             sent_policy: None,
             sent_pods: None,
             has_seen_pod: false,
+            has_new_use: false,
             nudging: None,
         })
     }
@@ -204,8 +210,20 @@ impl Session {
         {
             self.sent_pods = Some(told);
             self.send("pods", Kind::Pods(pods)).await?;
+            self.send_workloads().await?;
         }
         Ok(())
+    }
+
+    /// Sends the profiles of the workloads of the node's pods.
+    async fn send_workloads(&self) -> Result<(), StreamError> {
+        let StreamContext {
+            cluster, workloads, ..
+        } = &*self.shared;
+        match directive::workloads(cluster, workloads, &self.agent.node) {
+            Some(workloads) => self.send("workloads", Kind::Workloads(workloads)).await,
+            None => Ok(()),
+        }
     }
 
     /// The pods, unless the agent has received this state, as of their last change or later.
@@ -245,7 +263,11 @@ impl Session {
                 reason,
             }),
         )
-        .await
+        .await?;
+        if std::mem::take(&mut self.has_new_use) {
+            self.send_workloads().await?;
+        }
+        Ok(())
     }
 
     /// Offers a valid report to the table; else returns the kind of fault, and its reason.
@@ -258,7 +280,7 @@ impl Session {
             return Err(("flooded", format!("more than one report in {REPORT_EVERY:?}")));
         }
         let rejected = |reason: String| ("rejected", reason);
-        let hint = NodeHint::try_from(report).map_err(|error| rejected(error.to_string()))?;
+        let mut hint = NodeHint::try_from(report).map_err(|error| rejected(error.to_string()))?;
         if !profiles.contains(&hint.timing) {
             return Err(rejected(format!("timing: {} is not allowed here", hint.timing)));
         }
@@ -271,11 +293,13 @@ impl Session {
             }
             Some(_) | None => {}
         }
+        let used = UseReport::take_from(&mut hint);
         let (is_primary, seq) = (hint.is_primary, hint.seq);
         let verdict = cluster.hints.offer(hint, now);
         match verdict {
             ReportVerdict::Accepted => {
                 cluster.check_report(&self.agent.node);
+                self.has_new_use |= used.is_some_and(|used| self.record_use(&used));
                 self.nudge(is_primary);
                 self.shared
                     .cluster
@@ -287,6 +311,18 @@ impl Session {
             ReportVerdict::Stale { .. } => {}
         }
         Ok(verdict)
+    }
+
+    /// Records the use of the node's pods, unless its reports are contested. Returns true if it counts.
+    fn record_use(&self, used: &UseReport) -> bool {
+        let StreamContext {
+            cluster, workloads, ..
+        } = &*self.shared;
+        let node = &self.agent.node;
+        let record = |bound: &_| workloads.record(used, bound, directive::since_1970());
+        cluster.quarantine(node).is_none()
+            && cluster.pods.has_synced()
+            && cluster.pods.with_node(node, record)
     }
 
     /// Begins or ends to nudge for the node: only one replica does, the one with the primary stream.

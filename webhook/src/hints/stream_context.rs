@@ -13,7 +13,9 @@ use crate::{
         certificates::CertificateState, nudge::Nudger, own_rights::MissingRights,
         reachability::ReachabilityState, registration::LastFaults,
     },
-    store::{cluster::Cluster, pod_decisions::PodDecisions, quota_view::QuotaView},
+    store::{
+        cluster::Cluster, pod_decisions::PodDecisions, quota_view::QuotaView, workload_table::WorkloadTable,
+    },
 };
 
 /// State that all streams share.
@@ -33,6 +35,8 @@ pub struct StreamContext {
     pub replica: String,
     /// The last reviews of pods.
     pub decisions: Arc<PodDecisions>,
+    /// Profiles of workloads.
+    pub workloads: Arc<WorkloadTable>,
     /// The quotas and their pods.
     pub quotas: QuotaView,
     /// The end of the process.

@@ -169,6 +169,7 @@ pub(crate) mod tests {
             steal_ppm: 0,
             signals: Vec::new(),
             past: None,
+            frame_use: None,
         }
     }
 

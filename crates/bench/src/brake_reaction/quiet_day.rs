@@ -151,6 +151,7 @@ impl NodeHistory {
             steal_ppm: 0,
             signals: Vec::new(),
             past: None,
+            frame_use: None,
         };
         Ok(Note::from_hint(&hint).to_string())
     }

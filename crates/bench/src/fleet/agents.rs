@@ -271,6 +271,7 @@ fn report(node: usize, pods: impl Iterator<Item = usize>, brake: u8, state: &Age
         steal_ppm: 0,
         signals: Vec::new(),
         past: None,
+        frame_use: None,
     }
 }
 

@@ -157,6 +157,8 @@ pub fn report(hint: &Hint) -> Value {
         past,
         steal_ppm,
         signals,
+        // Not kept by the table of hints.
+        frame_use: _,
     } = &hint.report;
     json!({
         "node": node,

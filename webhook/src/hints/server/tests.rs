@@ -53,6 +53,7 @@ use crate::{
         informer::Store as _,
         pod_decisions::PodDecisions,
         quota_view::QuotaView,
+        workload_table::WorkloadTable,
     },
 };
 
@@ -64,6 +65,7 @@ mod pod_decisions;
 mod quotas;
 mod reports;
 mod slo_config;
+mod workloads;
 
 /// Longer than anything here takes on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -117,6 +119,10 @@ impl Site {
         let registered = LastFaults::default();
         let (writes_tx, writes) = mpsc::unbounded_channel();
         let shutdown = Shutdown::new();
+        // Old enough to send profiles of workloads.
+        let began = std::time::Instant::now()
+            .checked_sub(Duration::from_secs(600))
+            .unwrap();
         let shared = Arc::new(StreamContext {
             cluster: Arc::clone(&cluster),
             authenticator: Arc::new(Authenticator::new(
@@ -142,6 +148,7 @@ impl Site {
             },
             replica: "webhook-a".to_owned(),
             decisions: Arc::clone(&decisions),
+            workloads: Arc::new(WorkloadTable::new(true, began)),
             quotas: quotas.clone(),
             shutdown: shutdown.clone(),
         });

@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     time::Duration,
 };
 
@@ -42,6 +43,8 @@ pub struct BoundPod {
     pub is_admitted: bool,
     /// Its controller and version; `None` for a bare pod.
     pub workload: Option<Workload>,
+    /// Hash of its namespace, whose share of the table of workloads it counts against.
+    pub namespace: u64,
     /// Ability of a successor to run on another node.
     pub place: PlaceKind,
     /// Its arrival on the node among the openings of places.
@@ -98,6 +101,11 @@ impl BoundPod {
             is_deleting: metadata.deletion_timestamp.is_some(),
             is_admitted: has_state || phase.is_some_and(|phase| phase != "Pending"),
             workload: controller.as_ref().map(|controller| controller.workload),
+            namespace: {
+                let mut hasher = DefaultHasher::new();
+                metadata.namespace.hash(&mut hasher);
+                hasher.finish()
+            },
             place: controller
                 .as_ref()
                 .map_or(PlaceKind::Other, |controller| controller.kind),

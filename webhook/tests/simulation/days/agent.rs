@@ -177,6 +177,7 @@ impl SimulatedAgent {
             steal_ppm: 0,
             signals: Vec::new(),
             past: None,
+            frame_use: None,
         };
         Some(wire::HintReport::from(&hint).try_into().expect("a hint"))
     }

@@ -83,6 +83,7 @@ pub(in crate::interleavings) fn hint(uid: &str, seq: u64, says: Says) -> NodeHin
         steal_ppm: 0,
         signals: Vec::new(),
         past: None,
+        frame_use: None,
     }
 }
 
