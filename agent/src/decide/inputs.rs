@@ -3,13 +3,14 @@
 
 mod checkpointing;
 mod eviction_margin;
+mod known_workloads;
 mod visibility;
 
 use std::{mem, time::Duration};
 
 use headroom_domain::{
-    estimate::{Estimate, Estimator, Frame, Profile, Timing, Trust, View},
-    hint::{AgentMode, Beginning, FrameUse, PodFrameUse},
+    estimate::{Estimate, Estimator, Profile, Timing, Trust, View},
+    hint::{AgentMode, Beginning, FrameUse},
     resource::{PerResource, Resource},
 };
 use headroom_proto::NodeView;
@@ -35,9 +36,6 @@ use crate::{
     publish::Directive,
     sample::{Poll, clock::Clocks, cpus::CpuSet},
 };
-
-/// Time after a frame's end in which reports contain its pods' use: streams may skip a report.
-const USE_REPORTED_NS: u64 = 60_000_000_000;
 
 /// The estimator and everything that it is fed from.
 #[derive(Debug)]
@@ -337,25 +335,10 @@ impl EstimatorInputs {
         metrics::FRAMES
             .with([if frame.is_valid { "valid" } else { "void" }])
             .increment(1);
-        self.frame_use = frame.is_valid.then(|| (pod_use(&frame), self.at.monotonic_ns));
+        self.keep_frame_use(&frame);
         self.estimator.end_frame(&frame);
         self.saved.is_old = true;
         Some(mean)
-    }
-
-    fn refresh_workloads(&mut self) {
-        let known = self.known.combined(self.estimator.timing());
-        self.estimator.set_workloads(known);
-    }
-
-    /// Use of the pods in a frame that ended within the last minute, for the profiles of workloads. An agent that
-    /// does not measure with kernel programs, and one whose durations are compressed, give no evidence.
-    pub(super) fn frame_use(&self) -> Option<FrameUse> {
-        let (frame_use, ended_ns) = self.frame_use.as_ref()?;
-        let age_ns = self.at.monotonic_ns.saturating_sub(*ended_ns);
-        let gives_evidence = matches!(self.mode().0, AgentMode::Full | AgentMode::FullShed)
-            && self.timing() == Profile::Production;
-        (gives_evidence && age_ns < USE_REPORTED_NS).then(|| frame_use.clone())
     }
 
     /// Brings the estimator's view up to date, and whether there is one.
@@ -403,18 +386,5 @@ impl EstimatorInputs {
         }
         mode::compare(self.machine.node_capacity(), &pods.view)?;
         Ok((pods, self.machine.capacity()))
-    }
-}
-
-/// Use of a frame's pods, for a report.
-fn pod_use(frame: &Frame) -> FrameUse {
-    let pods = frame.pods.iter().map(|(uid, used)| PodFrameUse {
-        uid: uid.clone(),
-        low: used.low,
-        high: used.high,
-    });
-    FrameUse {
-        frame: frame.index,
-        pods: pods.collect(),
     }
 }

@@ -3,7 +3,6 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     time::Duration,
 };
 
@@ -19,7 +18,7 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1::Qos;
 
-use super::object::WatchedPod;
+use super::{controller::namespace_hash, object::WatchedPod};
 use crate::store::{changes::Urgency, informer::version, metrics::PLACES_OPENED};
 
 /// One pod that is bound and has not ended. Amounts are milli-cores and bytes.
@@ -101,11 +100,7 @@ impl BoundPod {
             is_deleting: metadata.deletion_timestamp.is_some(),
             is_admitted: has_state || phase.is_some_and(|phase| phase != "Pending"),
             workload: controller.as_ref().map(|controller| controller.workload),
-            namespace: {
-                let mut hasher = DefaultHasher::new();
-                metadata.namespace.hash(&mut hasher);
-                hasher.finish()
-            },
+            namespace: namespace_hash(metadata),
             place: controller
                 .as_ref()
                 .map_or(PlaceKind::Other, |controller| controller.kind),

@@ -3,6 +3,8 @@
 //! Every user who may create pods may write owner references and labels. A forged controller gains a place on the
 //! nodes of the forged pod within the limits for its kind, and nothing in another namespace.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use headroom_domain::{capacity::places::PlaceKind, workload::Workload};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use sha2::{Digest as _, Sha256};
@@ -48,6 +50,13 @@ impl Controller {
             owner: format!("{} {namespace}/{name}", owner.kind),
         })
     }
+}
+
+/// Hash of a pod's namespace, for this replica alone.
+pub(super) fn namespace_hash(metadata: &ObjectMeta) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    metadata.namespace.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Name of the controller without its revision: that of the Deployment for a ReplicaSet, that of the CronJob for a
