@@ -59,6 +59,7 @@ const TRACE_DAYS: u32 = 10;
 
 /// Flags of `cargo xtask bench estimator`.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Estimator {
     /// Run the synthetic load; this is the default without --trace.
     #[arg(long, conflicts_with = "trace")]

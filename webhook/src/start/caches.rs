@@ -106,7 +106,6 @@ pub(super) async fn follow(
         pods: Arc::clone(&stores.pods.by_name),
     });
     let view = view_of_quotas(&stores, &quotas, known.clone(), Arc::clone(&options.features));
-    let stop = supervisor.shutdown().stopping().clone();
     let overshoots = detect_overshoots(&view, supervisor);
     let colocation = of_pods(&stores, &quotas, known.clone(), options.binding);
     let slo = SloConfiguration {
@@ -122,9 +121,9 @@ pub(super) async fn follow(
         client: options.client,
         config_namespace: options.slo_config.namespace.to_string(),
         stores,
-        stop: stop.clone(),
+        stop: supervisor.shutdown().stopping().clone(),
     };
-    let of_nodes = wanted::of_nodes(&options.families);
+    let families = options.families.clone();
     let wants = WantedSources {
         families: options.families,
         features: options.features,
@@ -132,11 +131,8 @@ pub(super) async fn follow(
     let unknown = readiness::track_unknown(wants.clone(), known.clone(), supervisor);
     let mut followers = Followers::new(wants, opening, known.clone(), options.readiness);
     followers.follow_wanted();
-    let of_nodes = of_nodes.iter();
-    let of_nodes = of_nodes.filter_map(|source| known.subscribe(source)).collect();
     supervisor.spawn("sources", followers.keep());
-    let (are_known_tx, mut are_known) = watch::channel(false);
-    supervisor.spawn("caches", combine(of_nodes, are_known_tx, stop));
+    let mut are_known = combine_nodes(&known, &families, supervisor);
     wait_until_known(&mut are_known).await;
     Caches {
         stores: Stores {
@@ -155,6 +151,20 @@ pub(super) async fn follow(
         quotas: view,
         overshoots,
     }
+}
+
+/// Starts to combine the states of the sources of nodes: true while all are known.
+fn combine_nodes(
+    known: &KnownSources,
+    families: &[Family],
+    supervisor: &mut Supervisor,
+) -> watch::Receiver<bool> {
+    let of_nodes = wanted::of_nodes(families);
+    let states = of_nodes.iter().filter_map(|source| known.subscribe(source));
+    let (are_known_tx, are_known) = watch::channel(false);
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("caches", combine(states.collect(), are_known_tx, stop));
+    are_known
 }
 
 /// Empty stores under these options.

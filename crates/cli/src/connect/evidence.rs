@@ -281,7 +281,7 @@ async fn has_fluid(api: &Client) -> Result<bool, Error> {
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(api.clone());
     let found = configurations.get_opt(names::FLUID_OWN_CONFIGURATION).await;
     let found = found.map_err(|source| Error::api(&rights::READ_FLUID, source))?;
-    let mut entries = found.into_iter().flat_map(|found| found.webhooks).flatten();
+    let mut entries = found.into_iter().filter_map(|found| found.webhooks).flatten();
     Ok(entries.any(|entry| entry.name == names::FLUID_SERVERFUL_ENTRY))
 }
 

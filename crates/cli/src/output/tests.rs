@@ -142,6 +142,7 @@ fn report(node: &str) -> wire::HintReport {
         mode: wire::Mode::Full.into(),
         timing: wire::Timing::Production.into(),
         draining: false,
+        frame_use: None,
         resources: vec![cpu(), memory()],
         trust: vec![wire::Trust {
             pod_uid: "p1".into(),

@@ -110,7 +110,7 @@ impl<'a> Demand<'a> {
             let course = self.load.job(self.group, workload, request);
             let end = (start + life).min(self.frames);
             let used = course.workload(start, end, &mut random);
-            return self.supplied(wanted, (0, number), start, used, false);
+            return supplied(wanted, (0, number), start, used, false);
         }
         let mean = if self.is_autoscaled(workload) {
             AUTOSCALED_LIFE
@@ -142,32 +142,31 @@ impl<'a> Demand<'a> {
         let course = self.load.service(self.group, workload, request).scaled(factor);
         let end = start.saturating_add(life.min(rolled)).min(self.frames);
         let used = course.workload(start, end, &mut random);
-        self.supplied(wanted, (version, number), start, used, rolled <= life)
+        supplied(wanted, (version, number), start, used, rolled <= life)
     }
+}
 
-    fn supplied(
-        &self,
-        wanted: Wanted,
-        (version, number): (u32, u32),
-        start: usize,
-        used: Workload,
-        is_rolled: bool,
-    ) -> Supplied {
-        let Workload { limit, usage } = used;
-        Supplied {
-            pod: Pod {
-                uid: format!("pod-{number:08}"),
-                owner: Some(Owner {
-                    controller: u64::from(wanted.workload) + 1,
-                    version: u64::from(version),
-                    kind: PlaceKind::Other,
-                }),
-                request: wanted.request,
-                limit,
-                start,
-                usage,
-            },
-            is_rolled,
-        }
+fn supplied(
+    wanted: Wanted,
+    (version, number): (u32, u32),
+    start: usize,
+    used: Workload,
+    is_rolled: bool,
+) -> Supplied {
+    let Workload { limit, usage } = used;
+    Supplied {
+        pod: Pod {
+            uid: format!("pod-{number:08}"),
+            owner: Some(Owner {
+                controller: u64::from(wanted.workload) + 1,
+                version: u64::from(version),
+                kind: PlaceKind::Other,
+            }),
+            request: wanted.request,
+            limit,
+            start,
+            usage,
+        },
+        is_rolled,
     }
 }

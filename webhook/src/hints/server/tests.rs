@@ -93,6 +93,12 @@ struct Site {
     _serving: AbortOnDropHandle<Result<(), ServerError>>,
 }
 
+/// A table of a replica that is old enough to send profiles.
+fn old_workloads() -> Arc<WorkloadTable> {
+    let began = std::time::Instant::now().checked_sub(Duration::from_secs(600));
+    Arc::new(WorkloadTable::new(true, began.unwrap()))
+}
+
 impl Site {
     async fn new() -> Self {
         Self::with(vec![Profile::Production], ClientAuth::None).await
@@ -119,10 +125,6 @@ impl Site {
         let registered = LastFaults::default();
         let (writes_tx, writes) = mpsc::unbounded_channel();
         let shutdown = Shutdown::new();
-        // Old enough to send profiles of workloads.
-        let began = std::time::Instant::now()
-            .checked_sub(Duration::from_secs(600))
-            .unwrap();
         let shared = Arc::new(StreamContext {
             cluster: Arc::clone(&cluster),
             authenticator: Arc::new(Authenticator::new(
@@ -148,7 +150,7 @@ impl Site {
             },
             replica: "webhook-a".to_owned(),
             decisions: Arc::clone(&decisions),
-            workloads: Arc::new(WorkloadTable::new(true, began)),
+            workloads: old_workloads(),
             quotas: quotas.clone(),
             shutdown: shutdown.clone(),
         });
