@@ -134,7 +134,7 @@ impl ScriptedAgent {
         loop {
             match self.next().await? {
                 Kind::Ack(ack) if ack.seq == seq => return Ok(ack),
-                Kind::Ack(_) => {}
+                Kind::Ack(_) | Kind::Workloads(_) => {}
                 Kind::Pods(pods) => self.pods = Some(pods),
                 Kind::Policy(policy) => self.policy = Some(policy),
             }
@@ -153,7 +153,7 @@ impl ScriptedAgent {
             match self.next().await? {
                 Kind::Pods(pods) => self.pods = Some(pods),
                 Kind::Policy(policy) => self.policy = Some(policy),
-                Kind::Ack(_) => {}
+                Kind::Ack(_) | Kind::Workloads(_) => {}
             }
         }
     }

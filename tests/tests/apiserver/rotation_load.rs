@@ -99,16 +99,21 @@ impl ManagedReplicas {
     }
 
     /// Ends a replica as a kubelet does, and starts it again.
-    async fn restart(&mut self, stand: &Stand, index: usize) {
-        let other = self.running[1 - index].admission;
-        self.service.replace([other]);
-        let ended = &mut self.running[index].process;
+    async fn restart(&mut self, stand: &Stand, is_first: bool) {
+        let [first, second] = &mut self.running;
+        let (replica, other, name) = if is_first {
+            (first, second, "webhook-0")
+        } else {
+            (second, first, "webhook-1")
+        };
+        self.service.replace([other.admission]);
+        let ended = &mut replica.process;
         ended.signal(Signal::TERM).expect("end a replica");
         until("the replica has ended", async || {
             ended.status().expect("its status").is_some()
         })
         .await;
-        self.running[index] = managed(stand, &format!("webhook-{index}")).await;
+        *replica = managed(stand, name).await;
         self.service
             .replace(self.running.iter().map(|replica| replica.admission));
     }
@@ -168,7 +173,7 @@ fn follow_bundle(client: Client, file: PathBuf) -> JoinHandle<()> {
 }
 
 /// Runs the Go client to its end.
-fn call(program: PathBuf, url: String, folder: &Path, load: &ClientLoad) -> JoinHandle<CallLoadResult> {
+fn call(program: PathBuf, url: &str, folder: &Path, load: &ClientLoad) -> JoinHandle<CallLoadResult> {
     let mut command = Command::new(program);
     command
         .args(["-url", &format!("{url}/mutate-node-status")])
@@ -188,6 +193,36 @@ fn call(program: PathBuf, url: String, folder: &Path, load: &ClientLoad) -> Join
         assert!(output.status.success(), "callload fails");
         serde_json::from_slice(&output.stdout).expect("its result")
     })
+}
+
+/// Rotates the CA that many times; each replica restarts once in each rotation.
+async fn rotate(stand: &Stand, replicas: &mut ManagedReplicas, rotations: u32) {
+    for rotation in 0..rotations {
+        let before = bundle(&stand.client).await.expect("a bundle");
+        demand(stand, &format!("rotation {rotation}")).await;
+        until_state(stand, "next-published").await;
+        replicas.restart(stand, true).await;
+        until("the state after it", async || {
+            state(stand).await != "next-published"
+        })
+        .await;
+        replicas.restart(stand, false).await;
+        until_state(stand, "stable").await;
+        until("the old CA is retired", async || {
+            bundle(&stand.client)
+                .await
+                .is_some_and(|bundle| bundle.len() <= before.len() + 8 && bundle != before)
+        })
+        .await;
+    }
+}
+
+/// Writes the review and the bundle for the Go client.
+async fn write_inputs(stand: &Stand, folder: &Path) {
+    let node = serde_json::to_value(stand.nodes().get("n1").await.expect("the node")).expect("JSON");
+    fs::write(folder.join("review.json"), review(&node, &node)).expect("write the review");
+    let bundle = bundle(&stand.client).await.expect("a bundle");
+    fs::write(folder.join("bundle.pem"), bundle).expect("write the bundle");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,39 +254,16 @@ async fn rotations_and_restarts_fail_no_call_of_two_api_servers_and_of_a_go_clie
     }
 
     let folder = stand.cluster.dir().to_owned();
-    let node = serde_json::to_value(stand.nodes().get("n1").await.expect("the node")).expect("JSON");
-    fs::write(folder.join("review.json"), review(&node, &node)).expect("write the review");
-    fs::write(
-        folder.join("bundle.pem"),
-        bundle(&stand.client).await.expect("a bundle"),
-    )
-    .expect("write the bundle");
+    write_inputs(&stand, &folder).await;
     let following = follow_bundle(stand.client.clone(), folder.join("bundle.pem"));
     let (stop_tx, stop) = watch::channel(false);
     let mut writers = JoinSet::new();
     for (client, name) in servers {
         writers.spawn(node_writer::write(Api::all(client), name, stop.clone()));
     }
-    let calls = call(program, replicas.service.url(), &folder, &load);
+    let calls = call(program, &replicas.service.url(), &folder, &load);
 
-    for rotation in 0..load.rotations {
-        let before = bundle(&stand.client).await.expect("a bundle");
-        demand(&stand, &format!("rotation {rotation}")).await;
-        until_state(&stand, "next-published").await;
-        replicas.restart(&stand, 0).await;
-        until("the state after it", async || {
-            state(&stand).await != "next-published"
-        })
-        .await;
-        replicas.restart(&stand, 1).await;
-        until_state(&stand, "stable").await;
-        until("the old CA is retired", async || {
-            bundle(&stand.client)
-                .await
-                .is_some_and(|bundle| bundle.len() <= before.len() + 8 && bundle != before)
-        })
-        .await;
-    }
+    rotate(&stand, &mut replicas, load.rotations).await;
     let calls = calls.await.expect("the Go client");
     stop_tx.send_replace(true);
     following.abort();

@@ -60,9 +60,12 @@ impl VersionedReplicas {
 
     /// Replaces one replica after the other, as a rollout does: the new one is ready before the old one ends.
     async fn roll(&mut self, stand: &Stand, version: &Version) {
-        for index in 0..self.running.len() {
+        for is_first in [true, false] {
+            let index = usize::from(!is_first);
             let next = replica(stand, version, index).await;
-            let mut ended = std::mem::replace(&mut self.running[index], next);
+            let [first, second] = &mut self.running;
+            let place = if is_first { first } else { second };
+            let mut ended = std::mem::replace(place, next);
             self.service
                 .replace(self.running.iter().map(|replica| replica.admission));
             ended.process.signal(Signal::TERM).expect("end a replica");

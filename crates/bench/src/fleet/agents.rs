@@ -219,7 +219,7 @@ impl Agents {
                 self.refused.fetch_add(1, Ordering::Relaxed);
             }
             Kind::Pods(pods) => state.generation = state.generation.max(pods.generation),
-            Kind::Policy(_) => {}
+            Kind::Policy(_) | Kind::Workloads(_) => {}
         }
     }
 }

@@ -45,6 +45,7 @@ use headroom_webhook::{
         known::KnownSources,
         quota_view::QuotaView,
         sources::{Opened, Opening, SourceStores},
+        workload_table::WorkloadTable,
     },
 };
 use kube::Client;
@@ -231,6 +232,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         install: InstallState::default(),
         replica: String::new(),
         decisions: Arc::default(),
+        workloads: Arc::new(WorkloadTable::new(false, std::time::Instant::now())),
         quotas: QuotaView::default(),
         shutdown: shutdown.clone(),
     });
