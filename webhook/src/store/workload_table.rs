@@ -123,7 +123,7 @@ fn evidence(node: u64, report: &UseReport, bound: &NodePods, wall: Duration) -> 
         let is_whole = pod.created.saturating_add(whole) <= now;
         if let Some(workload) = pod.workload.filter(|_| is_whole) {
             pods.push(PodEvidence {
-                namespace: pod.namespace,
+                namespace: pod.namespace.into(),
                 workload,
                 requests: pod.requests,
                 used: *used,

@@ -78,6 +78,14 @@ pub(in super::super) static FILES: &[File] = &[
         text: || Chart::read()?.template("base/disruption-budget.yaml"),
     },
     File {
+        path: "deploy/chart/headroom/templates/fluid-rbac.yaml",
+        text: || Chart::read()?.template("components/fluid/rbac.yaml"),
+    },
+    File {
+        path: "deploy/chart/headroom/templates/fluid-webhooks.yaml",
+        text: || Chart::read()?.template("components/fluid/webhooks.yaml"),
+    },
+    File {
         path: "deploy/chart/headroom/templates/kubelet-use.yaml",
         text: || Chart::read()?.template("components/kubelet-use/rbac.yaml"),
     },

@@ -36,7 +36,7 @@ const fn profile(name: &'static str, folder: &'static str, about: &'static str) 
 }
 
 /// In the order in which their patches are applied.
-pub(super) static PROFILES: [Profile; 18] = [
+pub(super) static PROFILES: [Profile; 19] = [
     profile(
         "ha",
         "components/ha",
@@ -51,6 +51,11 @@ pub(super) static PROFILES: [Profile; 18] = [
         "koordinator-kinds",
         "components/koordinator-kinds",
         "the kinds that Koordinator's admission reads, for clusters without Koordinator",
+    ),
+    profile(
+        "fluid",
+        "components/fluid",
+        "also the admission of pods with data of Fluid, instead of Fluid's own; includes ha",
     ),
     profile(
         "host-network",

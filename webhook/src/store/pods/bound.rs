@@ -42,8 +42,8 @@ pub struct BoundPod {
     pub is_admitted: bool,
     /// Its controller and version; `None` for a bare pod.
     pub workload: Option<Workload>,
-    /// Hash of its namespace, whose share of the table of workloads it counts against.
-    pub namespace: u64,
+    /// Hash of its namespace, whose share of the table of workloads it counts against. Of 32 bits: each pod has one.
+    pub namespace: u32,
     /// Ability of a successor to run on another node.
     pub place: PlaceKind,
     /// Its arrival on the node among the openings of places.

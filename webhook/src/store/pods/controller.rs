@@ -53,10 +53,10 @@ impl Controller {
 }
 
 /// Hash of a pod's namespace, for this replica alone.
-pub(super) fn namespace_hash(metadata: &ObjectMeta) -> u64 {
+pub(super) fn namespace_hash(metadata: &ObjectMeta) -> u32 {
     let mut hasher = DefaultHasher::new();
     metadata.namespace.hash(&mut hasher);
-    hasher.finish()
+    (hasher.finish() >> 32) as u32
 }
 
 /// Name of the controller without its revision: that of the Deployment for a ReplicaSet, that of the CronJob for a
