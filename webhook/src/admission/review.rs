@@ -59,11 +59,6 @@ pub struct Request {
     pub operation: Operation,
     /// Kind of the object that the endpoint reads; empty if the review contains none.
     pub kind: String,
-    /// API group and version of that kind.
-    pub kind_version: KindVersion,
-    /// API group and version that the client wrote; those of the kind if the review names none. The API server converts
-    /// an object if a webhook is registered for another version.
-    pub written_version: KindVersion,
     /// API group of the resource, empty for the core group.
     pub group: String,
     pub version: String,
@@ -80,15 +75,6 @@ pub struct Request {
     pub caller: ReviewCaller,
     /// True if nothing will be stored.
     pub is_dry_run: bool,
-}
-
-/// API group and version of a kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct KindVersion {
-    /// API group, empty for the core group.
-    pub group: String,
-    pub version: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -198,16 +184,12 @@ fn head(review: &Tree<'_>) -> Result<(Version, Request), AdmissionError> {
 fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
     let text = |path: &[&str]| field::<String>(review, path);
     let operation = optional(review, &["request", "operation"])?;
-    let kind_version: KindVersion = field(review, &["request", "kind"])?;
-    let written_version = optional(review, &["request", "requestKind"])?;
     Ok(Request {
         uid: text(&["request", "uid"])?,
         operation: operation.ok_or(AdmissionError::Missing {
             field: "request.operation",
         })?,
         kind: text(&["request", "kind", "kind"])?,
-        written_version: written_version.unwrap_or_else(|| kind_version.clone()),
-        kind_version,
         group: text(&["request", "resource", "group"])?,
         version: text(&["request", "resource", "version"])?,
         resource: text(&["request", "resource", "resource"])?,
@@ -422,18 +404,12 @@ mod tests {
         let body = question().to_string();
         let review = decode(body.as_bytes()).unwrap();
         assert_eq!(review.version, Version::V1);
-        let v1 = KindVersion {
-            group: String::new(),
-            version: "v1".to_owned(),
-        };
         assert_eq!(
             review.request,
             Request {
                 uid: "u-1".to_owned(),
                 operation: Operation::Update,
                 kind: "Node".to_owned(),
-                kind_version: v1.clone(),
-                written_version: v1,
                 group: String::new(),
                 version: "v1".to_owned(),
                 resource: "nodes".to_owned(),
@@ -449,22 +425,6 @@ mod tests {
             }
         );
         assert!(review.object.is_some() && review.old_object.is_some());
-    }
-
-    #[test]
-    fn the_version_that_the_client_wrote_may_differ_from_the_reviewed_one() {
-        let mut question = question();
-        question["request"]["kind"] = json!({"group": "a.io", "version": "v2", "kind": "A"});
-        question["request"]["requestKind"] = json!({"group": "a.io", "version": "v1", "kind": "A"});
-        let request = decode(question.to_string().as_bytes()).unwrap().request;
-        assert_eq!(
-            (
-                request.kind_version.version.as_str(),
-                request.written_version.version.as_str()
-            ),
-            ("v2", "v1")
-        );
-        assert_eq!(request.kind_version.group, "a.io");
     }
 
     #[test]
