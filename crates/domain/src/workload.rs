@@ -1,8 +1,8 @@
 //! Workloads: the controller and the version that a pod belongs to, and the use of their pods by hour of the day.
 //!
 //! ```text
-//! agent:   frame -> NodeEvidence --wire--> replica: Table (tally of a period -> hour -> day)
-//! replica: Table -> WorkloadProfile --wire--> agent: trust and expected use of new pods
+//! agent:   frame -> NodeEvidence --wire--> replica: ProfileTable (tally of a period -> hour -> day)
+//! replica: ProfileTable -> WorkloadProfile --wire--> agent: trust and expected use of new pods
 //! ```
 //!
 //! The rules follow docs/estimator.md#trust-by-workload.
@@ -22,7 +22,7 @@ pub use self::{
     evidence::{NodeEvidence, PodEvidence, is_plausible},
     hourly_use::{HourlyUse, LARGEST_PPM, LEAST_MEAN_PPM, SLOTS, SlotUse},
     profile::WorkloadProfile,
-    table::{Limits, Recorded, Row, Table},
+    table::{Limits, ProfileTable, Recorded, Row},
     trust::{Coverage, LEAST_SLOTS, MOST_FROM_ONE_NODE_PPM, MOST_OF_NEW_VERSION_PPM, trust_ppm},
 };
 

@@ -22,9 +22,9 @@ use super::{
     synthetic::Synthetic,
 };
 
-/// Shape of a fleet.
+/// FleetShape of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct FleetShape {
     name: &'static str,
     /// Mean life of a node in frames; `None` for nodes that outlive the run.
     node_life: Option<usize>,
@@ -37,7 +37,7 @@ pub(super) struct Shape {
 }
 
 /// Nodes outlive the run, and so do most pods: their mean life is six days.
-const STATIC: Shape = Shape {
+const STATIC: FleetShape = FleetShape {
     name: "static",
     node_life: None,
     has_rollouts: false,
@@ -47,7 +47,7 @@ const STATIC: Shape = Shape {
 
 /// Nodes live for 12 hours on average, each Deployment is rolled daily, 30 % of the services are autoscaled, and a fifth
 /// of the requests is in Jobs.
-const ELASTIC: Shape = Shape {
+const ELASTIC: FleetShape = FleetShape {
     name: "elastic",
     node_life: Some(DAY / 2),
     has_rollouts: true,
@@ -56,7 +56,7 @@ const ELASTIC: Shape = Shape {
 };
 
 /// Nodes that outlive the run, with the pods of an elastic fleet.
-const CHURN: Shape = Shape {
+const CHURN: FleetShape = FleetShape {
     name: "static nodes, elastic pods",
     node_life: None,
     ..ELASTIC

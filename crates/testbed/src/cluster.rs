@@ -71,7 +71,7 @@ pub struct Cluster {
     port: Port,
     admin: PathBuf,
     layout: Layout,
-    /// Names of the files in the folder at the end of [`Self::start`].
+    /// In the folder at the end of [`Self::start`].
     files: Vec<OsString>,
     _folder: Folder,
 }

@@ -12,7 +12,7 @@ use headroom_domain::{
     estimate::Profile,
     hint::{AgentMode, FrameUse, NodeHint},
     resource::{PerResource, Resource},
-    workload::{Limits, NodeEvidence, PERIOD_SECONDS, PodEvidence, Recorded, Table, is_plausible},
+    workload::{Limits, NodeEvidence, PERIOD_SECONDS, PodEvidence, ProfileTable, Recorded, is_plausible},
 };
 use headroom_proto::WorkloadDirective;
 
@@ -28,7 +28,7 @@ const DAY_SECONDS: u64 = 86_400;
 pub struct WorkloadTable {
     is_on: bool,
     began: Instant,
-    table: Mutex<Table>,
+    table: Mutex<ProfileTable>,
 }
 
 /// A report whose use of pods may count.
@@ -62,7 +62,7 @@ impl WorkloadTable {
         Self {
             is_on,
             began,
-            table: Mutex::new(Table::new(Limits::default())),
+            table: Mutex::new(ProfileTable::new(Limits::default())),
         }
     }
 
@@ -98,7 +98,7 @@ impl WorkloadTable {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, ProfileTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! [`Entry`]: the observations of one workload over the last day.
+//! [`ProfileEntry`]: the observations of one workload over the last day.
 
 use super::{
     HourlyUse, PERIODS_A_SLOT, SLOTS, WorkloadProfile, slot_of,
@@ -16,7 +16,7 @@ type Requests = [u32; SLOTS];
 
 /// Observations of the workload: finished hours, the hour that is under way, and the period that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ProfileEntry {
     /// Hash of the namespace that it counts against.
     pub(super) namespace: u64,
     hourly: PerResource<HourlyUse>,
@@ -44,7 +44,7 @@ const fn unit(resource: Resource) -> u64 {
     }
 }
 
-impl Entry {
+impl ProfileEntry {
     pub(super) fn new(namespace: u64, period: u64) -> Self {
         Self {
             namespace,
@@ -157,7 +157,7 @@ impl Entry {
         }
     }
 
-    /// What new pods of this version may count on. Call [`Self::advance`] first.
+    /// Profile that new pods of this version may count on. Call [`Self::advance`] first.
     pub(super) fn profile(&self, version: u64) -> WorkloadProfile {
         let shared = self.shared | u32::from(self.is_hour_shared) << slot_of(self.period);
         let coverage = |resource| Coverage {

@@ -1,9 +1,9 @@
-//! [`Table`]: what one replica knows of all workloads. Its memory is bounded in all and by namespace.
+//! [`ProfileTable`]: what one replica knows of all workloads. Its memory is bounded in all and by namespace.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    NodeEvidence, PERIODS_A_DAY, PodEvidence, Workload, WorkloadProfile, entry::Entry, tally::OnNode,
+    NodeEvidence, PERIODS_A_DAY, PodEvidence, Workload, WorkloadProfile, entry::ProfileEntry, tally::OnNode,
 };
 use crate::resource::{PerResource, Resource};
 
@@ -65,9 +65,9 @@ struct Candidate {
 
 /// Entries by the hash of the controller.
 #[derive(Debug)]
-pub struct Table {
+pub struct ProfileTable {
     limits: Limits,
-    entries: HashMap<u64, Box<Entry>>,
+    entries: HashMap<u64, Box<ProfileEntry>>,
     candidates: HashMap<u64, Candidate>,
     /// Entries of each namespace.
     of_namespace: HashMap<u64, usize>,
@@ -77,7 +77,7 @@ pub struct Table {
     swept: u64,
 }
 
-impl Table {
+impl ProfileTable {
     /// Empty table.
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -144,8 +144,8 @@ impl Table {
         Recorded::Counted
     }
 
-    /// Entry of a workload; `None` before its second period, and if the table or the namespace's share is full.
-    fn entry(&mut self, controller: u64, namespace: u64, period: u64) -> Option<&mut Entry> {
+    /// ProfileEntry of a workload; `None` before its second period, and if the table or the namespace's share is full.
+    fn entry(&mut self, controller: u64, namespace: u64, period: u64) -> Option<&mut ProfileEntry> {
         if !self.entries.contains_key(&controller) {
             let share = self.of_namespace.get(&namespace).copied().unwrap_or_default();
             let is_full = |held: usize| held >= self.limits.workloads;
@@ -167,7 +167,7 @@ impl Table {
             self.candidates.remove(&controller);
             *self.of_namespace.entry(namespace).or_default() += 1;
             self.entries
-                .insert(controller, Box::new(Entry::new(namespace, period)));
+                .insert(controller, Box::new(ProfileEntry::new(namespace, period)));
         }
         self.entries.get_mut(&controller).map(AsMut::as_mut)
     }

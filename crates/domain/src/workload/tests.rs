@@ -23,7 +23,7 @@ fn pod(workload: Workload, request: u64, used: u64) -> PodEvidence {
     }
 }
 
-fn report(table: &mut Table, period: u64, node: u64, pods: &[PodEvidence]) -> Recorded {
+fn report(table: &mut ProfileTable, period: u64, node: u64, pods: &[PodEvidence]) -> Recorded {
     let evidence = NodeEvidence {
         node,
         pods: pods.to_vec(),
@@ -35,8 +35,8 @@ fn report(table: &mut Table, period: u64, node: u64, pods: &[PodEvidence]) -> Re
     table.record(&evidence, period)
 }
 
-fn table() -> Table {
-    Table::new(Limits::default())
+fn table() -> ProfileTable {
+    ProfileTable::new(Limits::default())
 }
 
 /// A day in which `nodes` honest nodes with one pod each report `used` of 1,000 m, and `liar` of node 99.
@@ -65,7 +65,7 @@ fn a_profile_has_192_bytes() {
 /// docs/estimator.md#trust-by-workload: an entry with its keys, for 20,000 workloads within 24 MiB.
 #[test]
 fn twenty_thousand_workloads_fit_into_24_mib() {
-    let entry = size_of::<entry::Entry>() + size_of::<(u64, Box<entry::Entry>)>() * 2;
+    let entry = size_of::<entry::ProfileEntry>() + size_of::<(u64, Box<entry::ProfileEntry>)>() * 2;
     assert!(entry * 20_000 <= 24 << 20, "{entry} bytes");
 }
 
@@ -212,7 +212,7 @@ fn an_hour_replaces_yesterdays_and_missed_hours_are_forgotten() {
 
 #[test]
 fn a_table_and_each_namespace_are_bounded() {
-    let mut table = Table::new(Limits {
+    let mut table = ProfileTable::new(Limits {
         workloads: 30,
         of_namespace: 10,
     });
@@ -233,7 +233,7 @@ fn a_table_and_each_namespace_are_bounded() {
         report(&mut table, period, 1, &pods);
     }
     assert_eq!(table.len(), 30);
-    let mut one = Table::new(Limits {
+    let mut one = ProfileTable::new(Limits {
         workloads: 30,
         of_namespace: 10,
     });

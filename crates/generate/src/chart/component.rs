@@ -82,7 +82,7 @@ impl Component {
                 (None, None) | (Some(_), Some(_)) => bail!("a patch has either `patch` or `path`"),
             };
             let value: Value = serde_saphyr::from_str(&text).context("parse a patch")?;
-            let own = Target::of(&value);
+            let own = Target::read(&value);
             let target = patch.target.as_ref().unwrap_or(&own);
             let mut count = 0;
             for object in objects.iter_mut().filter(|object| target.selects(&object.tree)) {
@@ -99,7 +99,7 @@ impl Component {
 
 impl Target {
     /// The object that a patch without target names.
-    fn of(patch: &Value) -> Self {
+    fn read(patch: &Value) -> Self {
         let text = |pointer| patch.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         Self {
             group: None,

@@ -15,7 +15,7 @@ const KUBE_VERSION: &str = ">=1.28.0-0";
 /// Settings of the publisher.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Publisher {
+struct ChartPublisher {
     home: String,
     repository: String,
     registry: String,
@@ -145,7 +145,7 @@ pub(in super::super) static FILES: &[File] = &[
 
 /// `Chart.yaml`.
 fn about() -> Result<String> {
-    let Publisher {
+    let ChartPublisher {
         home,
         repository,
         security_contact,
@@ -167,7 +167,7 @@ fn about() -> Result<String> {
     Ok(text)
 }
 
-fn publisher() -> Result<Publisher> {
+fn publisher() -> Result<ChartPublisher> {
     let text = super::read(&workspace::root().join(PUBLISHER))?;
     serde_saphyr::from_str(&text).with_context(|| format!("parse {PUBLISHER}"))
 }

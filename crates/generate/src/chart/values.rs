@@ -42,7 +42,7 @@ struct Images {
     registry: String,
     /// Tag of all images; the version of the chart if empty.
     tag: String,
-    /// When the kubelet pulls an image.
+    /// Condition for the kubelet to pull an image.
     pull_policy: PullPolicy,
     /// Secrets with credentials of the registry, in both namespaces.
     pull_secrets: Vec<SecretName>,
@@ -125,7 +125,7 @@ struct Network {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Uninstall {
-    /// Whether the Job runs. Without it, nodes keep amplified values and annotations: run `kubectl headroom uninstall` before.
+    /// Switches the Job on. Without it, nodes keep amplified values and annotations: run `kubectl headroom uninstall` before.
     enabled: bool,
     /// Image of `kubectl-headroom`.
     image: Image,

@@ -148,10 +148,9 @@ impl Runtime {
     }
 
     fn parse(kind: RuntimeKind, spec: &str, status: &str) -> Result<Self, String> {
-        let spec: RuntimeSpec =
-            serde_json::from_str(spec).map_err(|error| format!("spec cannot be read: {error}"))?;
+        let spec: RuntimeSpec = serde_json::from_str(spec).map_err(|error| unreadable("spec", &error))?;
         let status: RuntimeStatus =
-            serde_json::from_str(status).map_err(|error| format!("status cannot be read: {error}"))?;
+            serde_json::from_str(status).map_err(|error| unreadable("status", &error))?;
         let selector = match kind {
             // Its clients run on every node.
             RuntimeKind::Vineyard => None,
@@ -249,6 +248,11 @@ impl NodeCondition {
 
 /// Most characters of a fault, which may quote a text of the runtime's author.
 const LONGEST_FAULT: usize = 160;
+
+/// Fault of a part; serde quotes texts of the object in full.
+fn unreadable(part: &str, error: &serde_json::Error) -> String {
+    format!("{part} cannot be read: {}", shortened(&error.to_string()))
+}
 
 fn shortened(text: &str) -> String {
     text.chars().take(LONGEST_FAULT).collect()

@@ -6,7 +6,7 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::Exp1;
 
-use super::{AUTOSCALED_LIFE, POD_LIFE, Shape};
+use super::{AUTOSCALED_LIFE, FleetShape, POD_LIFE};
 use crate::{
     convert::{long, real, whole},
     node::{Owner, Pod},
@@ -45,15 +45,15 @@ pub(super) struct Supplied {
 }
 
 /// The demand of one group.
-pub(super) struct Demand<'a> {
+pub(super) struct ElasticDemand<'a> {
     load: &'a Synthetic,
     group: u32,
     frames: usize,
-    shape: Shape,
+    shape: FleetShape,
 }
 
-impl<'a> Demand<'a> {
-    pub(super) const fn new(load: &'a Synthetic, group: u32, frames: usize, shape: Shape) -> Self {
+impl<'a> ElasticDemand<'a> {
+    pub(super) const fn new(load: &'a Synthetic, group: u32, frames: usize, shape: FleetShape) -> Self {
         Self {
             load,
             group,

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use headroom_domain::{
     estimate::{FRAMES_A_DAY, KnownWorkloads},
     resource::PerResource,
-    workload::{Limits, NodeEvidence, PodEvidence, Table, Workload},
+    workload::{Limits, NodeEvidence, PodEvidence, ProfileTable, Workload},
 };
 use rand::Rng as _;
 use rand_distr::Exp1;
 
 use super::{
-    Shape,
-    demand::{Demand, Supplied, Wanted},
+    FleetShape,
+    demand::{ElasticDemand, Supplied, Wanted},
 };
 use crate::{
     closed::Run,
@@ -49,8 +49,8 @@ struct Seat {
 
 /// A group of nodes.
 pub(super) struct Fleet<'a> {
-    demand: Demand<'a>,
-    shape: Shape,
+    demand: ElasticDemand<'a>,
+    shape: FleetShape,
     kind: &'a Kind,
     settings: Settings,
     cv: f64,
@@ -58,15 +58,21 @@ pub(super) struct Fleet<'a> {
     seats: Vec<Seat>,
     /// Number of the next pod.
     pods: u32,
-    table: Table,
+    table: ProfileTable,
 }
 
 impl<'a> Fleet<'a> {
     /// Group `group` of the fleet, without pods.
-    pub(super) fn new(run: &Run<'_>, load: &'a Synthetic, group: u32, shape: Shape, kind: &'a Kind) -> Self {
+    pub(super) fn new(
+        run: &Run<'_>,
+        load: &'a Synthetic,
+        group: u32,
+        shape: FleetShape,
+        kind: &'a Kind,
+    ) -> Self {
         let first = group * GROUP;
         let mut fleet = Self {
-            demand: Demand::new(load, group, run.frames, shape),
+            demand: ElasticDemand::new(load, group, run.frames, shape),
             shape,
             kind,
             settings: run.settings,
@@ -74,7 +80,7 @@ impl<'a> Fleet<'a> {
             frames: run.frames,
             seats: Vec::new(),
             pods: 0,
-            table: Table::new(Limits::default()),
+            table: ProfileTable::new(Limits::default()),
         };
         for number in first..run.nodes.min(first + GROUP) {
             let identity = Identity {
@@ -256,7 +262,7 @@ fn workload(pod: &Pod) -> Option<Workload> {
 }
 
 /// Profiles of the workloads of a node's pods.
-fn known(node: &Node, table: &mut Table, frame: usize) -> KnownWorkloads {
+fn known(node: &Node, table: &mut ProfileTable, frame: usize) -> KnownWorkloads {
     let workloads = node.pods().iter().filter_map(workload);
     let profiles = workloads.filter_map(|workload| Some((workload, table.profile(&workload, long(frame))?)));
     KnownWorkloads {

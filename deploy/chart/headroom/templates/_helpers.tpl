@@ -24,6 +24,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- $on := .Values.profiles | default list }}
 {{- if .Values.configuration }}{{ $on = append $on "configuration" }}{{ end }}
 {{- if has "koordinator" $on }}{{ $on = append $on "ha" }}{{ end }}
+{{- if has "fluid" $on }}{{ $on = append $on "ha" }}{{ end }}
 {{- if has "openshift" $on }}{{ $on = append $on "selinux" }}{{ end }}
 {{- $on | uniq | toJson }}
 {{- end -}}

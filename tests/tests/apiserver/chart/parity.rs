@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::KUBE_VERSION;
 
 /// Profiles, and an overlay and components with the same content.
-struct Composition {
+struct ChartComposition {
     profiles: &'static [&'static str],
     overlay: &'static str,
     components: &'static [&'static str],
@@ -24,8 +24,8 @@ struct Composition {
 const BASE: &str = "overlays/own";
 const V35: &str = "--kube-version=1.35.0";
 
-const fn same(profiles: &'static [&'static str]) -> Composition {
-    Composition {
+const fn same(profiles: &'static [&'static str]) -> ChartComposition {
+    ChartComposition {
         profiles,
         overlay: BASE,
         components: profiles,
@@ -33,7 +33,7 @@ const fn same(profiles: &'static [&'static str]) -> Composition {
     }
 }
 
-const COMPOSITIONS: [Composition; 19] = [
+const COMPOSITIONS: [ChartComposition; 19] = [
     same(&[]),
     same(&["koordinator"]),
     same(&["koordinator", "koordinator-kinds"]),
@@ -47,29 +47,29 @@ const COMPOSITIONS: [Composition; 19] = [
     same(&["reconcile-entries"]),
     same(&["steady-state-skip", "kubelet-use"]),
     same(&["agent-socket", "more-api-server-ports"]),
-    Composition {
+    ChartComposition {
         version: V35,
         ..same(&["before-1.36"])
     },
-    Composition {
+    ChartComposition {
         version: V35,
         ..same(&["before-1.36", "accept-no-floor", "koordinator"])
     },
-    Composition {
+    ChartComposition {
         version: "--kube-version=1.29.0",
         ..same(&["before-1.36", "before-1.30"])
     },
-    Composition {
+    ChartComposition {
         overlay: "overlays/cert-manager",
         components: &[],
         ..same(&["cert-manager"])
     },
-    Composition {
+    ChartComposition {
         overlay: "overlays/cert-manager",
         components: &["koordinator"],
         ..same(&["cert-manager", "koordinator"])
     },
-    Composition {
+    ChartComposition {
         components: &["certificate-files"],
         ..same(&["files"])
     },
@@ -89,7 +89,7 @@ const OF_HELM: [&str; 1] = ["helm.sh/resource-policy"];
 #[ignore = "builds Helm, which takes minutes"]
 fn each_profile_renders_the_objects_of_its_kustomization() {
     for helm in Helm::both() {
-        for Composition {
+        for ChartComposition {
             profiles,
             overlay,
             components,
@@ -112,7 +112,7 @@ fn each_profile_renders_the_objects_of_its_kustomization() {
 #[ignore = "builds Helm, which takes minutes"]
 fn no_profile_renders_a_bundle_and_each_fails_closed_for_pods_only() {
     for helm in Helm::both() {
-        for Composition {
+        for ChartComposition {
             profiles, version, ..
         } in COMPOSITIONS
         {

@@ -95,7 +95,8 @@ pub(super) static ENDPOINT: Endpoint<dyn FluidLookup> = Endpoint {
         denial_style: DenialStyle::FLUID,
         denials: Denials::First,
         passes: &[Pass::MirrorPods],
-        work: Work::Inline,
+        // Terms of many Datasets take milliseconds; heartbeats share the threads of inline work.
+        work: Work::Offloaded,
         limits: RequestLimits::DEFAULT,
     },
     // A claim and a pod with it often come in one file.

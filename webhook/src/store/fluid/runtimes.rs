@@ -7,7 +7,6 @@ use headroom_rules::fluid::runtime::{Runtime, RuntimeKind};
 use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tracing::warn;
 
 use crate::store::by_name::{ByName, Keep, namespaced};
 
@@ -67,16 +66,8 @@ impl<T: RuntimeType> Keep for WatchedRuntime<T> {
             part.as_deref()
                 .map_or_else(|| "{}".to_owned(), |part| part.get().to_owned())
         };
-        let runtime = Runtime::read(T::KIND, &text(&self.spec), &text(&self.status));
-        if let Some(fault) = &runtime.fault {
-            warn!(
-                kind = T::NAME,
-                runtime = self.key().as_deref().unwrap_or_default(),
-                fault,
-                "the runtime of Fluid is invalid, and no pod with its data is admitted"
-            );
-        }
-        Some(runtime)
+        // Each refusal quotes a fault. A line here would be one for each event of any author.
+        Some(Runtime::read(T::KIND, &text(&self.spec), &text(&self.status)))
     }
 
     fn key(&self) -> Option<Cow<'_, str>> {

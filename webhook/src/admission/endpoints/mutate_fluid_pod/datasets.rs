@@ -35,7 +35,7 @@ pub(super) fn is_missing(
 ) -> bool {
     match OptedInPod::read(request, draft, store) {
         Err(PodFault::Dataset(error)) => error.is_missing(),
-        Ok(_) | Err(PodFault::Read(_)) => false,
+        Ok(_) | Err(PodFault::TooManyClaims(_) | PodFault::Read(_)) => false,
     }
 }
 

@@ -24,6 +24,9 @@ use crate::{
     store::lookup::FluidLookup,
 };
 
+/// Claims of one pod that are looked up: the terms of more Datasets would be refused for their number of values.
+const MOST_CLAIMS: usize = 512;
+
 /// A pod that Fluid places, with its Datasets.
 pub(super) struct OptedInPod {
     pub(super) volumes: Vec<Volume>,
@@ -35,6 +38,8 @@ pub(super) struct OptedInPod {
 /// Reasons why the Datasets of a pod are not found.
 pub(super) enum PodFault {
     Dataset(DatasetError),
+    /// It has this many claims.
+    TooManyClaims(usize),
     Read(StepError),
 }
 
@@ -50,7 +55,11 @@ impl OptedInPod {
         }
         let volumes: Vec<Volume> = part(draft, &["spec", "volumes"]).map_err(PodFault::Read)?;
         let skips_check = text(draft, "annotations", FLUID_SKIP_PRECHECK).is_some_and(|text| text == "true");
-        let datasets = mounted(store, &request.namespace, &claims(&volumes), skips_check);
+        let claims = claims(&volumes);
+        if claims.len() > MOST_CLAIMS {
+            return Err(PodFault::TooManyClaims(claims.len()));
+        }
+        let datasets = mounted(store, &request.namespace, &claims, skips_check);
         Ok(Some(Self {
             volumes,
             datasets: datasets.map_err(PodFault::Dataset)?,
@@ -74,6 +83,10 @@ impl From<PodFault> for Stop {
         match fault {
             PodFault::Dataset(DatasetError::Unknown(plural)) => StepError::Unknown(plural).into(),
             PodFault::Dataset(error) => Denial::Text(error.to_string()).into(),
+            PodFault::TooManyClaims(claims) => Denial::Text(format!(
+                "spec.volumes: {claims} claims, at most {MOST_CLAIMS} are placed"
+            ))
+            .into(),
             PodFault::Read(error) => error.into(),
         }
     }
@@ -81,7 +94,16 @@ impl From<PodFault> for Stop {
 
 impl From<RewriteError> for Stop {
     fn from(error: RewriteError) -> Self {
-        StepError::from(error).into()
+        match error {
+            // Sizes are the user's: a failed call would let the pod pass unplaced where the failure policy is Ignore.
+            RewriteError::TooWide { .. } | RewriteError::TooDeep { .. } => {
+                Denial::Text(error.to_string()).into()
+            }
+            RewriteError::Read { .. }
+            | RewriteError::NoObject
+            | RewriteError::NoElement { .. }
+            | RewriteError::Write(_) => StepError::from(error).into(),
+        }
     }
 }
 

@@ -172,3 +172,25 @@ fn more_conditions_than_the_limit_are_refused_and_a_refusal_names_few_claims() {
         "{message}"
     );
 }
+
+#[test]
+fn pods_of_any_number_of_claims_are_placed_or_refused_by_a_rule() {
+    for (count, text) in [
+        (455, "cannot be changed, with more than"),
+        (512, "cannot be changed, with more than"),
+        (513, "513 claims, at most 512 are placed"),
+        (1_024, "1024 claims, at most 512 are placed"),
+    ] {
+        let (world, pod) = many(count, 2);
+        match answer(&world, &pod).answer {
+            ExpectedAnswer::Denied { message, .. } => {
+                let is_known = message.contains(text) || message.contains("more than 1024 node conditions");
+                assert!(is_known, "{count}: {message}");
+            }
+            ExpectedAnswer::Patched(_) if count <= 512 => {}
+            other @ (ExpectedAnswer::Unchanged
+            | ExpectedAnswer::Patched(_)
+            | ExpectedAnswer::Failed { .. }) => panic!("{count}: {other:?}"),
+        }
+    }
+}
