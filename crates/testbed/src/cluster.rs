@@ -62,7 +62,6 @@ pub struct Cluster {
     scheduler: Option<Process>,
     controllers: Option<Process>,
     apiserver: Option<Process>,
-    /// Another API server on the same etcd, with its port.
     second: Option<(Process, Port)>,
     etcd: Process,
     options: ClusterOptions,
@@ -71,7 +70,6 @@ pub struct Cluster {
     port: Port,
     admin: PathBuf,
     layout: Layout,
-    /// In the folder at the end of [`Self::start`].
     files: Vec<OsString>,
     _folder: Folder,
 }
@@ -314,12 +312,10 @@ impl Cluster {
         Ok(paths)
     }
 
-    /// Path of the CA certificate.
     pub(crate) fn ca_file(&self) -> PathBuf {
         self.layout.ca_certificate()
     }
 
-    /// Address of the API server.
     pub(crate) fn address(&self) -> SocketAddr {
         self.port.address()
     }
