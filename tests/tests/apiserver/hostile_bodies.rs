@@ -209,7 +209,7 @@ async fn dense_bodies_add_less_than_64_mib_and_do_not_block_amplified_writes() {
 async fn dense_pods_quotas_and_configurations_add_less_than_64_mib() {
     let stand = Stand::start_with(ClusterOptions::default()).await;
     stand.install_kinds().await;
-    let families = [Family::Nodes, Family::Koordinator];
+    let families = [Family::Nodes, Family::Koordinator, Family::Fluid];
     let webhook = stand.serving("webhook-0", "{}", &families, GATES).await;
     let idle = counted_kib(webhook.process.pid(), "VmRSS");
     let mut admission = Admission::connect(&webhook).await;

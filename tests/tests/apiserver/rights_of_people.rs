@@ -17,7 +17,9 @@ use kube::{
     Api, Client, Config,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use kubectl_headroom::rights::{Audience, Place, READ_CHECKS_CA, READ_KOORDINATOR, RIGHTS, Right};
+use kubectl_headroom::rights::{
+    Audience, Place, READ_CHECKS_CA, READ_FLUID, READ_KOORDINATOR, RIGHTS, Right,
+};
 use serde_json::{Value, json};
 
 use crate::slo_config::config_map;
@@ -149,8 +151,8 @@ async fn missing_rule_is_reported_with_the_api_servers_text() {
     let asks_for_create = asks_for_create(&people).await;
     let mut users = 0;
     for right in RIGHTS {
-        if right.object == READ_KOORDINATOR.object {
-            // `check --pre` works without it.
+        if [READ_KOORDINATOR.object, READ_FLUID.object].contains(&right.object) {
+            // `check --pre` works without them.
             continue;
         }
         if right.object == READ_CHECKS_CA.object && right.resource == READ_CHECKS_CA.resource {

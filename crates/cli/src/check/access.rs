@@ -87,7 +87,7 @@ fn any_callers(evidence: &Evidence) -> Messages {
         let mut endpoints = answer.endpoints.iter();
         answer.callers == "any" && endpoints.any(|endpoint| endpoint.endpoint == EXACT_ENDPOINT)
     });
-    if !is_any || evidence.is_hosted.clone()? {
+    if !is_any || evidence.is_hosted != Ok(false) {
         return Ok(Vec::new());
     }
     Ok(vec![
