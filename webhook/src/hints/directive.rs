@@ -38,8 +38,8 @@ pub fn pods(cluster: &Cluster, node: &str) -> Option<(wire::Pods, u64)> {
                 memory_bytes: pod.requests.memory,
                 qos: pod.qos.into(),
                 deleting: pod.is_deleting,
-                controller: pod.workload().map_or(0, |workload| workload.controller),
-                version: pod.workload().map_or(0, |workload| workload.version),
+                controller: pod.owner.workload().map_or(0, |workload| workload.controller),
+                version: pod.owner.workload().map_or(0, |workload| workload.version),
             })
             .collect(),
         memory_pressure: node.has_memory_pressure,

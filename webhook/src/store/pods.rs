@@ -5,6 +5,7 @@ pub mod bound;
 mod controller;
 mod hashed;
 pub mod object;
+mod owner;
 mod template;
 
 use std::{

@@ -16,7 +16,7 @@ use headroom_domain::{
 };
 use headroom_proto::WorkloadDirective;
 
-use super::pods::bound::{BoundPod, NodePods};
+use super::pods::bound::NodePods;
 
 /// Age below which a replica sends no profiles: most agents have not reported yet.
 const YOUNG: Duration = Duration::from_secs(120);
@@ -90,7 +90,7 @@ impl WorkloadTable {
         }
         let period = wall.as_secs() / PERIOD_SECONDS;
         let mut table = self.lock();
-        let workloads = bound.pods.values().filter_map(BoundPod::workload);
+        let workloads = bound.pods.values().filter_map(|pod| pod.owner.workload());
         let profiles = workloads.filter_map(|workload| Some((workload, table.profile(&workload, period)?)));
         Some(WorkloadDirective {
             profiles: profiles.collect(),
@@ -121,9 +121,9 @@ fn evidence(node: u64, report: &UseReport, bound: &NodePods, wall: Duration) -> 
             *sum = sum.saturating_add(*used.get(resource));
         }
         let is_whole = pod.created.saturating_add(whole) <= now;
-        if let Some(workload) = pod.workload().filter(|_| is_whole) {
+        if let Some(workload) = pod.owner.workload().filter(|_| is_whole) {
             pods.push(PodEvidence {
-                namespace: pod.namespace_hash().into(),
+                namespace: pod.owner.namespace_hash().into(),
                 workload,
                 requests: pod.requests,
                 used: *used,

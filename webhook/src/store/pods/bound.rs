@@ -18,7 +18,7 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1::Qos;
 
-use super::{controller::namespace_hash, object::WatchedPod};
+use super::{object::WatchedPod, owner::PodOwner};
 use crate::store::{changes::Urgency, informer::version, metrics::PLACES_OPENED};
 
 /// One pod that is bound and has not ended. Amounts are milli-cores and bytes.
@@ -40,23 +40,11 @@ pub struct BoundPod {
     pub is_deleting: bool,
     /// True once its kubelet has let it in: it wrote a state of a container, or a phase beyond `Pending`.
     pub is_admitted: bool,
-    owner: PodOwner,
+    pub owner: PodOwner,
     /// Ability of a successor to run on another node.
     pub place: PlaceKind,
     /// Its arrival on the node among the openings of places.
     arrival: Arrival,
-}
-
-/// Controller and version of a pod. An enum of its own, because a pod with an `Option` would be eight bytes longer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PodOwner {
-    Bare,
-    Controlled {
-        controller: u64,
-        version: u64,
-        /// Hash of the namespace, whose share of the table of workloads the pod counts against.
-        namespace: u32,
-    },
 }
 
 /// The pods of one node. They count until they have ended, also while they are being deleted.
@@ -74,24 +62,6 @@ pub struct NodePods {
 }
 
 impl BoundPod {
-    /// Its controller and version; `None` for a bare pod.
-    pub fn workload(&self) -> Option<Workload> {
-        match self.owner {
-            PodOwner::Bare => None,
-            PodOwner::Controlled {
-                controller, version, ..
-            } => Some(Workload { controller, version }),
-        }
-    }
-
-    /// Hash of the namespace of a pod with a controller; 0 for a bare pod.
-    pub fn namespace_hash(&self) -> u32 {
-        match self.owner {
-            PodOwner::Bare => 0,
-            PodOwner::Controlled { namespace, .. } => namespace,
-        }
-    }
-
     /// Amounts that a pod counts for; `None` if it has ended.
     pub(super) fn from_object(object: &WatchedPod) -> Option<Self> {
         let WatchedPod {
@@ -126,14 +96,7 @@ impl BoundPod {
             },
             is_deleting: metadata.deletion_timestamp.is_some(),
             is_admitted: has_state || phase.is_some_and(|phase| phase != "Pending"),
-            owner: controller.as_ref().map_or(PodOwner::Bare, |controller| {
-                let Workload { controller, version } = controller.workload;
-                PodOwner::Controlled {
-                    controller,
-                    version,
-                    namespace: namespace_hash(metadata),
-                }
-            }),
+            owner: PodOwner::new(controller.as_ref(), metadata),
             place: controller
                 .as_ref()
                 .map_or(PlaceKind::Other, |controller| controller.kind),
@@ -164,14 +127,14 @@ impl BoundPod {
 
     /// Uses places that were open before its arrival.
     fn fill(&self, places: &mut OpenPlaces) {
-        let controller = self.workload().map(|workload| workload.controller);
+        let controller = self.owner.workload().map(|workload| workload.controller);
         places.fill(controller, &self.expected, self.arrival);
     }
 
     /// Its workload once its kubelet let it in: only then its departure leaves a place. Every user who may create pods may
     /// bind pods that no kubelet accepts.
     fn admitted_workload(&self) -> Option<Workload> {
-        self.workload().filter(|_| self.is_admitted)
+        self.owner.workload().filter(|_| self.is_admitted)
     }
 }
 

@@ -227,7 +227,7 @@ fn a_relabelled_pod_makes_no_hint_older() {
         .unwrap()
         .workload;
     assert_eq!(
-        bound.pods["a"].workload(),
+        bound.pods["a"].owner.workload(),
         Some(expected),
         "the next directive has it"
     );
